@@ -29,7 +29,7 @@ from time import perf_counter_ns
 from typing import Any
 
 from gpuexplore.core.model import CacheMode, Case, Device, Options
-from gpuexplore.core.pools import go_first, shorten_spinning
+from gpuexplore.core.pools import raise_priority, shorten_spinning
 
 CASES: Mapping[tuple[str, int], tuple[str, ...]] = {
     ("matmul", 64): ("numpy", "numba-cpu", "torch"),
@@ -62,7 +62,7 @@ def main() -> None:
     prepare_process()
     with busy_loop() if arguments.busy else nullcontext():  # a child: before this process has another priority
         if arguments.worker:
-            go_first()
+            raise_priority()
         times = contest(arguments.turns, arguments.cache, with_modes=arguments.modes)
     _print(times)
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import combinations, product
 from math import exp, log
 
-from gpuexplore.analysis.compare import CAREFUL, Side, compare_runs
+from gpuexplore.analysis.compare import INTERVAL_WIDENING, Side, compare_runs
 from gpuexplore.core.model import Case, Measurement, Result, Shape, Status
 from gpuexplore.jobs.run_sources import side_of
 from gpuexplore.store import open_store
@@ -82,7 +82,7 @@ def _allowed(machine: Machine) -> bool:
     """Return whether a change of 5 % lies so far from 1 that nine of ten intervals of 95 % can exclude it."""
     of_median = 1.2533 * machine.scatter / machine.count**0.5
     of_ratio = (2 * (machine.spread**2 + of_median**2)) ** 0.5
-    return (1.96 * CAREFUL + 1.2816) * of_ratio <= log(CHANGE)
+    return (1.96 * INTERVAL_WIDENING + 1.2816) * of_ratio <= log(CHANGE)
 
 
 def _result(order: random.Random, machine: Machine, factor: float) -> Result:
@@ -112,7 +112,7 @@ def _live(count: int) -> None:
 
 def _told(operation: str, sides: Sequence[Side]) -> "Counter[str]":
     found = Counter(
-        case.change or "cannot be told"
+        case.change or "inconclusive"
         for before, after in combinations(sides, 2)
         for case in compare_runs(before, after).cases
         if case.ratio

@@ -332,7 +332,7 @@ def prepare_device() -> Device:
 
 def pin_environment() -> None:
     """Set threads, pool settings and priority as a worker of the app does; before NumPy is loaded."""
-    from gpuexplore.core.pools import go_first
+    from gpuexplore.core.pools import raise_priority
     from gpuexplore.hardware.cpu import affinity, physical_cores
 
     threads = str(physical_cores(affinity()))
@@ -340,7 +340,7 @@ def pin_environment() -> None:
         os.environ[name] = value
     os.environ.setdefault("MPLBACKEND", "Agg")  # perfplot loads matplotlib
     with suppress(PermissionError):  # the privilege of root, which a worker uses too
-        go_first()
+        raise_priority()
 
 
 def describe_environment() -> dict[str, str]:

@@ -202,5 +202,5 @@ def open_store(url: str | None = None, *, clock: Callable[[], datetime] = utc_no
 
 
 def _unusable(url: str | None, error: Exception) -> InvalidInput:
-    accepted = f"those that can be opened and written ({str(error).splitlines()[0]}); see GPUEXPLORE_HOME"
+    accepted = f"one that can be opened and written ({str(error).splitlines()[0]}); see GPUEXPLORE_HOME"
     return InvalidInput.of("database", "GPUEXPLORE_DATABASE_URL" if url_is_given(url) else "file", accepted)

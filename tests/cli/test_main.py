@@ -392,8 +392,8 @@ def test_unknown_baseline_is_refused_before_anything_is_measured(capsys):
     ("url", "words"),
     [
         (None, "The database cannot be used now: its file is damaged"),
-        ("nonsense:secret", "expected those that can be opened and written"),
-        ("postgresql+nothere://me:secret@127.0.0.1/x", "expected those that can be opened and written"),
+        ("nonsense:secret", "expected one that can be opened and written"),
+        ("postgresql+nothere://me:secret@127.0.0.1/x", "expected one that can be opened and written"),
         ("postgresql+psycopg://me:secret@127.0.0.1:1/x", "the database server does not respond"),
     ],
     ids=["a file that is no database", "a url that is none", "a driver that is not here", "a server that is not there"],

@@ -34,9 +34,9 @@ READABLE = {
     "cancelruns": RunState.CANCELLED,
 }
 UNKNOWN = {
-    "unknownops": "operation 'fft': accepted are matmul, ",
-    "unknownfmt": "dtype 'fp4': accepted are fp64, fp32, tf32, bf16, fp16)",
-    "unknownimp": "implementation of matmul 'jax': accepted are numpy, ",
+    "unknownops": "operation 'fft': expected matmul, ",
+    "unknownfmt": "dtype 'fp4': expected fp64, fp32, tf32, bf16, fp16)",
+    "unknownimp": "implementation of matmul 'jax': expected numpy, ",
 }
 
 
@@ -91,7 +91,7 @@ def test_every_run_can_be_analysed_reported_and_exported(store, run_id):
 
 @pytest.mark.parametrize(("run_id", "reason"), UNKNOWN.items())
 def test_a_run_that_names_what_is_unknown_is_refused_with_the_reason_of_the_version_before(store, run_id, reason):
-    said = f"run {run_id} holds what this version of gpuexplore does not know (InvalidInput: {reason}"
+    said = f"run {run_id} contains data that this version of gpuexplore does not know (InvalidInput: {reason}"
 
     with pytest.raises(NotFound, match=re.escape(said)):
         check_known(run_id, store.load_summary(run_id).experiment)

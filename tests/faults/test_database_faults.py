@@ -53,7 +53,7 @@ def test_visitor_reads_why_nothing_can_be_queued_while_it_is_locked(store, home)
     with locked(home / "gpuexplore.sqlite3"), pytest.raises(StoreUnavailable) as told:
         store.submit(experiment(), "ada")
 
-    assert "another program keeps it locked. Nothing that was stored is lost" in str(told.value)
+    assert "another program keeps it locked. No stored data is lost" in str(told.value)
 
 
 def asked(address):
@@ -97,7 +97,7 @@ def test_pages_open_while_it_is_locked_and_say_so(store, home, address):
         reason, took_s = asked(address)
         assert "another program keeps it locked" in reason
         assert took_s < SOON_S
-    assert "No supervisor has reported itself" in asked(address)[0]
+    assert "No supervisor has reported" in asked(address)[0]
     wait_until(lambda: "locked" not in asyncio.run(opened(address, "queue"))[0], SOON_S, "the page")
 
 
@@ -137,11 +137,11 @@ def test_home_that_is_read_only_is_named_on_each_page_and_what_needs_none_is_dra
     with streamlit_served(tmp_path, "app.py", os.environ | {"GPUEXPLORE_HOME": str(small_disk)}) as (_, address):
         for page in ("", "runs", "queue"):
             said, took_s = asyncio.run(opened(address, page))
-            assert 1 <= said.count("accepted are directories that can be made and written") <= 2  # of the queue, too
+            assert 1 <= said.count("expected directories that can be made and written") <= 2  # of the queue, too
             assert took_s < SOON_S
         said, _ = asyncio.run(opened(address, "memory"))
         assert "VGG-16" in said
-        assert "accepted are directories that can be made and written" in asked(address)[0]
+        assert "expected directories that can be made and written" in asked(address)[0]
     assert "Traceback" not in (tmp_path / "server.log").read_text()
 
 
@@ -195,7 +195,7 @@ def test_deleted_file_is_told_in_a_sentence_and_a_new_one_serves(store, home, su
     for file in home.glob("gpuexplore.sqlite3*"):
         file.unlink()
 
-    with pytest.raises(StoreUnavailable, match=r"its file was deleted or replaced\. Who runs this server"):
+    with pytest.raises(StoreUnavailable, match=r"its file was deleted or replaced\. The administrator"):
         store.load_summary(run_id)
     time.sleep(2)
     assert holder().pid == supervisor.pid
@@ -224,7 +224,7 @@ def test_restored_backup_is_taken_up(store, home, supervisor):
 def test_damaged_file_is_told_in_a_sentence(home):
     (home / "gpuexplore.sqlite3").write_bytes(b"this is no database, however long one looks at it" * 100)
 
-    with pytest.raises(StoreUnavailable, match=r"its file is damaged\. Who runs this server"):
+    with pytest.raises(StoreUnavailable, match=r"its file is damaged\. The administrator"):
         open_store()
 
 
@@ -253,7 +253,7 @@ def test_postgresql_that_is_restarted_in_the_middle_of_a_run_costs_nothing(serve
         wait_until(lambda: is_measuring(store, run_id, done=1))
 
         server.stop()
-        with pytest.raises(StoreUnavailable, match="the database server does not answer"):
+        with pytest.raises(StoreUnavailable, match="the database server does not respond"):
             store.load_summary(run_id)
         time.sleep(3)
         server.start()

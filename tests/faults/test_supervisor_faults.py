@@ -72,7 +72,7 @@ def test_two_supervisors_of_one_database_are_one(store, supervisor):
         [sys.executable, "-m", "gpuexplore.jobs.supervisor"], capture_output=True, text=True, check=True, timeout=30
     )
 
-    assert "serves this database already" in second.stderr
+    assert "already serves this database" in second.stderr
     assert holder().pid == supervisor.pid
 
 

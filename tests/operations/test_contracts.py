@@ -196,9 +196,9 @@ def test_matrix_products_are_the_flops_of_the_operation(operation):
 
 
 def test_unknown_names_are_answered_with_the_known_ones():
-    with pytest.raises(InvalidInput, match="operation 'fft': accepted are matmul, batched_matmul, linear, matvec"):
+    with pytest.raises(InvalidInput, match="operation 'fft': expected matmul, batched_matmul, linear, matvec"):
         operation_named("fft")
-    with pytest.raises(InvalidInput, match="implementation of matmul 'fortran': accepted are numpy, numba-cpu"):
+    with pytest.raises(InvalidInput, match="implementation of matmul 'fortran': expected numpy, numba-cpu"):
         operation_named("matmul").implementation_named("fortran")
 
 

@@ -81,7 +81,7 @@ def test_a_grid_that_is_too_small_would_be_seen():
 @EACH_KERNEL
 def test_unknown_block_is_answered_with_the_known_ones(operation, implementation):
     listed = ",".join(map(str, implementation.geometry.blocks[0]))
-    with pytest.raises(InvalidInput, match=f"block '7,7,7': accepted are {listed}"):
+    with pytest.raises(InvalidInput, match=f"block '7,7,7': expected {listed}"):
         implementation.geometry.launch((64,) * len(operation.output(operation.shape_of_size(2))), (7, 7, 7))
 
 

@@ -238,7 +238,7 @@ def test_a_causal_mask_is_torchs_and_leaves_the_flops_of_a_triangle():
 def test_a_flag_of_zero_is_the_shape_without_it():
     assert parse_shape("b=2,h=3,s=5,d=7,causal=0", ATTENTION) == Shape.of(b=2, h=3, s=5, d=7)
     assert parse_shape("causal=1,b=2,h=3,s=5,d=7", ATTENTION) == parse_shape(str(CAUSAL), ATTENTION) == CAUSAL
-    with pytest.raises(InvalidInput, match="causal of attention '2': accepted are 0 and 1"):
+    with pytest.raises(InvalidInput, match="causal of attention '2': expected 0 and 1"):
         parse_shape("b=2,h=3,s=5,d=7,causal=2", ATTENTION)
 
 

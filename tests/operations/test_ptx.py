@@ -410,7 +410,7 @@ def test_kernel_that_does_not_exist_is_answered_with_a_sentence():
         Unsupported, match=r"needs compute capability 8\.0; the target has 7\.5; use numba-cuda-warptile"
     ):
         compile_for(MATMUL, MATMUL.implementation_named("numba-cuda"), DTYPES["bf16"], None, "7.5")
-    with pytest.raises(InvalidInput, match="block '7': accepted are"):
+    with pytest.raises(InvalidInput, match="block '7': expected"):
         compile_for(MATMUL, tensor_cores, DTYPES["bf16"], (7,), "8.0")
 
 

@@ -35,4 +35,4 @@ def test_the_command_prints_the_newest_first(home, experiment, capsys):
     assert "nothing was done in that time" in capsys.readouterr().err
     assert main(["audit", "--limit", "0"]) == EXIT_UNUSABLE
     assert main(["audit", "--since", "yesterday"]) == EXIT_UNUSABLE
-    assert "accepted are a number and a unit" in capsys.readouterr().err
+    assert "expected a number and a unit" in capsys.readouterr().err

@@ -46,4 +46,4 @@ def test_supervisor_refuses_a_scheduler_that_may_not_be_used_with_a_sentence(hom
     monkeypatch.setenv(SCHEDULER, "tcp://192.0.2.1:8786")
 
     assert main(["--once"]) == EXIT_UNUSABLE
-    assert "scheduler 'tcp://192.0.2.1:8786': accepted are tls://HOST:PORT" in caplog.text
+    assert "scheduler 'tcp://192.0.2.1:8786': expected tls://HOST:PORT" in caplog.text

@@ -44,7 +44,7 @@ def test_worker_is_one_of_dask_with_a_thread_and_a_resource_per_device(executed)
 def test_scheduler_off_this_machine_needs_tls(executed, capsys):
     assert main(["worker", "tcp://192.0.2.1:8786"]) == EXIT_UNUSABLE
 
-    assert "accepted are tls://HOST:PORT" in capsys.readouterr().err
+    assert "expected tls://HOST:PORT" in capsys.readouterr().err
     assert not executed
 
 

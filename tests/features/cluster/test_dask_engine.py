@@ -166,11 +166,11 @@ engine.measure([case], lambda event: print(event, flush=True), lambda: False)
 def test_device_that_no_node_has_is_unsupported(engine_with, cases_of):
     with engine_with() as engine:
         result = measured(engine, on("elsewhere", cases_of("fine")))["fine"]
-        with pytest.raises(InvalidInput, match=r"device 'elsewhere/fake': accepted are .*hidden/fake"):
+        with pytest.raises(InvalidInput, match=r"device 'elsewhere/fake': expected .*hidden/fake"):
             engine.warm(Device("elsewhere/fake", "fake", "absent"))
 
     assert result.status is Status.UNSUPPORTED
-    assert result.reason.startswith("device 'elsewhere/fake': accepted are ")
+    assert result.reason.startswith("device 'elsewhere/fake': expected ")
 
 
 def test_node_announces_its_devices_with_what_was_measured_on_them(engine_with):
@@ -222,7 +222,7 @@ def test_node_that_is_told_to_leave_gives_its_group_back_and_blames_no_case(clus
     "address", ["tcp://192.0.2.1:8786", "tcp://lab.example:8786", "nonsense", "http://127.0.0.1:8786", "tls://", ""]
 )
 def test_scheduler_that_may_not_be_used_is_refused_with_the_accepted_forms(address):
-    with pytest.raises(InvalidInput, match=r"accepted are tls://HOST:PORT, and tcp://127.0.0.1:PORT on this machine"):
+    with pytest.raises(InvalidInput, match=r"expected tls://HOST:PORT, and tcp://127.0.0.1:PORT on this machine"):
         security_for(address, "client")
 
 

@@ -84,7 +84,7 @@ def test_an_error_that_this_machine_cannot_show_says_why(monkeypatch):
 
 @pytest.mark.parametrize("arguments", [{}, {"name": "voodoo"}])
 def test_an_unknown_error_is_named_with_those_there_are(arguments):
-    with pytest.raises(InvalidInput, match="accepted are no-cuda, device-mismatch"):
+    with pytest.raises(InvalidInput, match="expected no-cuda, device-mismatch"):
         perform(arguments, CPU, **run_with(print))
 
 

@@ -26,7 +26,7 @@ def test_the_operation_is_the_first_word_or_an_option_and_a_size_is_a_shape(caps
     assert capsys.readouterr().out == said
     for named in ([], ["matmul", "--operation", "softmax"]):
         assert main(["check", *named, *words]) == EXIT_UNUSABLE
-        assert "accepted are matmul, batched_matmul" in capsys.readouterr().err
+        assert "expected matmul, batched_matmul" in capsys.readouterr().err
 
 
 def test_json_has_the_verdict_and_the_prediction(answered):
@@ -39,10 +39,10 @@ def test_json_has_the_verdict_and_the_prediction(answered):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--time", "soon"), "time 'soon': accepted are 1ns to 1000000s"),
+        (("--time", "soon"), "time 'soon': expected 1ns to 1000000s"),
         (("--time", "1ms", "--dtype", "fp32,bf16"), "2 cases for one time"),
-        (("--time", "1ms", "--gpu", "H1"), "gpu 'H1': accepted are"),
-        (("--time", "1ms", "--calls", "one"), "calls 'one': accepted are graph, queued, single"),
+        (("--time", "1ms", "--gpu", "H1"), "gpu 'H1': expected"),
+        (("--time", "1ms", "--calls", "one"), "calls 'one': expected graph, queued, single"),
     ],
 )
 def test_what_cannot_be_used_is_named(capsys, arguments, said):
@@ -70,7 +70,7 @@ def test_python_asks_the_same():
 
     assert not found
     assert found.verdict == "above the roof"
-    with pytest.raises(InvalidInput, match="time 'True': accepted are seconds, or text"):
+    with pytest.raises(InvalidInput, match="time 'True': expected seconds, or text"):
         gx.is_possible("matmul", "NVIDIA H100 80GB HBM3", True, sizes=4096)
     with pytest.raises(TypeError, match=r"is_possible\(\) has no setting 'gpus'"):
         gx.is_possible("matmul", "NVIDIA H100 80GB HBM3", 1.0, gpus="x")
@@ -102,7 +102,7 @@ def test_a_rate_of_bytes_moves_every_array_once(answered):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--rate", "9 foo"), "rate '9 foo': accepted are FLOP/s and B/s with the prefixes k, M, G, T and P"),
+        (("--rate", "9 foo"), "rate '9 foo': expected FLOP/s and B/s with the prefixes k, M, G, T and P"),
         (("--rate", "900Gbps"), "1.2PFLOP/s, 900 TFLOPS, 3.35TB/s"),
         (("--rate", "0 TFLOP/s"), "where a call takes 1 ns to 1,000,000 s"),
         ((), "give exactly one of time, like 90us, and rate"),

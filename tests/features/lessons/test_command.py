@@ -47,7 +47,7 @@ def test_check_says_file_and_line(tmp_path, capsys):
     path.write_text(OWN + ASKED.replace("flops()", "flop()", 1))
 
     assert main(("lesson", "check", str(path))) == EXIT_UNUSABLE
-    assert "mine.md, line 18: quantity 'flop': accepted are time" in capsys.readouterr().err
+    assert "mine.md, line 18: quantity 'flop': expected time" in capsys.readouterr().err
 
 
 def test_check_accepts_a_lesson(answered):
@@ -70,9 +70,9 @@ def test_run_measures_a_lesson_of_ones_own(answered):
 
 def test_unknown_names_are_refused_with_what_is_accepted(capsys):
     assert main(("lesson", "run", "cooking")) == EXIT_UNUSABLE
-    assert "lesson 'cooking': accepted are" in capsys.readouterr().err
+    assert "lesson 'cooking': expected" in capsys.readouterr().err
     assert main(("lesson", "run", "how-long", "--step", "z")) == EXIT_UNUSABLE
-    assert "step of how-long 'z': accepted are a, b" in capsys.readouterr().err
+    assert "step of how-long 'z': expected a, b" in capsys.readouterr().err
 
 
 def test_print_writes_one_file_that_needs_no_other(tmp_path, capsys):

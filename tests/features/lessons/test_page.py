@@ -82,14 +82,14 @@ def test_a_step_that_asks_for_what_there_is_not_says_so_and_the_others_go_on(pag
     app = page("lessons", lesson="mine", view=view, key=KEY)
 
     assert not app.exception
-    assert "model 'nope': accepted are" in texts(app.error)
+    assert "model 'nope': expected" in texts(app.error)
     assert "Second" in texts(app.markdown) if view == "instructor" else "Skip this step" in buttons(app)
 
 
 def test_an_unknown_lesson_in_a_link_is_named_and_the_list_is_shown(page):
     app = page("lessons", lesson="cooking")
 
-    assert "lesson 'cooking': accepted are" in texts(app.error)
+    assert "lesson 'cooking': expected" in texts(app.error)
     assert "Begin" in buttons(app)
 
 
@@ -108,7 +108,7 @@ def test_a_guess_that_is_no_number_is_named_and_nothing_is_queued(page, store, t
     app.text_input[0].set_value(typed)
     next(button for button in app.button if button.label.startswith("Run")).click().run()
 
-    assert "accepted are numbers from 0 to 1e+18 in ms" in texts(app.error)
+    assert "expected numbers from 0 to 1e+18 in ms" in texts(app.error)
     assert app.text_input[0].value == typed
     assert store.queue_length() == 0
 

@@ -150,25 +150,25 @@ def test_kernel_has_its_own_block_and_fp32_unless_asked_otherwise(asked_of_the_c
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        ("--block 0", "block '0': accepted are X or X,Y or X,Y,Z of 1 to 1024 threads in all"),
-        ("--block -8", "block '-8': accepted are"),
-        ("--block 1.5", "block '1.5': accepted are"),
-        ("--block many", "block 'many': accepted are"),
-        ("--block 1025", "block '1025': accepted are"),
-        ("--block 33,32", "block '33,32': accepted are"),
-        ("--block 8,,8", "block '8,,8': accepted are"),
-        ("--block 2,2,2,2", "block '2,2,2,2': accepted are"),
-        ("--block 1,1,65", "block '1,1,65': accepted are"),
-        ("--registers 0", "registers '0': accepted are whole numbers from 1 to 255"),
-        ("--registers 300", "registers '300': accepted are whole numbers from 1 to 255"),
-        ("--registers -1", "registers '-1': accepted are whole numbers"),
-        ("--registers 32.5", "registers '32.5': accepted are whole numbers"),
-        ("--shared 1000000000", "shared '1000000000': accepted are whole numbers from 0 to 101376"),
-        ("--shared -1", "shared '-1': accepted are whole numbers"),
-        ("--shared 1e3", "shared '1e3': accepted are whole numbers"),
-        ("--cc 9.9", "compute capability '9.9': accepted are 3.7, 6.0"),
-        ("--cc sm_86", "compute capability 'sm_86': accepted are 3.7, 6.0"),
-        ("--dtype fp32", "dtype 'fp32': accepted are none without OPERATION/IMPLEMENTATION"),
+        ("--block 0", "block '0': expected X or X,Y or X,Y,Z of 1 to 1024 threads in all"),
+        ("--block -8", "block '-8': expected"),
+        ("--block 1.5", "block '1.5': expected"),
+        ("--block many", "block 'many': expected"),
+        ("--block 1025", "block '1025': expected"),
+        ("--block 33,32", "block '33,32': expected"),
+        ("--block 8,,8", "block '8,,8': expected"),
+        ("--block 2,2,2,2", "block '2,2,2,2': expected"),
+        ("--block 1,1,65", "block '1,1,65': expected"),
+        ("--registers 0", "registers '0': expected whole numbers from 1 to 255"),
+        ("--registers 300", "registers '300': expected whole numbers from 1 to 255"),
+        ("--registers -1", "registers '-1': expected whole numbers"),
+        ("--registers 32.5", "registers '32.5': expected whole numbers"),
+        ("--shared 1000000000", "shared '1000000000': expected whole numbers from 0 to 101376"),
+        ("--shared -1", "shared '-1': expected whole numbers"),
+        ("--shared 1e3", "shared '1e3': expected whole numbers"),
+        ("--cc 9.9", "compute capability '9.9': expected 3.7, 6.0"),
+        ("--cc sm_86", "compute capability 'sm_86': expected 3.7, 6.0"),
+        ("--dtype fp32", "dtype 'fp32': expected none without OPERATION/IMPLEMENTATION"),
     ],
 )
 def test_bad_number_is_named_with_the_accepted_ones(capsys, words, text):
@@ -182,9 +182,9 @@ def test_bad_number_is_named_with_the_accepted_ones(capsys, words, text):
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("A100 96GB", "gpu 'A100 96GB': accepted are names and keys of `specs`, near: A100 SXM4 80GB"),
-        ("Voodoo 2", "gpu 'Voodoo 2': accepted are names and keys of `specs`\n"),
-        ("AMD Instinct MI300X", "accepted are those with a compute capability of 3.7, "),
+        ("A100 96GB", "gpu 'A100 96GB': expected names and keys of `specs`, near: A100 SXM4 80GB"),
+        ("Voodoo 2", "gpu 'Voodoo 2': expected names and keys of `specs`\n"),
+        ("AMD Instinct MI300X", "expected GPUs with a compute capability of 3.7, "),
     ],
 )
 def test_gpu_that_is_unknown_or_not_nvidias_is_refused(capsys, name, text):
@@ -195,16 +195,16 @@ def test_gpu_that_is_unknown_or_not_nvidias_is_refused(capsys, name, text):
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        ("matmul", "kernel 'matmul': accepted are OPERATION/IMPLEMENTATION: matmul/numba-cuda"),
-        ("fft/numba-cuda", "operation 'fft': accepted are matmul, "),
-        ("matmul/jax", "implementation of matmul 'jax': accepted are numpy, "),
-        ("matmul/numpy", "CUDA kernel 'matmul/numpy': accepted are matmul/numba-cuda"),
-        ("matmul/torch", "CUDA kernel 'matmul/torch': accepted are matmul/numba-cuda"),
-        ("matmul/numba-cuda --dtype fp8", "dtype of matmul 'fp8': accepted are fp64, fp32"),
-        ("matmul/numba-cuda --block 7", "block '7': accepted are 16,16, 32,8"),
-        ("matmul/numba-cuda --block 0,1", "block '0,1': accepted are X or X,Y or X,Y,Z"),
-        ("matmul/numba-cuda --registers 32", "registers '32': accepted are none with a kernel"),
-        ("matmul/numba-cuda --shared 0", "shared '0': accepted are none with a kernel"),
+        ("matmul", "kernel 'matmul': expected OPERATION/IMPLEMENTATION: matmul/numba-cuda"),
+        ("fft/numba-cuda", "operation 'fft': expected matmul, "),
+        ("matmul/jax", "implementation of matmul 'jax': expected numpy, "),
+        ("matmul/numpy", "CUDA kernel 'matmul/numpy': expected matmul/numba-cuda"),
+        ("matmul/torch", "CUDA kernel 'matmul/torch': expected matmul/numba-cuda"),
+        ("matmul/numba-cuda --dtype fp8", "dtype of matmul 'fp8': expected fp64, fp32"),
+        ("matmul/numba-cuda --block 7", "block '7': expected 16,16, 32,8"),
+        ("matmul/numba-cuda --block 0,1", "block '0,1': expected X or X,Y or X,Y,Z"),
+        ("matmul/numba-cuda --registers 32", "registers '32': expected none with a kernel"),
+        ("matmul/numba-cuda --shared 0", "shared '0': expected none with a kernel"),
     ],
 )
 def test_bad_kernel_is_refused_before_anything_is_compiled(asked_of_the_compiler, capsys, words, text):
@@ -278,11 +278,11 @@ def test_what_cannot_be_launched_has_no_waves(answered):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--multiprocessors", "0", "--size", "1"), "multiprocessors '0': accepted are whole numbers from 1 to 1024"),
+        (("--multiprocessors", "0", "--size", "1"), "multiprocessors '0': expected whole numbers from 1 to 1024"),
         (("--multiprocessors", "16"), "none without --size or --shape"),
         (("--size", "1"), "give --multiprocessors"),
         (("--size", "x", "--multiprocessors", "1"), "size 'x'"),
-        (("--shape", "m=1", "--multiprocessors", "1"), "shape 'm=1': accepted are none without OPERATION"),
+        (("--shape", "m=1", "--multiprocessors", "1"), "shape 'm=1': expected none without OPERATION"),
     ],
 )
 def test_a_size_that_cannot_be_used_is_named(capsys, words, said):

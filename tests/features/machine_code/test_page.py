@@ -77,7 +77,7 @@ def test_grid_that_does_not_cover_the_output_is_shown_explained_and_never_timed(
         ({"shape": "1000000000"}, "1000000000"),
         ({"grid": "-1"}, "grid '-1'"),
         ({"gpu": "own", "cc": "9.9"}, "cc '9.9'"),
-        ({"gpu": "own", "sm": "0"}, "multiprocessors '0': accepted are whole numbers from 1 to 1024"),
+        ({"gpu": "own", "sm": "0"}, "multiprocessors '0': expected whole numbers from 1 to 1024"),
         ({"gpu": "own", "sm": "many"}, "multiprocessors 'many'"),
         ({"grid": "many"}, "one to three whole numbers"),
     ],
@@ -392,12 +392,12 @@ def test_step_that_another_choice_does_not_have_gives_way_without_a_word(page, a
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ({"interpret": "maybe"}, "interpret 'maybe': accepted are yes"),
+        ({"interpret": "maybe"}, "interpret 'maybe': expected yes"),
         ({"small": "0"}, "'0'"),
         ({"small": "10000000"}, "arrays of 120,000,000 bytes are more than the 4,194,304 that are run here"),
         ({"at": "9,9,9"}, "at '9,9,9'"),
         ({"warp": "77"}, "warp '77'"),
-        ({"step": "0"}, "step '0': accepted are whole numbers from 1 to 6"),
+        ({"step": "0"}, "step '0': expected whole numbers from 1 to 6"),
         ({"step": "many"}, "step 'many'"),
     ],
 )

@@ -78,8 +78,8 @@ def test_main_loop_is_folded_out_and_the_rest_on_demand(asked, capsys):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["matmul/numpy", *ON_H100], "CUDA kernel 'matmul/numpy': accepted are"),
-        (["matmul", *ON_H100], "kernel 'matmul': accepted are OPERATION/IMPLEMENTATION"),
+        (["matmul/numpy", *ON_H100], "CUDA kernel 'matmul/numpy': expected"),
+        (["matmul", *ON_H100], "kernel 'matmul': expected OPERATION/IMPLEMENTATION"),
         (["matmul/numba-cuda-naive", "--gpu", "voodoo2"], "gpu 'voodoo2'"),
         (["matmul/numba-cuda-naive", *ON_H100, "--dtype", "fp12"], "'fp12'"),
         (["matmul/numba-cuda-naive", *ON_H100, "--block", "7,7"], "block '7"),

@@ -79,20 +79,20 @@ def test_layers_of_a_file_are_a_model(tmp_path, answered):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("__import__",), "model '__import__': accepted are alexnet-2012"),
+        (("__import__",), "model '__import__': expected alexnet-2012"),
         ((), "give exactly one of MODEL, --layers FILE and --module FILE"),
         (("mlp", "--layers", "x"), "give exactly one of MODEL, --layers FILE and --module FILE"),
-        (("mlp", "--batch", "0"), "batch '0': accepted are whole numbers from 1"),
+        (("mlp", "--batch", "0"), "batch '0': expected whole numbers from 1"),
         (("mlp", "--batch", "1e999"), "batch '1e999'"),
         (("mlp", "--batch", "many"), "batch 'many'"),
-        (("mlp", "--dtype", "int3"), "dtype 'int3': accepted are fp32"),
-        (("mlp", "--optimizer", "lion"), "optimizer 'lion': accepted are sgd"),
-        (("mlp", "--mixed", "fp8"), "mixed 'fp8': accepted are none"),
+        (("mlp", "--dtype", "int3"), "dtype 'int3': expected fp32"),
+        (("mlp", "--optimizer", "lion"), "optimizer 'lion': expected sgd"),
+        (("mlp", "--mixed", "fp8"), "mixed 'fp8': expected none"),
         (("mlp", "--tokens", "8"), "tokens '8'"),
         (("mlp", "--cache-dtype", "fp8"), "cache dtype 'fp8' has a meaning with serving only"),
         (("gpt2", "--serve", "--optimizer", "sgd"), "optimizer 'sgd' has a meaning with training only"),
         (("mlp", "--gpu", "nope"), "gpu 'nope'"),
-        (("mlp", "--reserve", "-1"), "reserve '-1': accepted are numbers of GB"),
+        (("mlp", "--reserve", "-1"), "reserve '-1': expected numbers of GB"),
         (("--layers", "/dev/zero"), "at most 12,800"),
         (("1000000-1000000-10",), "fewer than 1,000,000,000,000 parameters"),
     ],
@@ -136,4 +136,4 @@ def test_an_optimizer_may_be_spelled_as_torch_does(answered, said, name):
 )
 def test_a_name_of_several_models_or_none_is_no_model(capsys, said):
     assert main(("memory", said)) == EXIT_UNUSABLE
-    assert "accepted are alexnet-2012" in capsys.readouterr().err
+    assert "expected alexnet-2012" in capsys.readouterr().err

@@ -33,7 +33,7 @@ def test_a_device_that_mistakes_were_not_made_for_is_refused(capsys, made):
     asked = made()
 
     assert main(("mistake", "no-synchronise", "--device", "mps:0")) == EXIT_UNUSABLE
-    assert "the mistake no-synchronise needs a CPU or an NVIDIA GPU, and mps:0 is Apple MPS" in capsys.readouterr().err
+    assert "the mistake no-synchronise needs a CPU or an NVIDIA GPU, but mps:0 is Apple MPS" in capsys.readouterr().err
     assert asked == []
 
 
@@ -106,9 +106,9 @@ def test_a_terminal_is_told_that_a_mistake_has_no_sign(capsys, made):
 
 def test_unknown_names_are_refused_with_the_accepted_ones(capsys):
     assert main(("mistake", "no-clock")) == EXIT_UNUSABLE
-    assert "accepted are no-synchronise" in capsys.readouterr().err
+    assert "expected no-synchronise" in capsys.readouterr().err
     assert main(("mistake", "minimum", "--device", "tpu")) == EXIT_UNUSABLE
-    assert "device 'tpu': accepted are cpu" in capsys.readouterr().err
+    assert "device 'tpu': expected cpu" in capsys.readouterr().err
 
 
 @pytest.mark.slow

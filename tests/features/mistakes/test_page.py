@@ -125,7 +125,7 @@ def test_what_is_within_the_noise_is_not_claimed(page, seen):
 
     app = page("timing-mistakes", mistake="minimum")
 
-    assert "between 0.900× and 1.10×: whether it differs on this machine cannot be told" in texts(app.markdown)
+    assert "between 0.900× and 1.10×: unclear whether it differs on this machine" in texts(app.markdown)
     assert "undecided" in texts(app.markdown)
 
 

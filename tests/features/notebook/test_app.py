@@ -104,7 +104,7 @@ def test_kaggle_has_no_way_and_nothing_is_started(started, colab, monkeypatch):
 
 @pytest.mark.parametrize("port", [0, -1, 65536, True, "8501", 80.5])
 def test_a_port_that_is_none_is_refused(started, port):
-    with pytest.raises(InvalidInput, match="accepted are whole numbers from 1 to 65535"):
+    with pytest.raises(InvalidInput, match="expected whole numbers from 1 to 65535"):
         show_app(port)
     assert started == []
 

@@ -43,9 +43,9 @@ def test_a_line_prints_what_the_command_prints(cell, capsys, command):
     [
         ("", "required: COMMAND"),
         ("nonsense", "invalid choice: 'nonsense'"),
-        ("run", "operation '': accepted are matmul"),
-        ("run nonsense", "operation 'nonsense': accepted are"),
-        ("run matmul --dtype fp99", "'fp99': accepted are"),
+        ("run", "operation '': expected matmul"),
+        ("run nonsense", "operation 'nonsense': expected"),
+        ("run matmul --dtype fp99", "'fp99': expected"),
         ("run matmul --size", "expected one argument"),
         ("run matmul --out /nowhere/at/all.json", "/nowhere/at"),
         ("run vector_add --size 64 --dtype fp32 --device cpu --no-save --baseline nonsense", "baseline 'nonsense'"),

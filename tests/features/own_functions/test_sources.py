@@ -62,15 +62,15 @@ def test_a_function_may_take_arrays_that_a_build_does_not(written, text, library
     ("file", "text", "function", "said"),
     [
         ("mine.py", "def build(:\n", "", "no Python"),
-        ("mine.py", "import numpy\n", "", "build in mine.py 'not there': accepted are file.py with build"),
+        ("mine.py", "import numpy\n", "", "build in mine.py 'not there': expected file.py with build"),
         ("mine.py", "import numpy\ndef add(a): ...\n", "sub", "sub in mine.py 'not there'"),
         (
             "mine.py",
             f"LIBRARY = 'tensorflow'\n{BUILD}",
             "",
-            "LIBRARY in mine.py 'tensorflow': accepted are numpy, numba",
+            "LIBRARY in mine.py 'tensorflow': expected numpy, numba",
         ),
-        ("mine.py", f"LIBRARY = 'jax'\n{BUILD}", "", "'jax': accepted are numpy, numba, torch, triton, numba_cuda"),
+        ("mine.py", f"LIBRARY = 'jax'\n{BUILD}", "", "'jax': expected numpy, numba, torch, triton, numba_cuda"),
         ("mine.py", BUILD, "", "does not say what its arrays are of"),
     ],
 )

@@ -46,13 +46,13 @@ def devices(monkeypatch, checks):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--device", "cuda:7"), "device 'cuda:7': accepted are cpu"),
-        (("--device", "simulated:0"), "device 'simulated:0': accepted are cpu"),
-        (("--html", "report.pdf"), "file type '.pdf': accepted are .html"),
-        (("--html", "nowhere/report.html"), "folder 'nowhere': accepted are those that exist"),
-        (("--out", "full"), "--out 'full': accepted are folders that are empty or not there yet"),
-        (("--out", "a/b"), "--out 'a/b': accepted are folders that can be made"),
-        (("--by", " "), "--by ' ': accepted are names"),
+        (("--device", "cuda:7"), "device 'cuda:7': expected cpu"),
+        (("--device", "simulated:0"), "device 'simulated:0': expected cpu"),
+        (("--html", "report.pdf"), "file type '.pdf': expected .html"),
+        (("--html", "nowhere/report.html"), "folder 'nowhere': expected an existing one"),
+        (("--out", "full"), "--out 'full': expected folders that are empty or not there yet"),
+        (("--out", "a/b"), "--out 'a/b': expected folders that can be made"),
+        (("--by", " "), "--by ' ': expected names"),
     ],
 )
 def test_what_cannot_be_used_is_named_and_nothing_is_tested(tmp_path, monkeypatch, capsys, devices, words, sentence):

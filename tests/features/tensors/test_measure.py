@@ -44,7 +44,7 @@ def test_a_device_that_torch_alone_finds_is_refused(monkeypatch):
     monkeypatch.setattr(measure, "readers", None)
     device = Device("mps:0", "mps", "a made-up GPU")
 
-    with pytest.raises(Unsupported, match="a strided read needs a CPU or an NVIDIA GPU, and mps:0 is Apple MPS"):
+    with pytest.raises(Unsupported, match="a strided read needs a CPU or an NVIDIA GPU, but mps:0 is Apple MPS"):
         perform({"rows": "30", "columns": "20"}, device, **run_with(print, bool, clock=FakeClock(), isolation=QUIET))
 
 

@@ -75,12 +75,12 @@ def test_without_shapes_it_says_how_to_have_them(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("missing.json",), "file 'missing.json': accepted are those that can be read"),
-        (("/",), "accepted are those that can be read"),
+        (("missing.json",), "file 'missing.json': expected a readable file"),
+        (("/",), "expected a readable file"),
         (("README.md",), "README.md: no JSON from line 1 on"),
-        ((str(DATA), "--top", "0"), "top '0': accepted are whole numbers from 1"),
+        ((str(DATA), "--top", "0"), "top '0': expected whole numbers from 1"),
         ((str(DATA), "--gpu", "t4"), "this trace has no kernels of a GPU"),
-        ((str(DATA), "--device", "tpu"), "device 'tpu': accepted are cpu"),
+        ((str(DATA), "--device", "tpu"), "device 'tpu': expected cpu"),
     ],
 )
 def test_what_cannot_be_used_is_named_and_nothing_is_printed(words, message, capsys, repository, monkeypatch):

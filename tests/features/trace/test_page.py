@@ -34,7 +34,7 @@ def test_without_a_file_three_lines_say_how_to_make_one(page):
 
 def test_a_device_of_a_link_is_judged_and_kept_before_there_is_a_file(page):
     assert page("trace", device="l4").selectbox[0].value == "l4"
-    assert "device 'foo': accepted are" in texts(page("trace", device="foo").error)
+    assert "device 'foo': expected" in texts(page("trace", device="foo").error)
 
 
 def test_a_trace_of_a_cpu_has_a_headline_a_chart_and_a_table_and_no_roof(uploaded):

@@ -59,9 +59,9 @@ def test_opening_says_how_to_join_and_how_to_lead(said):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["open", "--hours", "0"], "hours '0': accepted are whole numbers from 1 to 168"),
+        (["open", "--hours", "0"], "hours '0': expected whole numbers from 1 to 168"),
         (["open", "--title", "x" * 81], "at most 80 characters"),
-        (["show", "ABC"], "room 'ABC': accepted are codes of 6 letters"),
+        (["show", "ABC"], "room 'ABC': expected codes of 6 letters"),
         (["close", "KTRMWX"], "no room has the code 'KTRMWX'"),
     ],
 )
@@ -98,11 +98,11 @@ def test_a_room_is_asked_and_what_came_of_it_is_written(said, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["ask", "dance"], "kind of goal 'dance': accepted are share"),
-        (["ask", "share", "50"], "setting '50': accepted are NAME=VALUE"),
-        (["ask", "lesson"], "lesson '': accepted are tour"),
-        (["export", "room.doc"], "file 'room.doc': accepted are names that end with .csv or .html"),
-        (["export", "/nowhere/room.csv"], "accepted are those that can be written"),
+        (["ask", "dance"], "kind of goal 'dance': expected share"),
+        (["ask", "share", "50"], "setting '50': expected NAME=VALUE"),
+        (["ask", "lesson"], "lesson '': expected tour"),
+        (["export", "room.doc"], "file 'room.doc': expected names that end with .csv or .html"),
+        (["export", "/nowhere/room.csv"], "expected those that can be written"),
     ],
 )
 def test_what_a_room_cannot_be_asked_says_what_it_can(said, words, message):
@@ -117,4 +117,4 @@ def test_a_room_gets_a_share_of_the_devices(said):
     assert "gets 30 times as much of a device" in said("share", code, "30")
     with open_store() as store:
         assert store.room_of(code).weight == 30
-    assert "weight '0': accepted are whole numbers from 1 to 100" in said("share", code, "0", code=EXIT_UNUSABLE)
+    assert "weight '0': expected whole numbers from 1 to 100" in said("share", code, "0", code=EXIT_UNUSABLE)

@@ -89,7 +89,7 @@ def test_the_leader_says_something_to_everybody(page, store, led):
 def test_a_message_leads_nowhere_else_and_gives_no_key_away(page, store, led, link):
     app = pressed(typed(page("rooms", room=led.code), "Page that it is about", link), "Show to everybody")
 
-    assert "accepted are addresses of this app" in texts(app.error)
+    assert "expected addresses of this app" in texts(app.error)
     assert store.room_of(led.code).link == ""
 
 
@@ -174,7 +174,7 @@ def test_whoever_tries_codes_is_kept_waiting(page):
     for _ in range(MOST_OF_ONE):
         known.WRONG_CODES.note(known.HERE)
 
-    assert "60 wrong room codes came from your network address" in texts(page("rooms", room="KTRMWX").error)
+    assert "60 wrong room codes were sent from your network address" in texts(page("rooms", room="KTRMWX").error)
 
 
 def test_rooms_that_one_is_in_are_listed_the_newest_first(page, store, led, room):
@@ -228,7 +228,7 @@ def test_a_goal_that_cannot_be_set_says_why_and_is_not_given(page, store, led):
     app = chosen(page("rooms", room=led.code), "What", "error")
     app = pressed(typed(app, "Relative error below", "2"), "Ask for it")
 
-    assert "accepted are numbers between 0 and 1" in texts(app.error)
+    assert "expected numbers between 0 and 1" in texts(app.error)
     assert store.tasks_of_room(led) == ()
 
 

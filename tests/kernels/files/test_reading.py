@@ -180,9 +180,9 @@ def test_the_only_kernel_needs_no_name_and_a_part_of_one_will_do():
     ("wanted", "said"),
     [
         (None, "holds 2 kernels, so name one: add_a, add_b"),
-        ("multiply", "kernel 'multiply': accepted are add_a, add_b, or a part"),
-        ("add", "kernel 'add': accepted are add_a, add_b"),
-        ("", "kernel '': accepted are add_a"),
+        ("multiply", "kernel 'multiply': expected add_a, add_b, or a part"),
+        ("add", "kernel 'add': expected add_a, add_b"),
+        ("", "kernel '': expected add_a"),
     ],
 )
 def test_no_kernel_or_several_are_a_sentence_that_lists_them(wanted, said):

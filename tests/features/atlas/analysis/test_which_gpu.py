@@ -135,7 +135,7 @@ def test_what_does_not_fit_comes_after_what_does(known):
 
 
 def test_another_order_is_refused_with_those_there_are(known):
-    with pytest.raises(InvalidInput, match="order 'beauty': accepted are time, energy, memory, price"):
+    with pytest.raises(InvalidInput, match="order 'beauty': expected time, energy, memory, price"):
         ranked(choices(known, "t4").values(), "beauty")
 
 

@@ -202,5 +202,5 @@ def test_a_row_without_claims_is_named_with_those_that_have_some(row):
 @pytest.mark.parametrize("name", ["time_s", "compared_s", "promise"])
 @pytest.mark.parametrize("text", ["0", "-1", "0.0", "text", "nan"])
 def test_a_time_that_is_none_is_refused(name, text):
-    with pytest.raises(InvalidInput, match=f"{name} of E7 '{text}': accepted are figures above 0"):
+    with pytest.raises(InvalidInput, match=f"{name} of E7 '{text}': expected figures above 0"):
         replace(named("E7"), **{name: text})

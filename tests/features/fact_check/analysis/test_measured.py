@@ -159,7 +159,7 @@ def test_every_check_names_what_exists():
 
 
 def test_a_check_without_a_figure_is_refused():
-    with pytest.raises(InvalidInput, match="what rate has to be 'fast': accepted are figures"):
+    with pytest.raises(InvalidInput, match="what rate has to be 'fast': expected figures"):
         ClaimCheck("rate", "fast", "matvec", MATVEC, (CheckSide("torch", "cuda"),))
 
 

@@ -150,7 +150,7 @@ def test_nothing_is_said_of_what_caches_of_unknown_size_may_have_given():
     "time", ["", "90", "us", "-1us", "0s", "nan s", "1e99s", "0.5ns", 0.0, 10**400, float("inf"), float("nan")]
 )
 def test_what_is_no_time_is_named(time):
-    with pytest.raises(InvalidInput, match="accepted are 1ns to 1000000s, with the unit: 90us"):
+    with pytest.raises(InvalidInput, match="expected 1ns to 1000000s, with the unit: 90us"):
         is_possible(PRODUCT, time, ())
 
 

@@ -55,11 +55,11 @@ def test_a_lesson_borrows_steps_of_others(folder):
 def test_a_step_that_is_not_there_cannot_be_borrowed(folder, place):
     (folder / "mine.md").write_text(OWN.replace("minutes", f'borrows = ["{place}"]\nminutes'))
 
-    assert "accepted are" in catalog().unreadable["mine"]
+    assert "expected" in catalog().unreadable["mine"]
 
 
 def test_unknown_lesson_is_refused_with_those_there_are():
-    with pytest.raises(InvalidInput, match=r"lesson 'cooking': accepted are .*how-long"):
+    with pytest.raises(InvalidInput, match=r"lesson 'cooking': expected .*how-long"):
         catalog().lesson("cooking")
 
 
@@ -82,13 +82,13 @@ def test_a_quantity_that_the_step_does_not_measure_is_named_with_its_line(folder
 @pytest.mark.parametrize(
     ("block", "message"),
     [
-        ('```check\nguess = "a"\nexact = "1 / 0"\n```\n', "mine.md, line 10: '1 / 0': .*divides by what may be zero"),
+        ('```check\nguess = "a"\nexact = "1 / 0"\n```\n', "mine.md, line 10: '1 / 0': .*the divisor may be zero"),
         ('```check\nguess = "a"\nexact = "1 + 1 * s"\n```\n', r"mine.md, line 10: '1 \+ 1 \* s': .*units differ"),
         ('```say\nwhen = "a + 1"\ntext = "x"\n```\n', r"mine.md, line 10: condition 'a \+ 1': .*true or false"),
-        ('```run\noperation = "nope"\n```\n', "mine.md, line 10: operation 'nope': accepted are matmul"),
+        ('```run\noperation = "nope"\n```\n', "mine.md, line 10: operation 'nope': expected matmul"),
         pytest.param(
             '```memory\nmodel = "gpt2"\nbatch = 0\n```\n',
-            "mine.md, line 10: batch '0': accepted are whole numbers",
+            "mine.md, line 10: batch '0': expected whole numbers",
             marks=needs("memory"),
         ),
     ],

@@ -190,14 +190,14 @@ def test_a_claim_has_its_verdict():
         (RUN.replace("matmul", "cooking"), "operation 'cooking'"),
         (RUN.replace("100", "0"), "size"),
         (RUN.replace("torch", "cublas"), "implementation"),
-        (RUN.replace('impl = "numpy,torch"', 'device = "cuda:7"'), "device 'cuda:7': accepted are cpu, gpu"),
+        (RUN.replace('impl = "numpy,torch"', 'device = "cuda:7"'), "device 'cuda:7': expected cpu, gpu"),
         ("```launch\nelements = 0\nthreads = 1024\n```\n", "elements and threads '0 and 1024'"),
         ("```launch\nelements = 9\nthreads = 4096\n```\n", "4096"),
         ('```launch\nelements = 9\nthreads = 64\ngpu = "abacus"\n```\n', "gpu 'abacus'"),
         ('```predict\noperation = "matmul"\ngpu = "T4"\nsize = "x"\n```\n', "size"),
         (
             '```predict\noperation = "matmul"\ngpu = "T4"\nsize = "8"\ncalls = "fast"\n```\n',
-            "calls 'fast': accepted are graph, queued, single",
+            "calls 'fast': expected graph, queued, single",
         ),
     ],
 )

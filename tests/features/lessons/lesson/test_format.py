@@ -53,36 +53,36 @@ def test_a_heading_inside_a_block_begins_no_step():
         ("# Title", "mine.md, line 1: front matter"),
         ("+++\ntitle = 1\n+++\n## a", "mine.md, line 1: title '1'.*type str"),
         ("+++\ntitle = \n+++\n## a", "mine.md, line 2: no TOML"),
-        (FRONT.replace("minutes", "hours") + "## a", "front matter 'hours': accepted are title"),
+        (FRONT.replace("minutes", "hours") + "## a", "front matter 'hours': expected title"),
         (FRONT.replace("minutes = 3\n", "") + "## a", "lacks minutes"),
-        (FRONT.replace("= 3", "= 0") + "## a", "mine.md, line 1: minutes '0': accepted are 1 to 600"),
+        (FRONT.replace("= 3", "= 0") + "## a", "mine.md, line 1: minutes '0': expected 1 to 600"),
         (FRONT.replace("= 3", f"= {'1' * 5000}") + "## a", "mine.md, line 2: no TOML: .*4300 digits"),
-        (FRONT.replace('"Twice"', '" "') + "## a", "mine.md, line 1: title ' ': accepted are a text"),
+        (FRONT.replace('"Twice"', '" "') + "## a", "mine.md, line 1: title ' ': expected a text"),
         (FRONT.replace("Twice", "x" * 201) + "## a", "mine.md, line 1: title '201 characters'.*at most 200"),
-        (FRONT + "## a\nNever \x00 seen", r"mine.md, line 7 '.x00': accepted are characters that can be shown"),
+        (FRONT + "## a\nNever \x00 seen", r"mine.md, line 7 '.x00': expected characters that can be shown"),
         (FRONT, "no step"),
         (FRONT + "Text first.\n## a", "mine.md, line 6 'Text first.'.*a step first"),
-        (WHOLE + "```gess\nid = 1\n```", "mine.md, line 24: block 'gess': accepted are guess, run"),
+        (WHOLE + "```gess\nid = 1\n```", "mine.md, line 24: block 'gess': expected guess, run"),
         (WHOLE + "```keep\ntext = 'x'", "mine.md, line 24: the block keep does not end"),
-        (WHOLE.replace("size = ", "sise = "), "mine.md, line 15: key of run 'sise': accepted are operation, size"),
+        (WHOLE.replace("size = ", "sise = "), "mine.md, line 15: key of run 'sise': expected operation, size"),
         (WHOLE.replace('operation = "matmul"\n', ""), "mine.md, line 15: run: operation is missing"),
-        (WHOLE.replace('"512,1024"', "512"), "run.size '512': accepted are a text"),
-        (WHOLE.replace('"times"', '"miles"'), "unit 'miles': accepted are times, %"),
-        (WHOLE.replace('guess = "factor"', 'guess = "other"'), "guess 'other': accepted are factor"),
-        (WHOLE.replace("time(size=512)", "speed(size=512)"), "quantity 'speed': accepted are time"),
+        (WHOLE.replace('"512,1024"', "512"), "run.size '512': expected a text"),
+        (WHOLE.replace('"times"', '"miles"'), "unit 'miles': expected times, %"),
+        (WHOLE.replace('guess = "factor"', 'guess = "other"'), "guess 'other': expected factor"),
+        (WHOLE.replace("time(size=512)", "speed(size=512)"), "quantity 'speed': expected time"),
         (WHOLE.replace('near = "', 'near = "import os; '), "mine.md, line 20: expression"),
         (WHOLE.replace("near =", 'exact = "1"\nnear ='), "one of exact, near, option, choice, reach"),
         (WHOLE + GUESS, "two guesses of step a have one id"),
         (FRONT + "## a\n" + CHOICE + '```check\nguess = "which"\nnear = "1"\n```', "has choices: use choice or option"),
         (
             FRONT + "## a\n" + CHOICE + '```check\nguess = "which"\noption = "c"\n```',
-            "option of which 'c': accepted are a, b",
+            "option of which 'c': expected a, b",
         ),
         (FRONT + "## a\n" + CHOICE.replace('"b"', '"a"'), "two or more, each once"),
         (FRONT + "## a\nA <b>bold</b> <script>alert(1)</script>", "Markdown without HTML"),
         (FRONT + "## a\nA {{ figure", "figures in double braces"),
         (FRONT + "## a\n" + GUESS.replace('"factor"', '"right"'), "id 'right'"),
-        (FRONT + "\n".join(f"## step {number}" for number in range(27)), "steps '27': accepted are at most 26"),
+        (FRONT + "\n".join(f"## step {number}" for number in range(27)), "steps '27': expected at most 26"),
     ],
 )
 def test_what_is_wrong_is_named_with_file_and_line(text, message):
@@ -96,7 +96,7 @@ def test_a_huge_file_is_refused_before_it_is_read(tmp_path):
 
     with pytest.raises(
         InvalidInput,
-        match=rf"huge.md: file 'more than {LARGEST_BYTES:,} bytes': accepted are at most {LARGEST_BYTES:,}",
+        match=rf"huge.md: file 'more than {LARGEST_BYTES:,} bytes': expected at most {LARGEST_BYTES:,}",
     ):
         read_lesson(path)
 
@@ -130,5 +130,5 @@ def test_a_file_without_end_is_not_read_to_its_end():
 def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "mine.md")
 
-    with pytest.raises(InvalidInput, match=r"mine.md: file 'a pipe': accepted are files of text"):
+    with pytest.raises(InvalidInput, match=r"mine.md: file 'a pipe': expected files of text"):
         read_lesson(tmp_path / "mine.md")

@@ -131,8 +131,8 @@ def test_a_batch_that_cannot_be_is_named(batch):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"dtype": "int3"}, "dtype 'int3': accepted are fp32"),
-        ({"optimizer": "lion"}, "optimizer 'lion': accepted are sgd"),
+        ({"dtype": "int3"}, "dtype 'int3': expected fp32"),
+        ({"optimizer": "lion"}, "optimizer 'lion': expected sgd"),
         ({"mixed": "fp8"}, "mixed 'fp8'"),
         ({"mixed": "bf16", "dtype": "bf16"}, "autocast needs fp32"),
         ({"accumulation": 0}, "accumulation '0'"),

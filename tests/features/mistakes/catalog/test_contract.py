@@ -87,7 +87,7 @@ def test_no_mistake_is_made_on_a_device_that_torch_alone_finds():
     device = replace(GPU, id="rocm:0", kind="rocm")
 
     for mistake in MISTAKES.values():
-        with pytest.raises(Unsupported, match=f"the mistake {mistake.name} needs a CPU or an NVIDIA GPU, and rocm:0"):
+        with pytest.raises(Unsupported, match=f"the mistake {mistake.name} needs a CPU or an NVIDIA GPU, but rocm:0"):
             mistake.observe(stage(device=device))
 
 
@@ -103,7 +103,7 @@ def test_a_mistake_without_sign_and_reason_is_refused():
 
 
 def test_an_unknown_name_is_named_with_the_accepted_ones():
-    with pytest.raises(InvalidInput, match=r"'no-clock': accepted are no-synchronise, first-call"):
+    with pytest.raises(InvalidInput, match=r"'no-clock': expected no-synchronise, first-call"):
         mistake_named("no-clock")
 
 

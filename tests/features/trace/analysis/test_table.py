@@ -143,8 +143,8 @@ def test_unlike_gpus_have_no_common_roof():
 @pytest.mark.parametrize(
     ("on", "message"),
     [
-        ({"gpu": "nope"}, "gpu 'nope': accepted are names and keys"),
-        ({"device": "cuda:0"}, "device 'cuda:0': accepted are cpu"),
+        ({"gpu": "nope"}, "gpu 'nope': expected names and keys"),
+        ({"device": "cuda:0"}, "device 'cuda:0': expected cpu"),
         ({"device": "cpu"}, "this trace has kernels of a GPU"),
     ],
 )

@@ -79,7 +79,7 @@ def test_a_gpu_that_wins_everywhere_wins_from_the_smallest_size():
     [
         (40.0, 1.1, "above", "almost certainly faster on T4"),
         (10.0, 1.1, "below", "faster on this CPU than on T4"),
-        (20.0, 2.0, None, "which is faster cannot be told"),
+        (20.0, 2.0, None, "unclear which is faster"),
     ],
 )
 def test_which_is_faster_at_a_size_is_a_verdict_on_the_ratio_of_both_times(cpu, spread, relation, statement):

@@ -98,8 +98,8 @@ def test_what_passes_is_shown_before_what_is_better():
 @pytest.mark.parametrize(
     ("kind", "settings", "said"),
     [
-        ("win", {}, "kind of goal 'win': accepted are share"),
-        ("share", {"speed": "1"}, "setting of share 'speed': accepted are operation"),
+        ("win", {}, "kind of goal 'win': expected share"),
+        ("share", {"speed": "1"}, "setting of share 'speed': expected operation"),
         ("share", {"operation": "matmull"}, "matmull"),
         ("share", {"percent": "nan"}, "percent 'nan'"),
         ("guess", {"size": "0"}, "size '0'"),
