@@ -73,7 +73,7 @@ if run_id:
         head.title("Benchmark")
 else:
     st.info(
-        "No results yet. Press **Run**: the chart fills as results arrive.",
+        "Nothing is measured yet. Press **Run**: the chart fills as results arrive.",
         icon=":material/insights:",
     )
     show_offers("below", devices)

@@ -23,7 +23,7 @@ SCHEMES = ("light", "dark")
 SETTLE_MS = 2500
 LONGEST_MS = 180_000
 AT_REST = "[data-test-script-state=notRunning]"
-AT_WORK = re.compile("in some seconds|At work")  # stands on a kernel's page while it is compiled or run
+AT_WORK = re.compile("in some seconds|In progress")  # stands on a kernel's page while it is compiled or run
 PATHS = {
     "kernels": "/kernels?impl=numba-cuda-vector&shape=4096",
     "machine-code": "/kernels?impl=numba-cuda-vector&shape=4096#sass",

@@ -527,7 +527,7 @@ def test_a_layout_that_an_operation_does_not_have_is_named(request_, said):
         (Request(implementations="numba-cuda-naive", block="16"), "block '16': expected 16,16"),
         (Request(implementations="numba-cuda-naive", block="x"), "block 'x': expected whole numbers from 1"),
         (Request(implementations="numba-cuda-naive", block="16,-1"), "block '-1': expected whole numbers from 1"),
-        (Request(implementations="torch", block="16,16"), "none of torch is a CUDA kernel of ours"),
+        (Request(implementations="torch", block="16,16"), "none of torch is one of our CUDA kernels"),
     ],
 )
 def test_a_block_that_no_kernel_asked_for_takes_is_named(request_, said):

@@ -146,7 +146,7 @@ def test_a_closed_room_and_a_removed_sender_are_refused(send, store, room, repor
     send(report)
     (sender,) = store.participants(room)
     store.remove_participant(LEADER, room, sender.number)
-    assert send(report) == (403, {"reason": "the leader of this room has removed you"})
+    assert send(report) == (403, {"reason": "the leader removed you from this room"})
 
     store.close_room(LEADER, room)
     status, answer = send(report, secret=OTHER, name="Bob")

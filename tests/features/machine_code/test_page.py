@@ -394,7 +394,7 @@ def test_step_that_another_choice_does_not_have_gives_way_without_a_word(page, a
     [
         ({"interpret": "maybe"}, "interpret 'maybe': expected yes"),
         ({"small": "0"}, "'0'"),
-        ({"small": "10000000"}, "arrays of 120,000,000 bytes are more than the 4,194,304 that are run here"),
+        ({"small": "10000000"}, "arrays of 120,000,000 bytes are more than the interpreter's limit of 4,194,304"),
         ({"at": "9,9,9"}, "at '9,9,9'"),
         ({"warp": "77"}, "warp '77'"),
         ({"step": "0"}, "step '0': expected whole numbers from 1 to 6"),

@@ -308,7 +308,7 @@ def test_what_cannot_be_sent_is_told_with_what_can_be_done(tmp_path):
         ({"inputs": [np.ones(4), np.ones(4, np.float32)], "operation": "vector_add"}, "'float32, float64'"),
         ({"inputs": [np.ones((4, 3)), np.ones((4, 5))], "operation": "matmul"}, "shapes of the inputs of matmul"),
         ({"inputs": [np.ones(4)] * 2, "operation": "addition"}, "operation 'addition': expected"),
-        ({"inputs": [np.ones(4)] * 2, "operation": "vector_add", "flops": 4}, "flops: vector_add has its own"),
+        ({"inputs": [np.ones(4)] * 2, "operation": "vector_add", "flops": 4}, "flops: vector_add defines its own"),
         ({"inputs": [np.ones(4)], "reference": lambda x: x / "a"}, "the reference of doubled_sum fails on float64"),
         (
             {"inputs": [np.ones(4)] * 2, "operation": "vector_add", "against": ["cublas"]},
