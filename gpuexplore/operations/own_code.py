@@ -94,7 +94,7 @@ def _through_dlpack(function: Function, inputs: Sequence[Any], out: Any, library
     finish: Function = (lambda result: result.block_until_ready()) if library == "jax" else lambda result: result
     result = finish(function(*taken))
     if not hasattr(result, "__dlpack__"):
-        raise WrongReturn(f"it returned {_kind(result)}: accepted is one array of {library}")
+        raise WrongReturn(f"it returned {_kind(result)}: expected one array of {library}")
     _check(torch.from_dlpack(result), torch.Tensor, out)
     return lambda: take_over(out, torch.from_dlpack(finish(function(*taken))))
 
@@ -137,7 +137,7 @@ def _check(result: Any, wanted: Any, out: Any) -> None:
         WrongReturn: it is no array of the library, or has another dtype or shape.
     """
     if type(result) is not wanted:
-        raise WrongReturn(f"it returned {_kind(result)}: accepted is one array of {wanted.__module__}")
+        raise WrongReturn(f"it returned {_kind(result)}: expected one array of {wanted.__module__}")
     if result.dtype != out.dtype:
         raise WrongReturn(f"it returned {result.dtype} where {out.dtype} is asked for")
     if tuple(result.shape) != tuple(out.shape):

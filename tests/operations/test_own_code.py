@@ -37,7 +37,7 @@ def test_what_no_feature_adds_is_refused(monkeypatch):
     assert (row.backend, row.unit, row.of_a_user) == ("torch", "matrix", True)
     with pytest.raises(Unsupported, match="torch:mine is a user's, and nothing here runs code of users"):
         load_build(operation_named("matmul"), row)
-    with pytest.raises(InvalidInput, match="operation 'mine': accepted are matmul"):
+    with pytest.raises(InvalidInput, match="operation 'mine': expected matmul"):
         operation_named("mine")
 
 

@@ -116,7 +116,7 @@ def _of_own_module(arguments: argparse.Namespace) -> int:
         if value := getattr(arguments, name):
             option = "MODEL" if name == "model" else f"--{name.replace('_', '-')}"
             said = option if value is True else f"{option} {value!r}"
-            raise InvalidInput(f"{said} does not go with --module, whose file decides: accepted are {OF_A_MODULE}")
+            raise InvalidInput(f"{said} does not go with --module, whose file decides: expected {OF_A_MODULE}")
     module, inputs = _own_module(arguments.module)
     memory = own_module.memory_of(module, inputs, optimizer=arguments.optimizer or "sgd", gpus=split(arguments.gpu))
     if arguments.json:

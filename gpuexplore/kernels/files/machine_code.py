@@ -130,7 +130,7 @@ def check_target(module: PtxText, compute_capability: str) -> None:
         raise InvalidInput(f"this PTX is for {module.target}, and no GPU known here is: there are {known}")
     if not fits:
         raise InvalidInput(
-            f"this PTX is for {module.target}, and the GPU has compute capability {compute_capability}: accepted are "
+            f"this PTX is for {module.target}, and the GPU has compute capability {compute_capability}: expected "
             f"{accepted.get(module.suffix, f'{module.compute_capability} and later')}"
         )
 

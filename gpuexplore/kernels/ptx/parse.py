@@ -132,7 +132,7 @@ class _Body:
             many = re.fullmatch(r"([%\w$]+)<(\d{1,9})>", name)
             count = int(many.group(2)) if many else 1
             if count > MOST_REGISTERS:
-                raise InvalidInput(f"{count} registers {name}: accepted are at most {MOST_REGISTERS} of one name")
+                raise InvalidInput(f"{count} registers {name}: expected at most {MOST_REGISTERS} of one name")
             declared = [f"{many.group(1)}{i}" for i in range(count)] if many else [name]
             self.registers.update(dict.fromkeys(declared, kind))
 

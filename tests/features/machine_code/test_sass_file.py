@@ -198,7 +198,7 @@ def test_ptx_of_the_largest_size_is_assembled(capsys, tmp_path):
             ["matmul/numba-cuda-naive", *ON_A100, "--dynamic-shared", "9"],
             "--dynamic-shared 9: this option is for a file",
         ),
-        ([TRITON, *ON_A100], "this PTX is for sm_90a, and the GPU has compute capability 8.0: accepted are 9.0 only"),
+        ([TRITON, *ON_A100], "this PTX is for sm_90a, and the GPU has compute capability 8.0: expected 9.0 only"),
     ],
 )
 def test_bad_words_are_named_with_what_is_accepted(capsys, words, said):

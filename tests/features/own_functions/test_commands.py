@@ -63,7 +63,7 @@ def test_each_function_of_a_file_ends_as_it_should(file, capsys):
         "numpy:failing": "error",
     }
     assert found["numpy:view"][1].startswith("it returns memory of its inputs")
-    assert found["numpy:lazy"][1] == "it returned a generator: accepted is one array of numpy"
+    assert found["numpy:lazy"][1] == "it returned a generator: expected one array of numpy"
     assert found["numpy:failing"][1] == "ValueError: not today"
 
 

@@ -332,9 +332,9 @@ def test_what_does_not_fit_is_named_with_what_is_accepted(given, said):
         (
             ("m", lambda m: [(m,)]),
             {"size": [3]},
-            "what is told of an operation 'size': expected sizes, terms, title",
+            "setting of an operation 'size': expected sizes, terms, title",
         ),
-        (("m", lambda n: [(n,)]), {}, "its shapes cannot be told at m=3"),
+        (("m", lambda n: [(n,)]), {}, "its shapes cannot be computed at m=3"),
         (
             ("m", lambda m: [(m,)]),
             {"output": lambda m: (m, 1)},

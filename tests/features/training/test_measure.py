@@ -35,7 +35,7 @@ class Stepped:
     ("arguments", "words"),
     [
         ({"model": "voodoo"}, "model 'voodoo': expected 3-10-2, 784-784-10"),
-        ({"model": "1000000-1000000-10"}, "parameters; accepted are at most 50,000,000"),
+        ({"model": "1000000-1000000-10"}, "parameters; expected at most 50,000,000"),
         ({"model": "2000000-10-10"}, "inputs of model 2000000-10-10"),
         ({"modes": "fp32,fp8"}, "mode 'fp8': expected fp32, bf16"),
         ({"modes": "fp32,fp32"}, "each once"),
@@ -48,7 +48,7 @@ class Stepped:
         ({"batch": "101", "processes": "2"}, "multiples of 2"),
         ({"batch": "2", "modes": "accumulate"}, "batch '2': expected from 4"),
         ({"processes": "2", "modes": "checkpoint"}, "with several processes"),
-        ({"model": "1024-1024-1024", "batch": "65536"}, "FLOPs; accepted are at most 5e+11"),
+        ({"model": "1024-1024-1024", "batch": "65536"}, "FLOPs; expected at most 5e+11"),
         ({"model": "4096-4096-4096", "batch": "65536"}, "a step has at most"),
         ({"optimizer": "lion"}, "optimizer 'lion': expected sgd, momentum, adamw"),
         ({"data": "mnist"}, "data 'mnist': expected rule, random"),

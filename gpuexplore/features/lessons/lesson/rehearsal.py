@@ -92,7 +92,7 @@ def rehearse(step: LessonStep, devices: Sequence[Device], file: str) -> int:
                     text = part.exact or part.near
                     unit = guess.unit or "a number without unit"
                     accepted = f"what is in the unit of the guess ({unit}): numbers get theirs from s, B and FLOP"
-                    raise InvalidInput(f"{where}: {text!r} comes out as {format_figure(value)}; accepted is {accepted}")
+                    raise InvalidInput(f"{where}: {text!r} comes out as {format_figure(value)}; expected {accepted}")
     with _located(f"{file}, step {step.letter}"):
         tasks_of(step, devices)
     return len(step.of(CheckBlock))
@@ -133,7 +133,7 @@ def _try(expression: Expression, part: Prose | Block, known: Callable[[], StepNa
         if isinstance(part, SayBlock) and not known().rows:
             return None
         accepted = "what the step measures or computes"
-        raise InvalidInput(f"{where}: {expression.text!r}: {error}; accepted is {accepted}") from error
+        raise InvalidInput(f"{where}: {expression.text!r}: {error}; expected {accepted}") from error
     except GpuExploreError as error:
         raise InvalidInput(f"{where}: {expression.text!r}: {error}") from error
 

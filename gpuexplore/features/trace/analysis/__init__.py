@@ -59,13 +59,13 @@ def traced_on(trace: ProfilerTrace, *, gpu: str = "", device: str = "", here: It
         raise InvalidInput.of("device", device, f"{CPU}, where the trace was taken on this machine; a GPU by --gpu")
     if trace.kernels:
         if device:
-            raise InvalidInput("device cpu: this trace has kernels of a GPU; accepted is the GPU's name, by --gpu")
+            raise InvalidInput("device cpu: this trace has kernels of a GPU; expected the GPU's name, by --gpu")
         if not gpu.strip():
             return _in_trace(trace)
         row = gpu_named(gpu)
         return TracedOn(row.name, _as_device(row), "; ".join(("as was chosen", *readings([gpu]))))
     if gpu.strip():
-        raise InvalidInput(f"gpu {gpu[:60]!r}: this trace has no kernels of a GPU; accepted is --device cpu")
+        raise InvalidInput(f"gpu {gpu[:60]!r}: this trace has no kernels of a GPU; expected --device cpu")
     if not device:
         return TracedOn(None, None, "a trace does not name its CPU, so no roof is known unless it was taken here")
     cpu = next((each for each in here if each.kind == CPU), None)

@@ -228,7 +228,7 @@ def _model_named(text: str) -> TrainedModel:
         raise InvalidInput.of("model", text, accepted)
     parameters = sum((before + 1) * after for before, after in pairwise(widths))
     if parameters > MOST_PARAMETERS:
-        raise TooLarge(f"model {text!r}: {parameters:,} parameters; accepted are at most {MOST_PARAMETERS:,}")
+        raise TooLarge(f"model {text!r}: {parameters:,} parameters; expected at most {MOST_PARAMETERS:,}")
     model = _mlp(text, widths)
     for axis, length in model.axes:
         if length > model.contract.limits[axis]:
@@ -243,7 +243,7 @@ def _check(setup: Setup) -> None:
     if setup.flop_count > MOST_FLOPS_OF_A_STEP:
         raise TooLarge(
             f"a step of {setup.model.name} at batch {setup.batch} is {setup.flop_count:.2g} FLOPs; "
-            f"accepted are at most {MOST_FLOPS_OF_A_STEP:.2g}"
+            f"expected at most {MOST_FLOPS_OF_A_STEP:.2g}"
         )
     if setup.batch % setup.processes:
         raise InvalidInput.of("batch", setup.batch, f"multiples of {setup.processes}, one part for each process")

@@ -69,7 +69,7 @@ def test_a_truth_in_another_unit_than_the_guess_is_refused(unit, rule):
     text = LESSON.replace('unit = "FLOP"', f'unit = "{unit}"').replace("2e8 * FLOP", rule)
     (step, _) = parse_lesson(text.replace("RULE", "mfu() > 0.5"), "x").steps
 
-    with pytest.raises(InvalidInput, match=r"x, line 14: .* accepted is what is in the unit of the guess"):
+    with pytest.raises(InvalidInput, match=r"x, line 14: .* expected what is in the unit of the guess"):
         rehearse(step, [], "x")
 
 

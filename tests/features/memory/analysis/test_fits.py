@@ -96,7 +96,7 @@ def test_a_memory_can_be_given_as_a_size():
     ],
 )
 def test_what_is_no_gpu_is_refused_with_what_is_accepted(names, accepted):
-    with pytest.raises(InvalidInput, match=f"gpu '.*': accepted are {accepted}"):
+    with pytest.raises(InvalidInput, match=f"gpu '.*': expected {accepted}"):
         gpus_named(names)
 
 

@@ -148,12 +148,12 @@ def test_a_setting_that_cannot_be_is_named(settings, message):
 @pytest.mark.parametrize(
     ("name", "batch", "setup", "message"),
     [
-        ("mlp", 128, Training(accumulation=3), "batch '128': accepted are multiples of the 3"),
-        ("mlp", 8, Training(checkpoints=9), "checkpoints '9': accepted are whole numbers from 0 to 3"),
-        ("__import__", 8, Training(), r"model '__import__': accepted are alexnet-2012, .*784-512-10"),
-        ("vgg-16", 10**9, Training(dtype="fp64"), r"batch '1000000000': accepted are .* 100 PB at most"),
+        ("mlp", 128, Training(accumulation=3), "batch '128': expected multiples of the 3"),
+        ("mlp", 8, Training(checkpoints=9), "checkpoints '9': expected whole numbers from 0 to 3"),
+        ("__import__", 8, Training(), r"model '__import__': expected alexnet-2012, .*784-512-10"),
+        ("vgg-16", 10**9, Training(dtype="fp64"), r"batch '1000000000': expected .* 100 PB at most"),
         ("1000000-1000000-10", 1, Training(), r"1000000-1000000-10, line 2: 'linear 1000000': .* parameters"),
-        ("vgg-16", 1, Training(tokens=64), "tokens '64': accepted are none"),
+        ("vgg-16", 1, Training(tokens=64), "tokens '64': expected none"),
         ("gpt2", 1, Training(tokens=2048), r"gpt2, line 2: .* at most 1,024 tokens"),
     ],
 )
@@ -185,7 +185,7 @@ def test_a_narrow_cache_is_half():
 
 @pytest.mark.parametrize("name", ["vgg-16", "mlp"])
 def test_a_model_without_attention_is_not_served(name):
-    with pytest.raises(InvalidInput, match=f"model '{name}': accepted are models that read tokens"):
+    with pytest.raises(InvalidInput, match=f"model '{name}': expected models that read tokens"):
         serving_memory(name, 1)
 
 
@@ -197,5 +197,5 @@ def test_pasted_decoders_can_be_served():
 
 @pytest.mark.parametrize("settings", [{"dtype": "int4"}, {"cache_dtype": "nope"}, {"tokens": -1}])
 def test_a_setting_of_serving_that_cannot_be_is_named(settings):
-    with pytest.raises(InvalidInput, match="accepted are"):
+    with pytest.raises(InvalidInput, match="expected"):
         Serving(**settings)

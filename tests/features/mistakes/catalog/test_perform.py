@@ -35,7 +35,7 @@ def test_the_report_is_an_observation_in_json(name):
 
 @pytest.mark.parametrize("arguments", [{}, {"name": "no-clock"}])
 def test_no_name_or_an_unknown_one_is_refused(arguments):
-    with pytest.raises(InvalidInput, match="accepted are no-synchronise"):
+    with pytest.raises(InvalidInput, match="expected no-synchronise"):
         perform(arguments, CPU, **run_with(print))
 
 
