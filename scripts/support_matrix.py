@@ -3,6 +3,7 @@
 Usage: python -m scripts.support_matrix. A test fails when the page is not what this would write.
 """
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -79,29 +80,50 @@ def devices() -> dict[str, Device]:
 
 
 def section(device: Device) -> list[str]:
-    """Return the table of every operation on `device`, and below it the numbered reasons."""
+    """Return the table of what goes together on `device`, equal cells in one row, and below it the numbered reasons."""
     reasons: list[str] = []
-    lines = ["| operation | implementation | " + " | ".join(DTYPES) + " |", "| --- | --- |" + " --- |" * len(DTYPES)]
+    rows: dict[tuple[str, str, str], list[str]] = {}
     for operation in OPERATIONS.values():
-        lines += _rows(operation, device, reasons)
+        for row in _rows(operation, device, reasons):
+            rows.setdefault(row, []).append(operation.name)
+    lines = ["| operations | implementations | dtypes | refused, and why |", "| --- |" + " --- |" * 3]
+    lines += [f"| {', '.join(named)} | {' | '.join(row)} |" for row, named in rows.items()]
     return [*lines, "", *(f"{number}. {reason}" for number, reason in enumerate(reasons, 1)), ""]
 
 
-def _rows(operation: Operation, device: Device, reasons: list[str]) -> list[str]:
+def _rows(operation: Operation, device: Device, reasons: list[str]) -> list[tuple[str, str, str]]:
+    """Return (implementations, dtypes they have, dtypes they refuse with numbers of `reasons`)."""
     found = {(cell["implementation"], cell["dtype"]): cell["reason"] for cell in support_matrix(operation, device)}
-    names = [implementation.name for implementation in operation.implementations if not implementation.optional]
-    cells = {name: [_cell(found[name, dtype], reasons) for dtype in DTYPES] for name in names}
-    return [f"| {operation.name} | {name} | " + " | ".join(cells[name]) + " |" for name in names]
+    alike: dict[tuple[int, ...], list[str]] = {}
+    for name in _names(listed for listed in operation.implementations if not listed.optional):
+        numbers = tuple(
+            _number(found[name, dtype], {name: "the implementation", operation.name: "the operation"}, reasons)
+            for dtype in DTYPES
+        )
+        alike.setdefault(numbers, []).append(name)
+    return [(", ".join(names), *_dtypes(numbers)) for numbers, names in alike.items()]
 
 
-def _cell(reason: str | None, reasons: list[str]) -> str:
+def _number(reason: str | None, generic: dict[str, str], reasons: list[str]) -> int:
+    """Return the number of `reason` among `reasons`, without the names in `generic`; 0 where nothing is refused."""
     if reason is None:
-        return "yes"
+        return 0
     if "pip install" in reason:
         raise SystemExit(f"the page needs every library: {reason}")
+    for name, word in generic.items():
+        reason = re.sub(rf"(?<![\w-]){name}(?![\w-])", word, reason)
     if reason not in reasons:
         reasons.append(reason)
-    return f"no ({reasons.index(reason) + 1})"
+    return reasons.index(reason) + 1
+
+
+def _dtypes(numbers: tuple[int, ...]) -> tuple[str, str]:
+    refused = {
+        number: [d for d, n in zip(DTYPES, numbers, strict=True) if n == number] for number in dict.fromkeys(numbers)
+    }
+    had = ", ".join(refused.pop(0, []))
+    every = {number: "all" if len(names) == len(DTYPES) else ", ".join(names) for number, names in refused.items()}
+    return had, "; ".join(f"{names} ({number})" for number, names in every.items())
 
 
 if __name__ == "__main__":
