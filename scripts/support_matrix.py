@@ -84,10 +84,17 @@ def section(device: Device) -> list[str]:
     reasons: list[str] = []
     rows: dict[tuple[str, str, str], list[str]] = {}
     for operation in OPERATIONS.values():
-        for row in _rows(operation, device, reasons):
-            rows.setdefault(row, []).append(operation.name)
+        for names, had, refused in _rows(operation, device, reasons):
+            for listed in [names] if had else names.split(", "):
+                rows.setdefault((listed, had, refused), []).append(operation.name)
+    elsewhere: dict[str, list[str]] = {}
     lines = ["| operations | implementations | dtypes | refused, and why |", "| --- |" + " --- |" * 3]
-    lines += [f"| {', '.join(named)} | {' | '.join(row)} |" for row, named in rows.items()]
+    for (names, had, refused), named in rows.items():
+        if had:
+            lines.append(f"| {', '.join(named)} | {names} | {had} | {refused} |")
+        else:
+            elsewhere.setdefault(refused, []).append(names)
+    lines += [f"| all of theirs | {', '.join(names)} | none | {refused} |" for refused, names in elsewhere.items()]
     return [*lines, "", *(f"{number}. {reason}" for number, reason in enumerate(reasons, 1)), ""]
 
 
