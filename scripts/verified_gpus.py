@@ -31,16 +31,16 @@ def with_table(text: str, name: str, lines: str) -> str:
 
 
 def table() -> str:
-    """Return a row for each compute capability that kernels are compiled for, and each GPU that was recorded."""
+    """Return a row for each GPU that was recorded, and one for the compute capabilities of no recording."""
     found: dict[str, dict[str, tuple[list[str], Device]]] = {}
     for recording, result in recorded_results():
         device = result.environment.device if result.environment else None
         if device and device.kind == "cuda" and device.compute_capability:
             names, _ = found.setdefault(device.compute_capability, {}).setdefault(device.name, ([], device))
             names += [recording.name] * (recording.name not in names)
-    rows = [
-        row for each in sorted({*COMPUTE_CAPABILITIES, *found}, key=_numbers) for row in _rows(each, found.get(each))
-    ]
+    rows = [row for each in sorted(found, key=_numbers) for row in _rows(each, found[each])]
+    if others := sorted(set(COMPUTE_CAPABILITIES) - set(found), key=_numbers):
+        rows.append(f"| {', '.join(others)} | none yet | | |")
     return "\n".join(["| compute capability | GPU | driver | recording |", "| --- | --- | --- | --- |", *rows]) + "\n"
 
 
@@ -48,9 +48,7 @@ def _numbers(capability: str) -> tuple[int, ...]:
     return tuple(map(int, capability.split(".")))
 
 
-def _rows(capability: str, recorded: dict[str, tuple[list[str], Device]] | None) -> list[str]:
-    if not recorded:
-        return [f"| {capability} | none yet | | |"]
+def _rows(capability: str, recorded: dict[str, tuple[list[str], Device]]) -> list[str]:
     return [
         f"| {capability} | {name} | {device.driver or 'unknown'} | {', '.join(names)} |"
         for name, (names, device) in sorted(recorded.items())
