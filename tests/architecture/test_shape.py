@@ -69,12 +69,12 @@ def test_each_kind_is_counted(tmp_path):
     found = counted([path])
 
     assert found == {
-        "files": 691,
-        "statements": 50_820,
-        "classes": 499,
-        "public names": 2_713,
-        "constants": 2_545,
-        "packed assignments": 852,
+        "files": 1,
+        "statements": 5,
+        "classes": 1,
+        "public names": 1,
+        "constants": 3,
+        "packed assignments": 2,
     }
 
 

@@ -55,7 +55,7 @@ def test_ones_own_runs_and_recorded_ones_are_offered_and_the_links_own(page, sto
     assert len(after.options) == len(before.options) + 1
     before.set_value(mine).run()
     assert app.query_params["a"] == [mine] or app.query_params["a"] == mine
-    assert "2 the same" in texts(app.markdown)
+    assert "2 unchanged" in texts(app.markdown)
 
 
 def test_what_is_not_there_is_named_and_taken_out_of_the_link(page, stored):

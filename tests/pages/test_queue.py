@@ -78,7 +78,7 @@ def test_a_silent_supervisor_is_told(page, store):
         connection.exec_driver_sql("UPDATE supervisors SET beat_epoch_s = beat_epoch_s - 10")
     app = page("queue")
     assert "it last reported 10 s ago. It is replaced within half a minute" in texts(app.warning)
-    assert list(app.dataframe[-1].value["State"]) == ["silent"]
+    assert list(app.dataframe[-1].value["State"]) == ["not responding"]
 
 
 def test_a_run_whose_supervisor_is_silent_is_interrupted(page, store, claimed):

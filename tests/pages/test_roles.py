@@ -161,7 +161,7 @@ def test_the_instructors_view_is_not_for_everybody(page, monkeypatch, query):
     app = page("lessons", lesson="how-long", view="instructor", **query)
 
     assert not app.exception
-    assert "To see the instructor's view is for leaders" in texts(app.error)
+    assert "You cannot see the instructor's view: that is for leaders" in texts(app.error)
     assert "learners in the last" not in texts(app.markdown)
     assert "key" not in app.query_params
 

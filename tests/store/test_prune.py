@@ -217,4 +217,4 @@ def test_rewriting_needs_room_and_says_how_much(filled, monkeypatch):
 
     found = give_back(filled, no_pause)
 
-    assert "and 10 B are free" in found.reason
+    assert "but only 10 B are free" in found.reason

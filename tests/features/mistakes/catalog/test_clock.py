@@ -39,7 +39,7 @@ def test_a_clock_that_stops_at_submission_tells_a_rate_above_the_peak(clock):
     assert seen.right.value == pytest.approx(FLOPS / 1.001)
     assert seen.factor.ratio == pytest.approx(1001)
     assert seen.detection.found is True
-    assert seen.detection.evidence.endswith("likelier the measurement is wrong")
+    assert seen.detection.evidence.endswith("most likely the measurement is wrong")
     assert flag_of(made, (1.001,) * 10, "over_peak").found is False
 
 

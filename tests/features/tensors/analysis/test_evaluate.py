@@ -127,7 +127,7 @@ def test_large_tensors_are_arithmetic_on_strides():
         ("x = 1x1; x.expand(1000000, 1000000)", ("1,000,000,000,000 elements", "at most 134,217,728")),
         ("x = 4x4; x[::-1]", ("step '-1'", "from 1")),
         ("x = 4x4; x[::0]", ("step '0'", "from 1")),
-        ("x = 4x4; y", ("name 'y'", "are x")),
+        ("x = 4x4; y", ("name 'y'", "expected x")),
         ("x", ("name 'x'", "name a tensor first")),
         ("x = 4x4; x[4]", ("index of axis 0 '4'", "-4 to 3")),
         ("x = 4x4; x[0, 0, 0]", ("3 items", "at most 2")),
