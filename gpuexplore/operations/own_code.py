@@ -18,7 +18,6 @@ from zlib import crc32
 import numpy as np
 
 from gpuexplore.backends.numpy_returned import VIEW
-from gpuexplore.backends.torch import take_over
 from gpuexplore.core.dtypes import DType
 from gpuexplore.core.errors import Unsupported, WrongReturn
 from gpuexplore.operations.implementation import OF_USERS
@@ -78,6 +77,8 @@ def _of_numpy(function: Function, inputs: Sequence[Any], out: Any) -> Call:
 def _of_torch(function: Function, inputs: Sequence[Any], out: Any) -> Call:
     import torch
 
+    from gpuexplore.backends.torch import take_over
+
     result = function(*inputs)
     _check(result, torch.Tensor, out)
     addresses = {array.untyped_storage().data_ptr() for array in inputs if array.numel()}
@@ -96,6 +97,7 @@ def _through_dlpack(function: Function, inputs: Sequence[Any], out: Any, library
     if not hasattr(result, "__dlpack__"):
         raise WrongReturn(f"it returned {_kind(result)}: expected one array of {library}")
     _check(torch.from_dlpack(result), torch.Tensor, out)
+    take_over: Function = import_module("gpuexplore.backends.torch").take_over
     return lambda: take_over(out, torch.from_dlpack(finish(function(*taken))))
 
 
@@ -141,7 +143,7 @@ def _check(result: Any, wanted: Any, out: Any) -> None:
     if result.dtype != out.dtype:
         raise WrongReturn(f"it returned {result.dtype} where {out.dtype} is asked for")
     if tuple(result.shape) != tuple(out.shape):
-        raise WrongReturn(f"it returned the shape {tuple(result.shape)}, expected is {tuple(out.shape)}")
+        raise WrongReturn(f"it returned the shape {tuple(result.shape)}, expected {tuple(out.shape)}")
 
 
 def _kind(result: Any) -> str:
