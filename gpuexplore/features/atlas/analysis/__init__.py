@@ -104,7 +104,7 @@ class AtlasPoint:
 
     @property
     def calls(self) -> Calls:
-        """How calls followed one another, a key of CALLS."""
+        """The kind of calls, a key of CALLS."""
         return self.call.calls
 
     @property
@@ -139,7 +139,7 @@ class AtlasPoint:
 
     @property
     def work(self) -> int:
-        """What to plot against: FLOPs of a product, bytes of any other operation.
+        """The horizontal axis: FLOPs of a product, bytes of any other operation.
 
         Shapes of a network's layers stand for no one size. By their work they lie on one axis, and a constant rate is a
         straight line there.

@@ -128,7 +128,7 @@ class ClaimFigure:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a notebook claims.
+    """A claim of a notebook.
 
     Attributes:
         id: the row of the notebooks, with a word behind it where a row claims several things.

@@ -19,7 +19,7 @@ FOLDER = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """What was found.
+    """Lessons that were found.
 
     Attributes:
         lessons: by name, in the order they are listed.

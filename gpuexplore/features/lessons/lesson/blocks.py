@@ -86,7 +86,7 @@ def _said(expression: Expression, with_interval: bool, names: StepNames) -> str:
             return format_with_interval(value) if with_interval else format_figure(value)
         if isinstance(value, str):
             return value
-        return "cannot be told apart" if value is None else ("yes" if value else "no")
+        return "inconclusive" if value is None else ("yes" if value else "no")
     except (NotFound, Undefined):
         return UNKNOWN
 

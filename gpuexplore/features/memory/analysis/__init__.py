@@ -20,7 +20,7 @@ MOST_ACCUMULATED = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Optimizer:
-    """What an optimizer stores and needs for a moment, in copies of all parameters.
+    """Memory of an optimizer, stored and temporary, in copies of all parameters.
 
     Attributes:
         title: as PyTorch calls it.

@@ -182,7 +182,7 @@ def _largest(sizes: Sequence[Size], capacity_bytes: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class MemoryQuestion:
-    """What people type on a page or a command line, everything but the model, as text; empty is the default.
+    """Settings as typed on a page or a command line, all but the model; empty is the default.
 
     Attributes:
         reserve: GB of a device's memory that tensors cannot have, instead of the assumed ones.
