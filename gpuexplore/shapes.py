@@ -45,7 +45,7 @@ def exact_shapes(text: str, operation: Operation, *, measured: bool = True) -> t
     """
     texts = [word for word in text.split(";") if word.strip()]
     if not texts:
-        raise InvalidInput(f"no shape of {operation.name}: give at least one {_accepted_shapes(operation)}")
+        raise InvalidInput(f"no shape of {operation.name}: give at least one: {_accepted_shapes(operation)}")
     if len(texts) > MOST_EXACT_SHAPES:
         raise InvalidInput.of("shapes", f"{len(texts)} of them", f"at most {MOST_EXACT_SHAPES}")
     shapes = [shape for each in texts for shape in _shapes(each, operation)]
@@ -109,7 +109,7 @@ def _shapes(text: str, operation: Operation) -> list[Shape]:
 
 def _accepted_shapes(operation: Operation) -> str:
     flags = (f"with or without {flag}=1" for flag in operation.flags)
-    example = f"like {operation.shape_of_size(128)}"
+    example = f"lengths like {operation.shape_of_size(128)}"
     return ", ".join([example, *flags, "a size", *(preset.name for preset in operation.presets)])
 
 

@@ -221,7 +221,7 @@ def test_shapes_name_every_axis_in_any_order(text, shapes):
 
 @pytest.mark.parametrize("text", ["m=1", "m=1,k=2", "m=1,k=2,n=3,q=4", "m=1,m=2,k=3,n=4", "1,2,3", "m:1,k:2,n:3", "m="])
 def test_shape_with_other_axes_is_refused_with_an_example(text):
-    with pytest.raises(InvalidInput, match=r"expected (like m=128,k=128,n=128|whole numbers)"):
+    with pytest.raises(InvalidInput, match=r"expected (lengths like m=128,k=128,n=128|whole numbers)"):
         resolved(shapes=text)
 
 
@@ -561,7 +561,7 @@ def test_what_is_no_shape_is_named(text):
 
 @pytest.mark.parametrize("shapes", [";", " ; ", "  "])
 def test_shapes_that_are_only_separators_are_named(shapes):
-    with pytest.raises(InvalidInput, match="no shape of matmul: give at least one like m=128,k=128,n=128"):
+    with pytest.raises(InvalidInput, match="no shape of matmul: give at least one: lengths like m=128,k=128,n=128"):
         resolve(Request(shapes=shapes), ["cpu"])
 
 
@@ -570,7 +570,7 @@ def test_the_shape_that_a_refusal_names_is_accepted(name):
     operation = OPERATIONS[name]
     with pytest.raises(InvalidInput) as refused:
         parse_shape("text", operation)
-    (example,) = re.findall(r"expected like (\S+?)(?:, |$)", str(refused.value))
+    (example,) = re.findall(r"expected lengths like (\S+?)(?:, |$)", str(refused.value))
 
     assert parse_shape(example, operation) == operation.shape_of_size(128)
 

@@ -218,7 +218,7 @@ def _say_readings(name: str, chosen: Sequence[str]) -> None:
 def _unknown(name: str, given: str, accepted: Sequence[str]) -> InvalidInput:
     """Return the refusal of a value, with the accepted ones and, where GPUs are chosen from, those near to it."""
     named = [option for option in accepted if option]  # an empty one is the default, which no link names
-    listed = ", ".join(named) if len(named) < LONGEST_LIST else "the names in the list below"
+    listed = ", ".join(named) if len(named) < LONGEST_LIST else "a name in the list below"
     return InvalidInput.of(name, given, f"{listed or 'none here'}{near_names(given, among=accepted)}")
 
 

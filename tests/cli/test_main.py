@@ -127,7 +127,7 @@ def test_specs_of_all(answered, capsys):
         ("--size 8 --dtype fp8", "dtype 'fp8': expected fp64, fp32"),
         ("--size 8 --impl jax", "implementation of matmul 'jax': expected numpy"),
         ("--size 8 --device cuda:9", "device 'cuda:9': expected cpu"),
-        ("--shape m=1", "shape of matmul 'm=1': expected like m=128,k=128,n=128"),
+        ("--shape m=1", "shape of matmul 'm=1': expected lengths like m=128,k=128,n=128"),
         ("--size 8 --cache hot", "cache 'hot': expected cold, warm"),
         ("--size 8 --budget 0", "budget '0.0': expected above 0"),
         ("--size 8 --threads 1.5", "threads '1.5': expected whole numbers"),

@@ -85,7 +85,7 @@ def test_this_machines_cpu_can_be_asked(answered):
             "gpu 'cuda:0': expected names and keys of `specs`; devices of this machine",
         ),
         ("matmul --size 1_ --gpu t4", "size '1_': expected whole numbers"),
-        ("matmul --shape ; --gpu t4", "no shape of matmul: give at least one like m=128,k=128,n=128"),
+        ("matmul --shape ; --gpu t4", "no shape of matmul: give at least one: lengths like m=128,k=128,n=128"),
         (
             "matmul --size 8 --gpu t4 --impl numpy",
             "implementation of matmul on Tesla T4 'numpy': expected numba-cuda",

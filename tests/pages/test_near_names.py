@@ -20,6 +20,6 @@ def test_a_gpu_that_no_row_is_called_is_refused_with_those_near_to_it_that_the_p
 ):
     told = texts(page(name, **parameters).error)
 
-    assert "expected the names in the list below" in told
+    assert "expected a name in the list below" in told
     assert near in told
     assert bool(near) == ("near" in told)

@@ -178,7 +178,7 @@ def test_bad_values_of_the_url_are_named_with_the_accepted_ones(page):
     told = texts(app.error)
 
     assert not app.exception
-    assert "device 'nonsense': expected the names in the list below" in told
+    assert "device 'nonsense': expected a name in the list below" in told
     assert "dtype 'fp9': expected all, fp32, bf16" in told
     assert "op 'divide': expected all, matmul" in told
     assert "runs 'yours': expected mine, all, none" in told

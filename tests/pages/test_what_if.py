@@ -99,7 +99,7 @@ def test_what_is_being_measured_is_not_offered_again(page, store):
     [
         ({"what": "novel"}, "what 'novel': expected operation, block, layers, run"),
         ({"op": "abacus"}, "op 'abacus': expected matmul"),
-        ({"shape": "0"}, "shape of matmul '0': expected like m=128,k=128,n=128"),
+        ({"shape": "0"}, "shape of matmul '0': expected lengths like m=128,k=128,n=128"),
         ({"shape": "m=3"}, "shape of matmul 'm=3'"),
         ({"shape": "m=2097152M,k=1,n=1"}, "m of matmul '2199023255552': expected 1 to 1099511627776"),
         ({"what": "layers", "layers": "abacus 3;matmul 64"}, "layer 'abacus 3': operation 'abacus'"),
