@@ -1,6 +1,5 @@
 """The wrong value of a mistake and the right one, each with its interval, on one axis."""
 
-from collections.abc import Sequence
 
 import altair as alt
 import pandas as pd
@@ -8,17 +7,9 @@ import pandas as pd
 from gpuexplore.charts.axes import LABEL_LIMIT, WIDE, log_ticks, si_label, x_value
 from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.core.units import format_interval
-from gpuexplore.features.mistakes.catalog.contract import UNITS, MistakeObservation, Quantity, WayReading
+from gpuexplore.features.mistakes.catalog.contract import UNITS, MistakeObservation, Quantity
 
 SI_UNITS: dict[Quantity, str] = {"time": "s", "compute rate": "FLOP/s", "memory rate": "B/s"}
-LABELS: dict[Quantity, str] = {
-    "share": "format(datum.value, '.3~%')",
-    "error": "datum.value == 0 ? '0' : format(datum.value, '.1~e')",
-    "count": "format(datum.value, ',')",
-    "sum": "format(datum.value, ',')",
-    "ratio": "format(datum.value, '.3~r') + '×'",
-}
-TITLES: dict[Quantity, str] = {"error": "Relative error", "share": "Share"}
 
 
 def wrong_and_right(observation: MistakeObservation) -> alt.LayerChart:
@@ -38,29 +29,21 @@ def wrong_and_right(observation: MistakeObservation) -> alt.LayerChart:
     words = base.mark_text(dy=-17, fontSize=13, color=NEUTRAL).encode(x=alt.X("value:Q"), text=alt.Text("shown:N"))
     unknown = base.mark_text(align="left", fontSize=13, color=NEUTRAL).encode(x=x_value(6), text=alt.Text("unknown:N"))
     sized: alt.LayerChart = alt.LayerChart(layer=[intervals, points, words, unknown]).properties(
-        width="container", height=2 * 58 + 56, description=_described_observation(observation)
+        width="container", height=2 * 58 + 56, description=_described_observation(observation, frame)
     )
     return sized
 
 
-def _described_observation(observation: MistakeObservation) -> str:
+def _described_observation(observation: MistakeObservation, frame: pd.DataFrame) -> str:
     """Return the alternative text."""
-    said = "; ".join(_described(observation, way, reading) for way, reading in _ways(observation))
+    intervals = frame["interval"].map(lambda interval: f", 95 % interval {interval}" if interval else "")
+    said = "; ".join(frame["way"].str.lower() + " " + frame["shown"] + intervals)
     return f"{_title(observation)} of {observation.what}, {observation.origin}: {said}."
-
-
-def _described(observation: MistakeObservation, way: str, reading: WayReading) -> str:
-    interval = f", 95 % interval {format_interval(reading.ci95, observation.format)}" if reading.ci95 else ""
-    return f"{way.lower()} {observation.words(reading)}{interval}"
-
-
-def _ways(observation: MistakeObservation) -> tuple[tuple[str, WayReading], ...]:
-    return (("Wrong", observation.wrong), ("Right", observation.right))
 
 
 def _frame(observation: MistakeObservation) -> pd.DataFrame:
     rows = []
-    for way, reading in _ways(observation):
+    for way, reading in (("Wrong", observation.wrong), ("Right", observation.right)):
         low, high = reading.ci95 or (reading.value, reading.value)
         interval = format_interval(reading.ci95, observation.format) if reading.ci95 else ""
         shown = observation.words(reading)
@@ -70,11 +53,20 @@ def _frame(observation: MistakeObservation) -> pd.DataFrame:
 
 def _axis(observation: MistakeObservation, frame: pd.DataFrame) -> alt.X:
     values = [value for name in ("low", "value", "high") for value in frame[name].dropna()]
+    labels: dict[Quantity, str] = {
+        "share": "format(datum.value, '.3~%')",
+        "error": "datum.value == 0 ? '0' : format(datum.value, '.1~e')",
+        "count": "format(datum.value, ',')",
+        "sum": "format(datum.value, ',')",
+        "ratio": "format(datum.value, '.3~r') + '×'",
+    }
     unit = SI_UNITS.get(observation.quantity)
-    label = si_label(unit) if unit else LABELS[observation.quantity]
+    label = si_label(unit) if unit else labels[observation.quantity]
     title = _title(observation)
     if values and min(values) > 0 and max(values) / min(values) > WIDE:
-        ticks = _few(log_ticks(values))
+        ticks = log_ticks(values)
+        if len(ticks) > 7:
+            ticks = [tick for tick in ticks if f"{tick:e}".startswith("1.000")]  # powers of ten
         scale = alt.Scale(type="log", nice=False, domain=[min(values) / 1.6, max(values) * 1.6])
         axis = alt.Axis(values=ticks, labelExpr=label, labelOverlap="greedy", labelLimit=LABEL_LIMIT)
         return alt.X("low:Q", title=title, axis=axis, scale=scale)
@@ -83,12 +75,7 @@ def _axis(observation: MistakeObservation, frame: pd.DataFrame) -> alt.X:
     return alt.X("low:Q", title=title, axis=axis, scale=scale)
 
 
-def _few(ticks: Sequence[float]) -> list[float]:
-    """Return the ticks, of many only powers of ten."""
-    return list(ticks) if len(ticks) <= 7 else [tick for tick in ticks if f"{tick:e}".startswith("1.000")]
-
-
 def _title(observation: MistakeObservation) -> str:
     """Return what the axis measures, with the unit where its labels do not carry it."""
-    name = TITLES.get(observation.quantity, observation.quantity.capitalize())
+    name = "Relative error" if observation.quantity == "error" else observation.quantity.capitalize()
     return f"{name} ({UNITS[observation.quantity]})" if observation.quantity in SI_UNITS else name

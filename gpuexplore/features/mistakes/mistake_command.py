@@ -12,25 +12,6 @@ from gpuexplore.core.units import format_interval, format_multiple
 from gpuexplore.features.mistakes.catalog import MISTAKES, activity_of, mistake_named
 from gpuexplore.features.mistakes.catalog.contract import UNITS, Mistake, MistakeObservation
 
-WRONG = Words(below="too small", above="too large", question="whether it differs on this machine")
-
-TEXTS = (
-    "name",
-    "title",
-    "rows",
-    "wrong",
-    "right",
-    "wrong_code",
-    "right_code",
-    "why",
-    "gives_away",
-    "why_none",
-    "live_on",
-    "elsewhere",
-    "quantity",
-)
-FOUND = {True: "given away", False: "not given away", None: "undecided"}
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `mistake`."""
@@ -64,7 +45,7 @@ def _list(mistakes: Any, *, as_json: bool) -> None:
 
 def _description(mistake: Mistake) -> dict[str, Any]:
     """Return what is written of a mistake; the ways are apart from the values of an observation."""
-    texts = {name: encode(getattr(mistake, name)) for name in TEXTS}
+    texts = {name: text for name, text in encode(mistake).items() if name not in ("file", "instead")}
     ways = {"wrong_way": texts.pop("wrong"), "right_way": texts.pop("right")}
     return texts | ways | {"unit": UNITS[mistake.quantity]}
 
@@ -96,14 +77,12 @@ def _print(mistake: Mistake, observation: MistakeObservation) -> None:
         verdict = difference(observation)
         shown = verdict.statement if verdict else f"{format_multiple(observation.factor.ratio)} times"
         print(f"\nthe wrong value over the right one: {shown}")
-    found = FOUND[observation.detection.found] if mistake.gives_away else "nothing gives it away"
+    words = {True: "given away", False: "not given away", None: "undecided"}
+    found = words[observation.detection.found] if mistake.gives_away else "nothing gives it away"
     print(f"{found}: {observation.detection.evidence}")
     for text in (observation.note, observation.source):
         if text:
             print(text)
-
-
-# What two ways of measuring tell of each other: on which side of the right value the wrong one lies.
 
 
 def difference(observation: MistakeObservation) -> Verdict | None:
@@ -113,4 +92,5 @@ def difference(observation: MistakeObservation) -> Verdict | None:
         return None
     low, high = factor.ci95
     ends = min(low, factor.ratio), max(high, factor.ratio)
-    return compare(Estimate(factor.ratio, *ends, "times", f"{observation.rounds} rounds in turns"), 1.0, words=WRONG)
+    words = Words(below="too small", above="too large", question="whether it differs on this machine")
+    return compare(Estimate(factor.ratio, *ends, "times", f"{observation.rounds} interleaved rounds"), 1.0, words=words)

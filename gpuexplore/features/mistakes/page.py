@@ -8,8 +8,8 @@ from gpuexplore.ui.link import open_page
 
 st.title("Timing mistakes")
 st.caption(
-    "Ways to get a wrong number, most of them from five teaching notebooks. Each is made here on purpose beside the "
-    "right way, in turns; the wrong number is shown, and never becomes a result.",
+    "Ways to get a wrong number, most of them from five teaching notebooks. Each is made here on purpose next to "
+    "the right way, interleaved with it; the wrong number is shown, and never becomes a result.",
     help=page_help("timing-mistakes"),
 )
 open_page("timing-mistakes")

@@ -15,23 +15,12 @@ from gpuexplore.features.mistakes.catalog.contract import Mistake, MistakeObserv
 from gpuexplore.features.mistakes.chart import wrong_and_right
 from gpuexplore.features.mistakes.mistake_command import difference
 from gpuexplore.ui import link
-from gpuexplore.ui.activity import PARAMETER as ACTIVITY
-from gpuexplore.ui.activity import newest_done, show_activity, start_activity, started_activity
+from gpuexplore.ui.activity import PARAMETER, newest_done, show_activity, start_activity, started_activity
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.ui.url_widgets import select
-
-NAME = "name"
-
-VERDICTS = {
-    True: ":green-badge[given away]",
-    False: ":orange-badge[not given away]",
-    None: ":gray-badge[undecided]",
-}
-PARAMETER = "mistake"
-# pixels
 
 
 def _show_observation(mistake: Mistake, device: Device, asked: ActivityRun | None) -> None:
@@ -40,7 +29,10 @@ def _show_observation(mistake: Mistake, device: Device, asked: ActivityRun | Non
     Args:
         asked: what the link names.
     """
-    run = _observation_for(mistake.name, device, asked)
+    if asked is not None and asked.arguments["name"] == mistake.name:
+        run: ActivityRun | None = asked
+    else:
+        run = newest_done(activity_of(mistake.name, device.id), timedelta(hours=1))
     is_live = device.kind in mistake.live_on
     again = "again " if run and run.payloads else ""
     label = f"Make this mistake {again}on {device.id}" if is_live else "Show the values"
@@ -48,7 +40,7 @@ def _show_observation(mistake: Mistake, device: Device, asked: ActivityRun | Non
     if st.button(label, type="secondary" if again else "primary", icon=":material/play_arrow:", disabled=waits):
         start_activity(activity_of(mistake.name, device.id))
     if run is None:
-        st.caption("Nothing was observed here in the last hour. Wrong and right take turns, for a few seconds.")
+        st.caption("Nothing was observed here in the last hour. Both ways are interleaved for a few seconds.")
     else:
         show_activity(run, lambda run: _show_seen(decode(MistakeObservation, run.payloads[-1]), mistake))
 
@@ -57,13 +49,18 @@ def _show_seen(observation: MistakeObservation, mistake: Mistake) -> None:
     st.markdown(f"**{plain(observation.what)}** :blue-badge[{observation.origin}]")
     show_chart(lambda: wrong_and_right(observation), repr(observation), key="chart.mistake")
     st.markdown(_factor(observation))
-    verdict = VERDICTS[observation.detection.found] if mistake.gives_away else ":gray-badge[no sign]"
+    badges = {
+        True: ":green-badge[given away]",
+        False: ":orange-badge[not given away]",
+        None: ":gray-badge[undecided]",
+    }
+    verdict = badges[observation.detection.found] if mistake.gives_away else ":gray-badge[no sign]"
     st.markdown(f"{verdict} {plain(observation.detection.evidence)}.")
     notes = [
         observation.note,
         observation.source and f"Source: {observation.source}",
-        f"{observation.rounds} rounds in turns; medians with 95 % intervals." if observation.rounds else None,
-        _elsewhere(observation, mistake),
+        f"{observation.rounds} interleaved rounds; medians with 95 % intervals." if observation.rounds else None,
+        f"Not measured here: {mistake.elsewhere}" if observation.how == "published" and mistake.elsewhere else None,
     ]
     st.caption("  \n".join(plain(note) for note in notes if note))
 
@@ -78,13 +75,6 @@ def _factor(observation: MistakeObservation) -> str:
     if verdict is None:
         return f"The wrong value is **{format_multiple(factor.ratio)} times** the right one."
     return f"The wrong value over the right one: **{verdict.statement}**."
-
-
-def _elsewhere(observation: MistakeObservation, mistake: Mistake) -> str | None:
-    """Return why a value comes from elsewhere."""
-    if observation.how != "published" or mistake.elsewhere is None:
-        return None
-    return f"Not measured here: {mistake.elsewhere}"
 
 
 def show_mistakes() -> None:
@@ -115,11 +105,11 @@ def show_mistakes() -> None:
 
 def _chosen(asked: ActivityRun | None) -> str:
     """Return the mistake that is chosen: by default the one whose activity the link names, which another one drops."""
-    if asked is not None and PARAMETER not in link.parameters():
-        link.write(PARAMETER, asked.arguments[NAME])
-    name = select("Mistake", PARAMETER, list(MISTAKES), shown=lambda name: f"{name}: {MISTAKES[name].title}")
-    if asked is not None and asked.arguments[NAME] != name:
-        link.write(ACTIVITY, None)
+    if asked is not None and "mistake" not in link.parameters():
+        link.write("mistake", asked.arguments["name"])
+    name = select("Mistake", "mistake", list(MISTAKES), shown=lambda name: f"{name}: {MISTAKES[name].title}")
+    if asked is not None and asked.arguments["name"] != name:
+        link.write(PARAMETER, None)
     return name
 
 
@@ -146,20 +136,6 @@ def _sign(mistake: Mistake) -> str:
     name = mistake.gives_away.name
     sign = plain(name) if mistake.gives_away.kind == "check" else f"`{name}`"
     return f"**Given away by** the {mistake.gives_away.kind} {sign}."
-
-
-# What is known of a mistake on a device: nothing yet, that it waits or failed, or what was observed.
-
-
-def _observation_for(name: str, device: Device, asked: ActivityRun | None) -> ActivityRun | None:
-    """Return the activity that tells of the mistake `name`: the one that was asked for, else the newest of this hour.
-
-    Args:
-        asked: what the link names.
-    """
-    if asked is not None and asked.arguments[NAME] == name:
-        return asked
-    return newest_done(activity_of(name, device.id), timedelta(hours=1))
 
 
 def show_lesson_measurement(_block: Any, payload: Any, key: str) -> None:

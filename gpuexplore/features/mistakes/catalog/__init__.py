@@ -1,33 +1,18 @@
-"""Every measuring mistake gpuexplore makes on purpose: a file for each kind, listed here in the order users see."""
+"""Measuring mistakes made on purpose, as activities: a file for each kind, their texts in `mistakes.toml`."""
 
 from collections.abc import Mapping
-from importlib import import_module
-from types import MappingProxyType
-from typing import Any
 
 from gpuexplore.activity import Activity, of_kind
 from gpuexplore.backends.timer import Clock
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Device
 from gpuexplore.core.serialization import encode
-from gpuexplore.features.mistakes.catalog.contract import Mistake, Stage
+from gpuexplore.features.mistakes.catalog.contract import MISTAKES, Mistake, Stage
 from gpuexplore.hardware import check_measured_on, ensure_ceiling
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
 
 KIND = "mistake"  # of its activities
 EXPECTED_S = 5.0  # that a demonstration takes
-FILES = ("clock", "work", "data", "kernel", "cost")
-
-
-def _mistakes_of(file: str) -> tuple[Mistake, ...]:
-    module: Any = import_module(f"gpuexplore.features.mistakes.catalog.{file}")
-    mistakes: tuple[Mistake, ...] = module.MISTAKES
-    return mistakes
-
-
-MISTAKES: Mapping[str, Mistake] = MappingProxyType(
-    {mistake.name: mistake for file in FILES for mistake in _mistakes_of(file)}
-)
 
 
 def activity_of(name: str, device_id: str = "cpu") -> Activity:

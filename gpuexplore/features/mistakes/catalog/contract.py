@@ -1,11 +1,15 @@
-"""A measuring mistake, and what is observed of it when it is made on purpose next to the right way.
+"""Measuring mistakes, their texts from `mistakes.toml`, and the observation of one made next to the right way.
 
-Light: titles and texts are read by the web process. What a mistake computes on is loaded when it is demonstrated.
+The web process reads titles and texts. What a mistake computes on is loaded when it is demonstrated.
 """
 
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from importlib import import_module
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Any, Literal
 
 from gpuexplore.backends.timer import Clock
 from gpuexplore.core.errors import InvalidInput, Unsupported
@@ -37,12 +41,6 @@ UNITS: dict[Quantity, str] = {
     "count": "1",
     "ratio": "×",
     "sum": "1",
-}
-HOW: dict[How, str] = {
-    "measured": "measured here",
-    "emulated": "emulated here",
-    "computed": "computed",
-    "published": "published",
 }
 
 
@@ -131,14 +129,9 @@ class MistakeObservation:
     environment: Environment | None = None
 
     @property
-    def unit(self) -> str:
-        """The SI unit of both values."""
-        return UNITS[self.quantity]
-
-    @property
     def origin(self) -> str:
         """What a reader sees of `how`."""
-        return HOW[self.how]
+        return self.how if self.how in ("computed", "published") else f"{self.how} here"
 
     def words(self, reading: WayReading) -> str:
         """Return one of its readings for a reader, e.g. ``1.25 ms``."""
@@ -164,41 +157,41 @@ Demonstrate = Callable[[Stage], MistakeObservation]
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """One way to get a wrong number, and how not to.
+    """One way to get a wrong number, and how not to: a row of `mistakes.toml`.
 
     Attributes:
+        file: the module of this folder whose DEMONSTRATIONS make it, within about five seconds.
         name: what users type.
-        title: a question or a plain sentence.
+        title: a question.
         rows: of the notebooks in which it was made.
+        quantity: what the two ways disagree on.
         wrong: what is done wrong, a sentence.
         right: what to do instead, a sentence.
         wrong_code: the wrong way, a few lines of Python.
         right_code: the right way.
         why: what happens in the hardware or in the statistics, two sentences.
-        quantity: what the two ways disagree on.
         gives_away: the sign it leaves in a result; None where it leaves none.
         why_none: why no sign can give it away; with `gives_away` None and only then.
-        demonstrate: makes it on purpose next to the right way, within about five seconds.
         live_on: the kinds of devices on which the two values are measured or emulated; empty where they are computed.
         elsewhere: why they are not measured on other kinds of devices.
-        instead: what is shown there instead of a measurement, e.g. what others published; None: nothing.
+        instead: the demonstration shown there instead, e.g. of what others published; None: nothing.
     """
 
+    file: str
     name: str
     title: str
     rows: tuple[str, ...]
+    quantity: Quantity
     wrong: str
     right: str
     wrong_code: str
     right_code: str
     why: str
-    quantity: Quantity
-    demonstrate: Demonstrate
     gives_away: Sign | None = None
     why_none: str | None = None
     live_on: tuple[str, ...] = ()
     elsewhere: str | None = None
-    instead: Demonstrate | None = None
+    instead: str | None = None
 
     def __post_init__(self) -> None:
         if (self.gives_away is None) != bool(self.why_none):
@@ -211,8 +204,34 @@ class Mistake:
             Unsupported: it cannot be made on this kind of device, and nothing stands in for it.
         """
         check_measured_on(stage.device.id, f"the mistake {self.name}")
-        if not self.live_on or stage.device.kind in self.live_on:
-            return self.demonstrate(stage)
-        if self.instead is None:
+        is_live = not self.live_on or stage.device.kind in self.live_on
+        name = self.name if is_live else self.instead
+        if name is None:
             raise Unsupported(f"{self.name} is not measured on {stage.device.kind} devices: {self.elsewhere}")
-        return self.instead(stage)
+        demonstrations: Any = import_module(f"gpuexplore.features.mistakes.catalog.{self.file}")
+        observation: MistakeObservation = demonstrations.DEMONSTRATIONS[name](stage)
+        return observation
+
+
+def _mistake(file: str, row: Mapping[str, Any]) -> Mistake:
+    sign = row.get("gives_away")
+    lists = {name: tuple(row.get(name, ())) for name in ("rows", "live_on")}
+    return Mistake(file, **{**row, **lists, "gives_away": sign and Sign(**sign)})
+
+
+def _mistakes() -> Mapping[str, Mistake]:
+    table = tomllib.loads((files(__package__) / "mistakes.toml").read_text(encoding="utf-8"))
+    return MappingProxyType({row["name"]: _mistake(file, row) for file, rows in table.items() for row in rows})
+
+
+MISTAKES = _mistakes()
+
+
+def observed(name: str, **about: Any) -> MistakeObservation:
+    """Return the observation of the mistake `name`, with its quantity."""
+    return MistakeObservation(name, MISTAKES[name].quantity, **about)
+
+
+def no_sign(name: str) -> Detection:
+    """Return that nothing can be decided, and why: a mistake that leaves no sign in a result."""
+    return Detection(None, MISTAKES[name].why_none or "")

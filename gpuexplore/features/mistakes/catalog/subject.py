@@ -15,10 +15,10 @@ from gpuexplore.core.units import format_interval
 from gpuexplore.features.mistakes.catalog.contract import (
     Detection,
     Factor,
-    Mistake,
     MistakeObservation,
     Stage,
     WayReading,
+    observed,
 )
 from gpuexplore.measure.candidates.candidate import Candidate, wake
 from gpuexplore.measure.check.correctness import describe
@@ -87,7 +87,7 @@ def interleave(wrong: Procedure, right: Procedure, stage: Stage) -> Pairs:
     return Pairs(tuple(wrongs), tuple(rights))
 
 
-def reading(figures: tuple[float, ...]) -> WayReading:
+def _reading(figures: tuple[float, ...]) -> WayReading:
     """Return the median of figures that were sampled, with its interval."""
     return WayReading(median(figures), median_interval(figures))
 
@@ -227,8 +227,8 @@ def with_data(subject: Subject, reference: AnyReference) -> Subject:
     return replace(subject, candidate=subject.group.build(subject.case, subject.case.shape, reference.inputs))
 
 
-def from_pairs(mistake: Mistake, pairs: Pairs, subject: Subject, detection: Detection) -> MistakeObservation:
-    """Return the observation of two ways whose samples were interleaved.
+def from_pairs(name: str, pairs: Pairs, subject: Subject, detection: Detection) -> MistakeObservation:
+    """Return the observation of the mistake `name`, whose two ways were interleaved.
 
     Where their factor does not differ significantly from 1, the mistake is not reported as seen.
     """
@@ -238,20 +238,14 @@ def from_pairs(mistake: Mistake, pairs: Pairs, subject: Subject, detection: Dete
         agree = f"the two ways agree within the noise on this machine: a factor of {interval}"
         evidence = f"{detection.evidence[:1].upper()}{detection.evidence[1:]}"
         detection = Detection(None, f"{agree}. {evidence}")
-    return MistakeObservation(
-        mistake=mistake.name,
-        quantity=mistake.quantity,
+    return observed(
+        name,
         what=subject.what,
         how="measured",
-        wrong=reading(pairs.wrong),
-        right=reading(pairs.right),
+        wrong=_reading(pairs.wrong),
+        right=_reading(pairs.right),
         detection=detection,
         factor=factor,
         rounds=len(pairs.right),
         environment=subject.environment,
     )
-
-
-def no_sign(mistake: Mistake) -> Detection:
-    """Return that nothing can be decided, and why: a mistake that leaves no sign in a result."""
-    return Detection(None, mistake.why_none or "")

@@ -3,7 +3,7 @@
 import pytest
 
 from gpuexplore.core.errors import Unsupported
-from gpuexplore.features.mistakes.catalog import kernel
+from gpuexplore.features.mistakes.catalog import MISTAKES, kernel
 from gpuexplore.kernels.geometry import ELEMENT_PER_THREAD
 from tests.features.mistakes.catalog.made import stage
 from tests.measure.fakes import FakeClock
@@ -19,7 +19,7 @@ PTX = """
 
 
 def test_a_grid_that_is_rounded_down_leaves_672_elements_unwritten():
-    seen = kernel.GRID_FLOOR.demonstrate(stage())
+    seen = MISTAKES["grid-floor"].observe(stage())
 
     assert (seen.wrong.value, seen.right.value) == (672, 0)
     assert seen.detection.found is True
@@ -29,17 +29,17 @@ def test_a_grid_that_is_rounded_down_leaves_672_elements_unwritten():
 def test_the_unwritten_elements_are_those_the_geometry_counts():
     launch = ELEMENT_PER_THREAD.launch((100_000,), (1024,), (97,))
 
-    assert launch.uncovered == kernel.launched(launch)[0] == 672
+    assert launch.uncovered == kernel.launched(launch, 100_000)[0] == 672
 
 
 def test_a_grid_that_is_rounded_up_is_correct():
-    _, accuracy = kernel.launched(ELEMENT_PER_THREAD.launch((100_000,), (1024,)))
+    _, accuracy = kernel.launched(ELEMENT_PER_THREAD.launch((100_000,), (1024,)), 100_000)
 
     assert accuracy.within
 
 
 def test_ten_calls_that_accumulate_are_off_by_nine_times_the_answer():
-    seen = kernel.ACCUMULATING_OUTPUT.demonstrate(stage(FakeClock(tick_ns=10_000_000)))
+    seen = MISTAKES["accumulating-output"].observe(stage(FakeClock(tick_ns=10_000_000)))
 
     assert seen.wrong.value == pytest.approx(9, rel=1e-5)
     assert seen.right.value < 1e-6
@@ -55,7 +55,7 @@ def test_instructions_are_counted_by_the_format_they_compute_in():
 
 @pytest.mark.long
 def test_a_double_constant_makes_the_kernel_sum_in_float64_and_without_it_nothing_does():
-    seen = kernel.DOUBLE_CONSTANT.demonstrate(stage())
+    seen = MISTAKES["double-constant"].observe(stage())
 
     assert seen.wrong.value >= 3
     assert seen.right.value == 0

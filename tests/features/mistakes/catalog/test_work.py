@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from gpuexplore.analysis.diagnosis.processors import too_few_threads
-from gpuexplore.features.mistakes.catalog import work
+from gpuexplore.features.mistakes.catalog import MISTAKES, work
 from gpuexplore.features.mistakes.catalog.contract import Detection, Factor
 from gpuexplore.features.mistakes.catalog.subject import flag_of
 from gpuexplore.features.mistakes.catalog.work import _unless_others_had_the_cores
@@ -34,7 +34,7 @@ def test_copies_are_part_of_the_wrong_time_and_no_sign_tells(clock):
 
 
 def test_copies_on_a_cpu_are_called_emulated(clock):
-    seen = work.TRANSFER_COUNTED.demonstrate(stage(FakeClock(tick_ns=10_000_000)))
+    seen = MISTAKES["transfer-counted"].observe(stage(FakeClock(tick_ns=10_000_000)))
 
     assert seen.how == "emulated"
     assert "stand in for it" in seen.note
