@@ -149,31 +149,28 @@ def pending_words(run: Run | ActivityRun) -> str:
     return f"Running on {plain(run.activity.device)}: about {format_whole_seconds(run.activity.expected_s)} in total"
 
 
-def started_or_newest(asked: Activity, within: timedelta) -> ActivityRun | None:
-    """Return the activity the URL names if it is `asked`, else the newest like it; None where there is none.
+def show_newest(asked: Activity, within: timedelta, draw: Draw, *, missing: str, label: str) -> None:
+    """Show a button that starts `asked`, and the activity the URL names if it is that, else the newest like it.
+
+    The button is the page's primary one until it was done, and disabled while it goes on.
 
     Args:
         within: how long ago the newest may have ended.
+        missing: the caption where there is none.
+        label: of the button, a verb; the device follows it.
     """
-    started = started_activity(asked.kind)
-    if started is not None and started.activity == asked:
-        return started
-    return newest_done(asked, within)
-
-
-def offer(asked: Activity, run: ActivityRun | None, label: str, *, icon: str) -> None:
-    """Draw the button that starts `asked`: the page's primary one until it was done, disabled while `run` goes on.
-
-    Args:
-        run: what `started_or_newest` found.
-        label: a verb; the device follows it.
-        icon: of the button.
-    """
+    run = started_activity(asked.kind)
+    if run is None or run.activity != asked:
+        run = newest_done(asked, within)
     waits = run is not None and run.active
     again = run is not None and not waits
     words = f"{label}{' again' if again else ''} on {asked.device}"
-    if st.button(words, type="secondary" if again else "primary", icon=icon, disabled=waits):
+    if st.button(words, type="secondary" if again else "primary", icon=":material/play_arrow:", disabled=waits):
         start_activity(asked)
+    if run is None:
+        st.caption(missing)
+    else:
+        show_activity(run, draw)
 
 
 def newest_done(activity: Activity, within: timedelta) -> ActivityRun | None:

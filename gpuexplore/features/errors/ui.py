@@ -8,7 +8,7 @@ from gpuexplore.activity import ActivityRun, of_kind
 from gpuexplore.core.model import Device
 from gpuexplore.core.serialization import decode
 from gpuexplore.features.errors.measure import ERRORS, CommonError, Provoked
-from gpuexplore.ui.activity import offer, show_activity, started_or_newest
+from gpuexplore.ui.activity import show_newest
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.url_widgets import device, select
@@ -34,12 +34,8 @@ def show_errors() -> None:
 
 def _show_words(error: CommonError, chosen: Device) -> None:
     asked = of_kind("provoke", {"name": error.name}, device=chosen.id, expected_s=1.0)
-    run = started_or_newest(asked, timedelta(days=30))  # after that it is provoked again
-    if run is None:
-        st.caption("Not provoked on this server yet.")
-    else:
-        show_activity(run, _draw)
-    offer(asked, run, "Provoke it", icon=":material/bolt:")
+    missing = "Not provoked on this server yet."
+    show_newest(asked, timedelta(days=30), _draw, missing=missing, label="Provoke it")
 
 
 def _draw(run: ActivityRun) -> None:

@@ -1,6 +1,5 @@
 """The wrong value of a mistake and the right one, each with its interval, on one axis."""
 
-
 import altair as alt
 import pandas as pd
 

@@ -17,13 +17,10 @@ from gpuexplore.features.tensors.analysis import Storage, TensorView
 
 ROW_OF_CELLS = 16  # cells of a row: two digits of each fit a phone
 MOST_CELLS = 256
-CELL_HEIGHT = 40
 GAP = 1.1  # rows between the tensor and its storage, with a heading
 HEADING = 0.62
 TEXT = alt.ExprRef("luminance(background) > 0.5 ? '#1c2430' : '#e6e9ee'")  # as in the theme
-LINE = alt.ExprRef("luminance(background) > 0.5 ? '#8a93a0' : '#6d7683'")
 COLORS = 7  # of the theme
-Row = dict[str, Any]
 
 
 def can_draw(view: TensorView, storage: Storage) -> bool:
@@ -56,7 +53,7 @@ def tensor_picture(name: str, view: TensorView, storage: Storage) -> alt.LayerCh
         *_texts(frame),
         marks.encode(x=alt.X("x:Q"), y=alt.Y("y:Q"), text=alt.Text("said:N")),
     ]
-    height = round(CELL_HEIGHT * end) + 6
+    height = round(40 * end) + 6
     chart = alt.LayerChart(layer=layers, width="container", height=height, description=_described(name, view, storage))
     drawn: alt.LayerChart = chart.configure_view(stroke=None)
     return drawn
@@ -77,7 +74,7 @@ def _columns(view: TensorView) -> int:
     return min(view.shape[-1], ROW_OF_CELLS) if view.axes == 1 else view.shape[-1] if view.axes else 1
 
 
-def _elements(view: TensorView, storage: Storage) -> tuple[list[Row], float]:
+def _elements(view: TensorView, storage: Storage) -> tuple[list[dict[str, Any]], float]:
     """Return the boxes of the elements, and where they end; more than two axes are blocks below each other."""
     columns = max(1, _columns(view))
     found = []
@@ -94,7 +91,7 @@ def _elements(view: TensorView, storage: Storage) -> tuple[list[Row], float]:
     return found, HEADING + max(lines, 1) + 0.35 * (blocks - 1)
 
 
-def _cells(view: TensorView, storage: Storage, top: float) -> tuple[list[Row], float]:
+def _cells(view: TensorView, storage: Storage, top: float) -> tuple[list[dict[str, Any]], float]:
     """Return the boxes of the cells, and where they end."""
     columns = max(1, _columns(view))
     rows: dict[int, int] = {}
@@ -107,7 +104,7 @@ def _cells(view: TensorView, storage: Storage, top: float) -> tuple[list[Row], f
     return found, top + max(1, -(-storage.size // ROW_OF_CELLS))
 
 
-def _box(corner: tuple[int, float], what: str, cell: int, storage: Storage, *, row: int | None) -> Row:
+def _box(corner: tuple[int, float], what: str, cell: int, storage: Storage, *, row: int | None) -> dict[str, Any]:
     column, y = corner
     value = storage.values[cell] if storage.values is not None else None
     return {
@@ -128,6 +125,7 @@ def _box(corner: tuple[int, float], what: str, cell: int, storage: Storage, *, r
 
 
 def _boxes(frame: pd.DataFrame, width: float, height: float) -> alt.Chart:
+    line = alt.ExprRef("luminance(background) > 0.5 ? '#8a93a0' : '#6d7683'")
     same = alt.selection_point(fields=["cell"], on="pointerover", clear="pointerout", empty=False, name="same")
     x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, width], nice=False))
     y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[height, 0], nice=False))
@@ -141,7 +139,7 @@ def _boxes(frame: pd.DataFrame, width: float, height: float) -> alt.Chart:
             y=y,
             y2=alt.Y2("bottom:Q"),
             color=alt.condition("datum.row === null", alt.value("transparent"), color),
-            stroke=_channel(alt.StrokeValue, same, TEXT, LINE),
+            stroke=_channel(alt.StrokeValue, same, TEXT, line),
             strokeWidth=_channel(alt.StrokeWidthValue, same, 3, 1),
             tooltip=[
                 alt.Tooltip("what:N", title="This is"),

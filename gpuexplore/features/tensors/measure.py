@@ -36,8 +36,6 @@ from gpuexplore.measure.sample.prepare import measurement_of, sample_all, warmed
 from gpuexplore.shapes import whole_number
 
 LOOPS = {"cpu": "numba_cpu", "cuda": "numba_cuda"}  # by kind of device: the backend, and the module of the kernel
-COPY = "torch"
-BUDGET_S = 0.5
 DTYPE = dtype_named("fp32")  # its bits, as integers
 Read = Callable[[], npt.NDArray[Any]]
 
@@ -66,11 +64,11 @@ def readers(layout: TensorView, device: Device, clock: Clock) -> Iterator[tuple[
     contiguous = replace(layout, strides=row_order(layout.shape))
     for way in WAYS:
         for name, shown in zip(LAYOUTS, (contiguous, layout), strict=True):
-            backend = load_backend(LOOPS[device.kind] if way == "loop" else COPY)
+            backend = load_backend(LOOPS[device.kind] if way == "loop" else "torch")
             backend.set_threads(1)
             run, output, expected = build[way](shown, storage, device)
             shape = Shape.of(n=layout.element_count)
-            options = Options(threads=1, budget_s=BUDGET_S)
+            options = Options(threads=1, budget_s=0.5)
             case = Case("strided_read", shape, DTYPE.name, f"{way} {name}", device.id, options)
             found = device_for(backend, device)
             flush = new_flush(cache_mode(case, found), found, backend)
@@ -98,7 +96,7 @@ def _copy(layout: TensorView, storage: npt.NDArray[np.uint32], device: Device) -
     """Return torch's copy into a contiguous tensor, what it writes, and what it should write."""
     import torch
 
-    moved = load_backend(COPY).to_device(storage.view(np.float32), DTYPE, device.id).view(torch.int32)
+    moved = load_backend("torch").to_device(storage.view(np.float32), DTYPE, device.id).view(torch.int32)
     source = moved.as_strided(layout.shape, layout.strides)
     out = torch.zeros(layout.shape, dtype=torch.int32, device=moved.device)
     return lambda: out.copy_(source), lambda: out.cpu().numpy().view(np.uint32), _elements_of(storage, layout)
@@ -131,7 +129,7 @@ def perform(
     """
     layout = _layout_of(arguments)
     check_measured_on(device.id, "a strided read")
-    environment = describe_environment(device, (LOOPS[device.kind], COPY), threads=1)
+    environment = describe_environment(device, (LOOPS[device.kind], "torch"), threads=1)
     needed_bytes = ITEMSIZE_BYTES * 2 * (_cell_count(layout) + layout.element_count)  # with what they are checked with
     check_memory(needed_bytes, free_bytes(device), device)
     before = read_cpu_times()

@@ -29,7 +29,7 @@ from gpuexplore.features.tensors.analysis.reading import activity_of, reading, r
 from gpuexplore.features.tensors.chart import MOST_CELLS, ROW_OF_CELLS, can_draw, tensor_picture
 from gpuexplore.features.tensors.lesson_block import measured_rows
 from gpuexplore.ui import link
-from gpuexplore.ui.activity import offer, show_activity, started_or_newest
+from gpuexplore.ui.activity import show_newest
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.shared.charts import show_chart
@@ -54,14 +54,11 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
     }
 )
 DEFAULT = next(iter(EXAMPLES.values()))
-KNOWN_FOR = timedelta(hours=1)  # after that it is measured again
 WAYS: Mapping[str, str] = {
     "loop": "A loop in row order, on one thread",
     "copy": "torch's copy into a contiguous tensor, which may go through it in another order",
 }
 DTYPES = sorted(STORED, key=lambda name: name != "fp32")  # the usual one first
-KINDS = {"start": "start", "same": "the same tensor", "view": "view", "copy": "copy", "result": "new result"}
-READERS: Mapping[str, str] = {"loop": "a loop in row order", "copy": "torch's copy"}
 
 
 def show_examples() -> None:
@@ -83,12 +80,8 @@ def _show_measured(view: TensorView) -> None:
     if asked is None:
         st.caption("Such a tensor is not read here: it has no axis, too many or too many cells.")
         return
-    run = started_or_newest(asked, KNOWN_FOR)
-    if run is None:
-        st.caption("Not measured yet.")
-    else:
-        show_activity(run, _show_report)
-    offer(asked, run, "Measure it", icon=":material/play_arrow:")
+    within = timedelta(hours=1)
+    show_newest(asked, within, _show_report, missing="Not measured yet.", label="Measure it")
 
 
 def _show_report(run: ActivityRun) -> None:
@@ -227,11 +220,12 @@ def _show_picture(chain: Chain, name: str, view: TensorView) -> None:
 
 def _show_steps(chain: Chain) -> None:
     st.subheader("Steps", anchor="steps")
+    kinds = {"same": "the same tensor", "result": "new result"}
     show_table(
         lambda: [
             {
                 "Step": step.text,
-                "Is": KINDS[step.kind],
+                "Is": kinds.get(step.kind, step.kind),
                 "Storage": step.view.storage,
                 "Shape": words(step.view.shape),
                 "Strides": words(step.view.strides),
@@ -273,13 +267,14 @@ def show_lesson_measurement(block: Any, measured: Any, _key: str) -> None:
     """Show what reading a tensor took, contiguous and strided, and their ratio."""
     if not measured:
         return
+    readers = {"loop": "a loop in row order", "copy": "torch's copy"}
     found: dict[str, list[str]] = {}
     for row in measured_rows(block, measured):
         figure = next(iter(row.figures.values()))
         found.setdefault(row.labels["name"], []).append(
             format_with_interval(figure) if isinstance(figure, LessonFigure) else figure
         )
-    lines = [f"| {READERS[way]} | {' | '.join(figures)} |" for way, figures in found.items()]
+    lines = [f"| {readers[way]} | {' | '.join(figures)} |" for way, figures in found.items()]
     st.markdown("\n".join(("| Read by | Contiguous | Strided | Ratio |", "| --- | ---: | ---: | ---: |", *lines)))
 
 

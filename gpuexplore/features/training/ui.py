@@ -16,7 +16,7 @@ from gpuexplore.features.training.lesson_block import arguments_of
 from gpuexplore.features.training.measure import activity_of
 from gpuexplore.features.training.measure.contract import ModeReport, Processes, TrainingReport, joined
 from gpuexplore.features.training.measure.setup import DATA, DEFAULTS, MODES, OPTIMIZERS, PRESETS, most_processes
-from gpuexplore.ui.activity import offer, show_activity, started_or_newest
+from gpuexplore.ui.activity import show_newest
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.shared.charts import show_chart
@@ -34,8 +34,6 @@ UNITS = {
     "Zero gradients": "%",
     "Gradient error": "error",
 }
-TRAIN_ICON = ":material/model_training:"
-KNOWN_FOR = timedelta(days=30)  # after that it is trained again
 
 
 def show_training() -> None:
@@ -47,14 +45,10 @@ def show_training() -> None:
         asked = activity_of(given, chosen, _gpu_count_of(devices))
     except GpuExploreError as error:
         show_problem(error)
-        st.button("Train", type="primary", icon=TRAIN_ICON, disabled=True)
+        st.button("Train", type="primary", icon=":material/play_arrow:", disabled=True)
         return
-    run = started_or_newest(asked, KNOWN_FOR)
-    offer(asked, run, "Train", icon=TRAIN_ICON)
-    if run is None:
-        st.caption("Not trained on this server yet.")
-    else:
-        show_activity(run, _draw)
+    missing = "Not trained on this server yet."
+    show_newest(asked, timedelta(days=30), _draw, missing=missing, label="Train")
 
 
 def _draw(run: ActivityRun) -> None:

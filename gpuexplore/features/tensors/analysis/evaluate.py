@@ -1,6 +1,6 @@
 """From an expression to a chain and its storages: steps are arithmetic on strides, and typed text is never executed."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from math import prod
@@ -12,22 +12,10 @@ import numpy.typing as npt
 
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.tensors.analysis import MOST_LISTED, Chain, ChainStep, Storage, TensorView, row_order
-from gpuexplore.features.tensors.analysis.expression import NAME, Index, Statement, TensorCall, read_expression
-from gpuexplore.features.tensors.analysis.layout import has_overlap
-from gpuexplore.features.tensors.analysis.operations import METHODS, ViewRefused, indexed
+from gpuexplore.features.tensors.analysis.expression import FUNCTIONS, Index, Statement, TensorCall, read_expression
+from gpuexplore.features.tensors.analysis.operations import METHODS, ViewRefused, called, has_overlap, indexed
 
 Cells = npt.NDArray[np.object_]  # numbers as they were typed: whole ones stay whole
-MOST_ELEMENTS = 2**27  # 512 MiB in fp32: what fits a laptop
-MOST_AXES = 8
-MOST_STEPS = 64
-# what makes the first tensor of a chain: the value of each cell, from what `arange` counts from, and its number
-_STARTS: Mapping[str, Callable[[int, int], float]] = {
-    "arange": lambda first, cell: first + cell,
-    "shape": lambda _, cell: float(cell),
-    "zeros": lambda *_: 0.0,
-    "ones": lambda *_: 1.0,
-    "tensor": lambda *_: 0.0,  # it has values of its own
-}
 
 
 class StepRefused(InvalidInput):
@@ -115,11 +103,12 @@ class _ChainBuilder:
         self._writes.append(ChainStep(view, "write", text=statement.text))
 
     def _take(self, step: TensorCall | Index) -> None:
-        if len(self._steps) == MOST_STEPS:
-            raise InvalidInput.of("expression of", f"more than {MOST_STEPS} steps", f"at most {MOST_STEPS}")
-        if isinstance(step, TensorCall) and step.name == NAME:
+        most = 64
+        if len(self._steps) == most:
+            raise InvalidInput.of("expression of", f"more than {most} steps", f"at most {most}")
+        if isinstance(step, TensorCall) and step.name == "name":
             self._steps.append(ChainStep(self._named(step.text), "start", text=step.text))
-        elif isinstance(step, TensorCall) and step.name in _STARTS:
+        elif isinstance(step, TensorCall) and step.name in (*FUNCTIONS, "shape"):
             self._steps.append(ChainStep(self._made(step), "start", text=step.text))
         else:
             self._append(step)
@@ -131,9 +120,7 @@ class _ChainBuilder:
             taken = ChainStep(indexed(before.view, step.items))
         else:
             arguments = tuple(self._named(value) if isinstance(value, str) else value for value in step.arguments)
-            method = METHODS[step.name]
-            method.check(arguments)
-            taken = method.apply(before.view, *arguments)
+            taken = called(step.name, before.view, arguments)
         _check_size(taken.view.shape)
         view = taken.view
         if taken.kind == "copy":
@@ -162,8 +149,15 @@ class _ChainBuilder:
         count = prod(shape)
         cells = None
         if count <= MOST_LISTED:
-            values = [_STARTS[start.name](first, cell) for cell in range(count)]
-            cells = np.array(values if start.values is None else start.values, object)
+            if start.name == "tensor":
+                values: Sequence[float] = start.values or ()
+            elif start.name == "arange":
+                values = range(first, first + count)
+            elif start.name == "shape":
+                values = [float(cell) for cell in range(count)]
+            else:
+                values = [float(start.name == "ones")] * count
+            cells = np.array(values, object)
         return self._stored(TensorView(shape, row_order(shape)), cells)
 
     def _copied(self, source: TensorView, target: TensorView) -> TensorView:
@@ -193,7 +187,8 @@ class _ChainBuilder:
 
 
 def _check_size(shape: tuple[int, ...]) -> None:
-    if len(shape) > MOST_AXES:
-        raise InvalidInput.of("tensor of", f"{len(shape)} axes", f"at most {MOST_AXES}")
-    if prod(shape) > MOST_ELEMENTS:
-        raise InvalidInput.of("tensor of", f"{prod(shape):,} elements", f"at most {MOST_ELEMENTS:,}")
+    if len(shape) > 8:
+        raise InvalidInput.of("tensor of", f"{len(shape)} axes", "at most 8")
+    most = 2**27  # 512 MiB in fp32: what fits a laptop
+    if prod(shape) > most:
+        raise InvalidInput.of("tensor of", f"{prod(shape):,} elements", f"at most {most:,}")

@@ -1,4 +1,4 @@
-"""The closed grammar of expressions: reading one makes statements, values free of behaviour, and runs nothing.
+"""The closed grammar of expressions: reading one makes statements and runs nothing.
 
     statements  statement (";" statement)*
     statement   name "=" chain | chain "=" number, where the chain ends with an index | chain
@@ -37,7 +37,7 @@ class TensorCall:
     """``.view(4, 4)``, or what a chain begins with: a function like ``arange(16)``, a shape or the name of a tensor.
 
     Attributes:
-        name: of the method or the function; ``shape`` of a shape, and NAME of a name, which is its argument.
+        name: of the method or the function; ``shape`` of a shape, and ``name`` of a name, which is its argument.
         values: the numbers of ``tensor([...])`` in row order; None for all others.
         position: of its first character, counted from 1.
     """
@@ -66,7 +66,6 @@ class Statement:
     written: float | None = None
 
 
-SEPARATOR = ";"
 MOST_STATEMENTS = 12
 LARGEST_NUMBER = 1_000_000_000
 _WORD = re.compile(
@@ -97,7 +96,7 @@ def _tokens_of(expression: str) -> list[_Token]:
     Raises:
         InvalidInput: too long, too many statements, or a character that belongs to no word.
     """
-    check_text("expression", expression, SEPARATOR, most=MOST_STATEMENTS)
+    check_text("expression", expression, ";", most=MOST_STATEMENTS)
     found = []
     offset = 0
     while offset < len(expression):
@@ -116,8 +115,6 @@ def _tokens_of(expression: str) -> list[_Token]:
 
 
 FUNCTIONS = ("arange", "zeros", "ones", "tensor")
-NAME = "name"
-MODULE = "torch"
 T = TypeVar("T")
 STARTS = f"a name, a shape like 4x4, {', '.join(f'{name}(...)' for name in FUNCTIONS)}"
 
@@ -133,11 +130,11 @@ def read_expression(expression: str, methods: Collection[str]) -> tuple[Statemen
     """
     reader = _ExpressionReader(expression, methods)
     statements = [reader.statement()]
-    while reader.took(SEPARATOR):
+    while reader.took(";"):
         if reader.next.kind != "end":  # a separator after the last statement
             statements.append(reader.statement())
     if reader.next.kind != "end":
-        reader.refuse(f"a step like .t() or [0], {SEPARATOR!r}, or the end")
+        reader.refuse("a step like .t() or [0], ';', or the end")
     return tuple(statements)
 
 
@@ -159,7 +156,7 @@ class _ExpressionReader:
         target = None
         if first.kind == "name" and self._tokens[self._next + 1].text == "=":
             target = first.text
-            if target in (*FUNCTIONS, MODULE, "None"):
+            if target in (*FUNCTIONS, "torch", "None"):
                 self.refuse("names that mean nothing else here")
             self._next += 2
         start = self._start()
@@ -195,7 +192,7 @@ class _ExpressionReader:
             self._next += 1
             lengths = tuple(self._checked(first, length) for length in first.text.split("x"))
             return TensorCall("shape", lengths, first.text, first.position)
-        if first.kind == "name" and first.text == MODULE and self._tokens[self._next + 1].text == ".":
+        if first.kind == "name" and first.text == "torch" and self._tokens[self._next + 1].text == ".":
             self._next += 2
             if self.next.text not in FUNCTIONS:
                 self.refuse(", ".join(FUNCTIONS))
@@ -204,7 +201,7 @@ class _ExpressionReader:
         if self._tokens[self._next + 1].text == "(":
             return self._function(first)
         self._next += 1
-        return TensorCall(NAME, (first.text,), first.text, first.position)
+        return TensorCall("name", (first.text,), first.text, first.position)
 
     def _function(self, first: _Token) -> TensorCall:
         name = self.next.text

@@ -1,7 +1,11 @@
-"""The methods of a chain and its indexing: what each makes of shape, strides and offset, as torch defines it."""
+"""The methods of a chain and its indexing: what each makes of shape, strides and offset, as torch defines it.
 
-from collections.abc import Callable, Mapping, Sequence
+Strides after a change of shape follow torch's ATen/TensorUtils.cpp and ATen/ExpandUtils.cpp.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from math import prod
 from types import MappingProxyType
 from typing import Any
@@ -9,39 +13,27 @@ from typing import Any
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.tensors.analysis import ChainStep, TensorView, row_order
 from gpuexplore.features.tensors.analysis.expression import Item
-from gpuexplore.features.tensors.analysis.layout import Barrier, filled_in, kept_strides, merged_strides
-
-ANY_NUMBER = 8  # of arguments: as many as axes
 
 
 @dataclass(frozen=True, slots=True)
-class _Method:
-    """A method of a chain.
+class Barrier:
+    """Two neighbouring axes that no single stride steps through, although a new shape would need one.
 
     Attributes:
-        apply: returns the step, without its text, for a tensor and the arguments.
-        usage: how it is written.
-        fewest: arguments that it needs.
-        most: arguments that it takes.
-        takes_tensor: whether its argument is the name of a tensor.
+        outer: the axis before it; `stride` is its stride.
+        inner: the axis after it; from there on one stride, `run_stride`, steps through `run_length` elements.
     """
 
-    apply: Callable[..., ChainStep]
-    usage: str
-    fewest: int = 0
-    most: int = 0
-    takes_tensor: bool = False
+    outer: int
+    inner: int
+    stride: int
+    run_length: int
+    run_stride: int
 
-    def check(self, arguments: tuple[Any, ...]) -> None:
-        """Accept as many arguments, and of that kind, as it takes.
-
-        Raises:
-            InvalidInput: another number or kind.
-        """
-        wrong_kind = [value for value in arguments if isinstance(value, TensorView) != self.takes_tensor]
-        if wrong_kind or not self.fewest <= len(arguments) <= self.most:
-            given = f"{len(arguments)} arguments" if not wrong_kind else "an argument of another kind"
-            raise InvalidInput.of("call with", given, self.usage)
+    @property
+    def needed_stride(self) -> int:
+        """The stride that `outer` would need to go on where `inner` ends."""
+        return self.run_length * self.run_stride
 
 
 class ViewRefused(InvalidInput):
@@ -74,8 +66,8 @@ def _axis_of(view: TensorView, axis: int, more: int = 0) -> int:
 
 
 def _view(view: TensorView, *lengths: int) -> ChainStep:
-    shape = filled_in(lengths, view.element_count)
-    strides = merged_strides(view, shape)
+    shape = _filled_in(lengths, view.element_count)
+    strides = _merged_strides(view, shape)
     if isinstance(strides, Barrier):
         axes = f"axes {strides.outer} and {strides.inner} (strides {strides.stride} and {view.strides[strides.inner]})"
         raise ViewRefused(f"{axes} cannot become one axis, and view never copies", strides, shape)
@@ -83,8 +75,8 @@ def _view(view: TensorView, *lengths: int) -> ChainStep:
 
 
 def _reshape(view: TensorView, *lengths: int) -> ChainStep:
-    shape = filled_in(lengths, view.element_count)
-    strides = merged_strides(view, shape)
+    shape = _filled_in(lengths, view.element_count)
+    strides = _merged_strides(view, shape)
     if isinstance(strides, Barrier):
         return _copied(shape, f"axes {strides.outer} and {strides.inner} cannot become one: reshape has to copy")
     return ChainStep(view.seen(shape, strides), why="the strides allow it: nothing is copied")
@@ -112,7 +104,7 @@ def _contiguous(view: TensorView) -> ChainStep:
 def _t(view: TensorView) -> ChainStep:
     if view.axes > 2:
         raise InvalidInput.of("t of", f"{view.axes} axes", "at most 2; transpose and permute take more")
-    return _of_axes(view, range(view.axes)[::-1])
+    return _reversed(view)
 
 
 def _transpose(view: TensorView, first: int, second: int) -> ChainStep:
@@ -189,33 +181,55 @@ def _matmul(view: TensorView, other: TensorView) -> ChainStep:
     return ChainStep(TensorView(shape, row_order(shape)), "result", "a product is computed into new storage")
 
 
-METHODS: Mapping[str, _Method] = MappingProxyType(
+def _clone(view: TensorView) -> ChainStep:
+    return _copied(view.shape, "clone always copies, and keeps the order of the strides", _kept_strides(view))
+
+
+def _unsqueeze(view: TensorView, axis: int) -> ChainStep:
+    return ChainStep(_with_axis(view, _axis_of(view, axis, more=1)))
+
+
+def _reversed(view: TensorView) -> ChainStep:
+    return _of_axes(view, range(view.axes)[::-1])
+
+
+# by name: what returns the step, without its text, for a tensor and the arguments; and how it is written
+METHODS: Mapping[str, tuple[Callable[..., ChainStep], str]] = MappingProxyType(
     {
-        "view": _Method(_view, ".view(4, 4) with lengths, one of which may be -1", 0, ANY_NUMBER),
-        "reshape": _Method(_reshape, ".reshape(4, 4) with lengths, one of which may be -1", 0, ANY_NUMBER),
-        "flatten": _Method(_flatten, ".flatten() or .flatten(first axis, last axis)", 0, 2),
-        "contiguous": _Method(_contiguous, ".contiguous()"),
-        "clone": _Method(
-            lambda view: _copied(
-                view.shape, "clone always copies, and keeps the order of the strides", kept_strides(view)
-            ),
-            ".clone()",
-        ),
-        "t": _Method(_t, ".t()"),
-        "T": _Method(lambda view: _of_axes(view, range(view.axes)[::-1]), ".T"),
-        "transpose": _Method(_transpose, ".transpose(axis, axis)", 2, 2),
-        "permute": _Method(_permute, ".permute(1, 0) with every axis once", 0, ANY_NUMBER),
-        "expand": _Method(_expand, ".expand(4, -1) with lengths", 0, ANY_NUMBER),
-        "broadcast_to": _Method(_expand, ".broadcast_to(4, 4) with lengths", 0, ANY_NUMBER),
-        "unsqueeze": _Method(
-            lambda view, axis: ChainStep(_with_axis(view, _axis_of(view, axis, more=1))), ".unsqueeze(axis)", 1, 1
-        ),
-        "squeeze": _Method(_squeeze, ".squeeze() or .squeeze(axis)", 0, ANY_NUMBER),
-        "select": _Method(_select, ".select(axis, index)", 2, 2),
-        "narrow": _Method(_narrow, ".narrow(axis, start, length)", 3, 3),
-        "matmul": _Method(_matmul, ".matmul(name of a tensor)", 1, 1, takes_tensor=True),
+        "view": (_view, ".view(4, 4) with lengths, one of which may be -1"),
+        "reshape": (_reshape, ".reshape(4, 4) with lengths, one of which may be -1"),
+        "flatten": (_flatten, ".flatten() or .flatten(first axis, last axis)"),
+        "contiguous": (_contiguous, ".contiguous()"),
+        "clone": (_clone, ".clone()"),
+        "t": (_t, ".t()"),
+        "T": (_reversed, ".T"),
+        "transpose": (_transpose, ".transpose(axis, axis)"),
+        "permute": (_permute, ".permute(1, 0) with every axis once"),
+        "expand": (_expand, ".expand(4, -1) with lengths"),
+        "broadcast_to": (_expand, ".broadcast_to(4, 4) with lengths"),
+        "unsqueeze": (_unsqueeze, ".unsqueeze(axis)"),
+        "squeeze": (_squeeze, ".squeeze() or .squeeze(axis)"),
+        "select": (_select, ".select(axis, index)"),
+        "narrow": (_narrow, ".narrow(axis, start, length)"),
+        "matmul": (_matmul, ".matmul(name of a tensor)"),
     }
 )
+
+
+def called(name: str, view: TensorView, arguments: Sequence[Any]) -> ChainStep:
+    """Return the step that the method `name` of `view` is.
+
+    Raises:
+        InvalidInput: another number or kind of arguments, or a call that torch refuses as well.
+    """
+    method, usage = METHODS[name]
+    if any(isinstance(value, TensorView) != (name == "matmul") for value in arguments):
+        raise InvalidInput.of("call with", "an argument of another kind", usage)
+    try:
+        signature(method).bind(view, *arguments)
+    except TypeError:
+        raise InvalidInput.of("call with", f"{len(arguments)} arguments", usage) from None
+    return method(view, *arguments)
 
 
 def indexed(view: TensorView, items: Sequence[Item]) -> TensorView:
@@ -279,3 +293,112 @@ def _with_axis(view: TensorView, axis: int) -> TensorView:
     stride = 1 if axis == view.axes else view.shape[axis] * view.strides[axis]
     shape = (*view.shape[:axis], 1, *view.shape[axis:])
     return view.seen(shape, (*view.strides[:axis], stride, *view.strides[axis:]))
+
+
+def _filled_in(shape: Sequence[int], element_count: int) -> tuple[int, ...]:
+    """Return `shape` with its -1, if there is one, replaced by the length that is left.
+
+    Raises:
+        InvalidInput: another number of elements, more than one -1, or a length that cannot be.
+    """
+    asked = list(shape)
+    words = f"({', '.join(map(str, asked))})"
+    if any(length < -1 for length in asked) or asked.count(-1) > 1:
+        raise InvalidInput.of("shape", words, "lengths from 0, one of them may be -1")
+    known = prod(length for length in asked if length != -1)
+    if -1 in asked and known and element_count % known == 0:
+        asked[asked.index(-1)] = element_count // known
+    elif -1 in asked or known != element_count:
+        raise InvalidInput.of("shape", words, f"shapes of {element_count:,} elements")
+    return tuple(asked)
+
+
+def _merged_strides(view: TensorView, shape: Sequence[int]) -> tuple[int, ...] | Barrier:
+    """Return the strides that show `view` in another shape of as many elements, or what prevents it.
+
+    Neighbouring axes whose strides continue each other form a run. The new axes must divide each run among them: one
+    that would reach across two runs would need two strides.
+    """
+    if not view.axes:
+        return (1,) * len(shape)
+    if not view.element_count:
+        return view.strides if tuple(shape) == view.shape else row_order(shape)
+    strides: list[int] = []  # of the new axes, from the last one
+    left = list(shape)
+    for first, length, stride in _runs(view):
+        taken = 1
+        while left and (taken < length or left[-1] == 1):
+            strides.append(taken * stride)
+            taken *= left.pop()
+        if taken != length:
+            return Barrier(first - 1, first, view.strides[first - 1], length, stride)
+    return tuple(reversed(strides))
+
+
+def _runs(view: TensorView) -> Iterator[tuple[int, int, int]]:
+    """Yield runs of axes, the last one first: where each begins, how many elements it has, and how far apart."""
+    length = 1
+    stride = view.strides[-1]
+    for axis in reversed(range(view.axes)):
+        length *= view.shape[axis]
+        if axis == 0 or (view.shape[axis - 1] != 1 and view.strides[axis - 1] != length * stride):
+            yield axis, length, stride
+            length = 1
+            stride = view.strides[axis - 1]
+
+
+def _kept_strides(view: TensorView) -> tuple[int, ...]:
+    """Return the strides of a clone: its axes lie in the order of those of `view`, without gaps.
+
+    A transposed tensor stays transposed. Axes of stride 0 say nothing about order, and stay where they are.
+    """
+    if _is_dense(view):
+        return view.strides
+    strides = [0] * view.axes
+    step = 1
+    for axis in _sorted(view):
+        strides[axis] = step
+        step *= max(view.shape[axis], 1)
+    return tuple(strides)
+
+
+def _is_dense(view: TensorView) -> bool:
+    """Return whether its elements fill a stretch of cells, each once, in whatever order of axes."""
+    if view.is_contiguous:
+        return True
+    step = 1
+    long = [axis for axis in range(view.axes) if view.shape[axis] > 1]
+    for axis in sorted(long, key=lambda axis: view.strides[axis]):
+        if view.strides[axis] != step:
+            return False
+        step *= view.shape[axis]
+    return True
+
+
+def has_overlap(view: TensorView) -> bool:
+    """Return whether elements share a cell because an axis is broadcast: torch refuses to write to such a tensor."""
+    axes = zip(view.shape, view.strides, strict=True)
+    return view.element_count > 0 and any(stride == 0 and length > 1 for length, stride in axes)
+
+
+def _sorted(view: TensorView) -> list[int]:
+    """Return the axes from the one that runs fastest, by an insertion sort that passes over ambiguous pairs."""
+    order = list(reversed(range(view.axes)))
+    for i in range(1, len(order)):
+        moved = i
+        for below in reversed(range(i)):
+            found = _compare(view, order[below], order[moved])
+            if found < 0:
+                break
+            if found > 0:
+                order[below], order[moved] = order[moved], order[below]
+                moved = below
+    return order
+
+
+def _compare(view: TensorView, axis: int, other: int) -> int:
+    stride = view.strides[axis]
+    others = view.strides[other]
+    if 0 in (stride, others):
+        return 0
+    return stride - others or int(view.shape[axis] > view.shape[other])

@@ -22,7 +22,6 @@ EXPECTED_S = 2.0
 ITEMSIZE_BYTES = 4  # of the elements that are read
 WAYS = ("loop", "copy")  # a loop of ours in row order, and torch's copy as in `contiguous`
 LAYOUTS = ("contiguous", "strided")
-MOST_GROUPS = 128  # beyond, that many are looked at, evenly spread
 NOTICEABLE = 0.1  # rows that end within a line cost a little more, and that is not called strided
 
 
@@ -70,7 +69,7 @@ def reading(view: TensorView, itemsize_bytes: int, kind: str) -> ReadTraffic | N
         return None
     size = WARP if kind == "cuda" else max(1, line // itemsize_bytes)  # of elements that are read together
     groups = -(-count // size)
-    looked_at = min(groups, MOST_GROUPS)
+    looked_at = min(groups, 128)  # of many, evenly spread
     first = (groups * number // looked_at * size for number in range(looked_at))
     lines = 0
     for start in first:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 
 import streamlit as st
 
@@ -36,7 +37,7 @@ from gpuexplore.features.transfer.chart import cpu_against_gpu, first_use, trans
 from gpuexplore.features.transfer.measure.contract import TransferReading, TransferReadings, activity_of
 from gpuexplore.features.transfer.ui.choice import TransferChoice
 from gpuexplore.operations import operation_named
-from gpuexplore.ui.activity import newest_done, offer, show_activity, started_or_newest
+from gpuexplore.ui.activity import newest_done, show_newest
 from gpuexplore.ui.known_results import measured_results
 from gpuexplore.ui.markdown import plain, small
 from gpuexplore.ui.shared import Shared
@@ -173,14 +174,9 @@ def _measured(asked: TransferChoice) -> None:
     on_gpu = asked.measured_on.kind != "cpu"
     st.subheader("Measured transfers" if on_gpu else "Measured memory copies", anchor="measured")
     wanted = activity_of(asked.operation, asked.measured_on.id)
-    run = started_or_newest(wanted, KNOWN_FOR)
-    if run is None:
-        st.caption(
-            f"Nothing measured on {plain(asked.measured_on.id)} yet: moves, calls and the work itself, about 30 s."
-        )
-    else:
-        show_activity(run, lambda run: _draw(run, asked.measured_on))
-    offer(wanted, run, "Measure", icon=":material/timer:")
+    missing = f"Nothing measured on {plain(asked.measured_on.id)} yet: moves, calls and the work itself, about 30 s."
+    draw = partial(_draw, device=asked.measured_on)
+    show_newest(wanted, KNOWN_FOR, draw, missing=missing, label="Measure")
 
 
 def _draw(run: ActivityRun, device: Device) -> None:
