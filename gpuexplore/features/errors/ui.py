@@ -34,8 +34,7 @@ def show_errors() -> None:
 
 def _show_words(error: CommonError, chosen: Device) -> None:
     asked = of_kind("provoke", {"name": error.name}, device=chosen.id, expected_s=1.0)
-    missing = "Not provoked on this server yet."
-    show_newest(asked, timedelta(days=30), _draw, missing=missing, label="Provoke it")
+    show_newest(asked, timedelta(days=30), _draw, missing="Not provoked on this server yet.", label="Provoke it")
 
 
 def _draw(run: ActivityRun) -> None:

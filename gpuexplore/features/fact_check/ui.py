@@ -93,8 +93,7 @@ def show_claims() -> None:
 
 def _show_one(judged: Sequence[Judgement]) -> Claim:
     """Show the evidence of one claim, and return it: by default the one whose verdict is the strongest."""
-    ranks = list(VERDICTS)
-    by_id = {found.claim.id: found for found in sorted(judged, key=lambda found: ranks.index(found.verdict))}
+    by_id = {found.claim.id: found for found in sorted(judged, key=lambda found: list(VERDICTS).index(found.verdict))}
     chosen = by_id[select("Claim", "row", list(by_id), shown=lambda row: f"{row}: {by_id[row].claim.claim}")]
     st.markdown(f"**{chosen.verdict[:1].upper()}{chosen.verdict[1:]}**")
     if chosen.evidence:

@@ -85,8 +85,7 @@ def _elements(view: TensorView, storage: Storage) -> tuple[list[dict[str, Any]],
         lines = max(lines, line + 1)
         y = HEADING + line + (0.35 * (line // block) if block else 0)
         where = f"[{', '.join(map(str, indices))}]" if indices else "the scalar"
-        row = line if view.axes > 1 else number
-        found.append(_box((column, y), f"element {where}", int(cell), storage, row=row))
+        found.append(_box((column, y), f"element {where}", int(cell), storage, row=line if view.axes > 1 else number))
     blocks = prod(view.shape[:-2]) if block else 1
     return found, HEADING + max(lines, 1) + 0.35 * (blocks - 1)
 

@@ -65,8 +65,7 @@ def measured_rows(block: Any, payload: Payload) -> Iterator[QuantityRow]:
             flags += found
             doubts |= WRONG.intersection(flag.name for flag in found)
             ends = _widened(reading["median_s"], reading["ci95_s"], doubts_of(found))
-            moved = reading["bytes_per_s"] * reading["median_s"]
-            rates = sorted(moved / end for end in ends)
+            rates = sorted(reading["bytes_per_s"] * reading["median_s"] / end for end in ends)
             figures = {
                 "time": _figure(reading["median_s"], ends, TIME, doubts=doubts),
                 "bandwidth": _figure(reading["bytes_per_s"], rates, BANDWIDTH, doubts=doubts),
@@ -74,8 +73,7 @@ def measured_rows(block: Any, payload: Payload) -> Iterator[QuantityRow]:
             yield QuantityRow(_labels(block, way, source), figures)
         ratio = payload["ratios"][way]
         ends = _widened(ratio["median"], ratio["ci95"], doubts_of_both(flags, flags))
-        factor = _figure(ratio["median"], ends, doubts=doubts)
-        yield QuantityRow(_labels(block, way, "factor"), {"figure": factor})
+        yield QuantityRow(_labels(block, way, "factor"), {"figure": _figure(ratio["median"], ends, doubts=doubts)})
 
 
 def _labels(block: Any, way: str, source: str) -> Mapping[str, str]:

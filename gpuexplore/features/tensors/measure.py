@@ -58,8 +58,7 @@ def _check_read(name: str, output: Read, expected: npt.NDArray[Any]) -> None:
 
 def readers(layout: TensorView, device: Device, clock: Clock) -> Iterator[tuple[Candidate, Callable[[], None]]]:
     """Yield each way to read `layout` and the contiguous one on `device`, its output zero so far, with its check."""
-    cells = _cell_count(layout)
-    storage = np.random.default_rng(0).integers(1, 2**32, cells, dtype=np.uint32)
+    storage = np.random.default_rng(0).integers(1, 2**32, _cell_count(layout), dtype=np.uint32)
     build = {"loop": _loop, "copy": _copy}
     contiguous = replace(layout, strides=row_order(layout.shape))
     for way in WAYS:
@@ -68,12 +67,10 @@ def readers(layout: TensorView, device: Device, clock: Clock) -> Iterator[tuple[
             backend.set_threads(1)
             run, output, expected = build[way](shown, storage, device)
             shape = Shape.of(n=layout.element_count)
-            options = Options(threads=1, budget_s=0.5)
-            case = Case("strided_read", shape, DTYPE.name, f"{way} {name}", device.id, options)
+            case = Case("strided_read", shape, DTYPE.name, f"{way} {name}", device.id, Options(threads=1, budget_s=0.5))
             found = device_for(backend, device)
             flush = new_flush(cache_mode(case, found), found, backend)
-            timer = backend.timer(device.id, clock)
-            candidate = Candidate(case, found, backend, DTYPE, run, None, timer, flush)
+            candidate = Candidate(case, found, backend, DTYPE, run, None, backend.timer(device.id, clock), flush)
             yield candidate, partial(_check_read, case.implementation, output, expected)
 
 

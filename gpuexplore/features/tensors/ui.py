@@ -80,8 +80,7 @@ def _show_measured(view: TensorView) -> None:
     if asked is None:
         st.caption("Such a tensor is not read here: it has no axis, too many or too many cells.")
         return
-    within = timedelta(hours=1)
-    show_newest(asked, within, _show_report, missing="Not measured yet.", label="Measure it")
+    show_newest(asked, timedelta(hours=1), _show_report, missing="Not measured yet.", label="Measure it")
 
 
 def _show_report(run: ActivityRun) -> None:

@@ -30,8 +30,7 @@ def conclusions(report: TrainingReport) -> tuple[Verdict, ...]:
     ratios = [(mode.name, report.modes[0].name, mode.ratio) for mode in report.modes[1:]]
     if found := report.processes:
         ratios.append((f"{found.count} processes", "one", found.speedup))
-    doubts = ratio_doubts(report)
-    return tuple(_verdict(this, other, ratio, doubts) for this, other, ratio in ratios if ratio)
+    return tuple(_verdict(this, other, ratio, ratio_doubts(report)) for this, other, ratio in ratios if ratio)
 
 
 def _verdict(this: str, other: str, ratio: Timing, doubts: Sequence[Doubt]) -> Verdict:

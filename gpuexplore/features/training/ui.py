@@ -47,8 +47,7 @@ def show_training() -> None:
         show_problem(error)
         st.button("Train", type="primary", icon=":material/play_arrow:", disabled=True)
         return
-    missing = "Not trained on this server yet."
-    show_newest(asked, timedelta(days=30), _draw, missing=missing, label="Train")
+    show_newest(asked, timedelta(days=30), _draw, missing="Not trained on this server yet.", label="Train")
 
 
 def _draw(run: ActivityRun) -> None:
@@ -56,8 +55,7 @@ def _draw(run: ActivityRun) -> None:
     if report is None:
         return
     if run.active:
-        done = report.steps_done / report.steps
-        st.progress(done, report.doing or f"Step {report.steps_done} of {report.steps}")
+        st.progress(report.steps_done / report.steps, report.doing or f"Step {report.steps_done} of {report.steps}")
     key = (run.id, len(run.payloads))
     if report.steps_done:
         _draw_charts(report, key)

@@ -88,8 +88,7 @@ def first_use(parts: Parts) -> alt.LayerChart:
         )
     )
     spans = [f"{where} {part} {_span_text(span)}" for (where, part), span in parts.items()]
-    described = f"Time of the first use, stacked: {', '.join(spans)}."
-    return _sized([bars, *_unknown_parts(parts, y)], 260, described)
+    return _sized([bars, *_unknown_parts(parts, y)], 260, f"Time of the first use, stacked: {', '.join(spans)}.")
 
 
 def _unknown_parts(parts: Parts, y: alt.Y) -> list[alt.Chart]:

@@ -320,8 +320,7 @@ def measured_gpus(operation: str) -> dict[str, int]:
 @once
 def dtypes_of(operation: str) -> tuple[str, ...]:
     """Return the formats that an operation has a meaning in."""
-    contract = operation_named(operation)
-    return tuple(name for name in FORMATS if contract.unsupported(format_named(name)) is None)
+    return tuple(name for name in FORMATS if operation_named(operation).unsupported(format_named(name)) is None)
 
 
 @once

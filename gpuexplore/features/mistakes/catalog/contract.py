@@ -204,8 +204,7 @@ class Mistake:
             Unsupported: it cannot be made on this kind of device, and nothing stands in for it.
         """
         check_measured_on(stage.device.id, f"the mistake {self.name}")
-        is_live = not self.live_on or stage.device.kind in self.live_on
-        name = self.name if is_live else self.instead
+        name = self.name if not self.live_on or stage.device.kind in self.live_on else self.instead
         if name is None:
             raise Unsupported(f"{self.name} is not measured on {stage.device.kind} devices: {self.elsewhere}")
         demonstrations: Any = import_module(f"gpuexplore.features.mistakes.catalog.{self.file}")

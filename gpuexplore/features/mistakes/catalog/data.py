@@ -150,8 +150,7 @@ def _demonstrate_fp16_overflow(stage: Stage) -> MistakeObservation:
     count = 65_536
     narrow = dot(np.float16, count)
     wide = dot(np.float32, count)
-    roundoff = 2.0**-11  # of rounding the sum to fp16
-    accuracy = check(np.array([narrow]), ((..., np.array([float(count)])),), roundoff)
+    accuracy = check(np.array([narrow]), ((..., np.array([float(count)])),), 2.0**-11)
     return observed(
         "fp16-overflow",
         what=f"dot product of {count:,} ones, numpy",
@@ -176,8 +175,7 @@ def dot(dtype: type[np.floating], count: int) -> float:
 
 def _demonstrate_default_allclose(stage: Stage) -> MistakeObservation:
     """Compare two correct products of 1000 × 1000 element by element and by their norms."""
-    shape = Shape.of(m=1000, k=1000, n=1000)
-    subject = open_subject(stage, "matmul", shape, implementation="torch")
+    subject = open_subject(stage, "matmul", Shape.of(m=1000, k=1000, n=1000), implementation="torch")
     group = subject.group
     accuracy = accuracy_of(subject, group.checked_reference)
     share = float(

@@ -221,8 +221,7 @@ class _ExpressionReader:
         rows = self._listed(self._literal, "]")
         if any(shape != rows[0][0] for shape, _ in rows):
             self.refuse("lists whose rows are of one length")
-        values = tuple(value for _, row in rows for value in row)
-        return ((len(rows), *rows[0][0]) if rows else (0,)), values
+        return ((len(rows), *rows[0][0]) if rows else (0,)), tuple(value for _, row in rows for value in row)
 
     def _steps(self) -> tuple[Index | TensorCall, ...]:
         found: list[Index | TensorCall] = []

@@ -91,8 +91,7 @@ def _flatten(view: TensorView, first: int = 0, last: int = -1) -> ChainStep:
         return _reshape(view, 1)
     if start == end:
         return ChainStep(view, "same", "one axis is flat already")
-    merged = prod(view.shape[start : end + 1])
-    return _reshape(view, *view.shape[:start], merged, *view.shape[end + 1 :])
+    return _reshape(view, *view.shape[:start], prod(view.shape[start : end + 1]), *view.shape[end + 1 :])
 
 
 def _contiguous(view: TensorView) -> ChainStep:
@@ -151,8 +150,7 @@ def _squeeze(view: TensorView, *axes: int) -> ChainStep:
     dropped = set(named) or set(range(view.axes))
     if len(dropped) < len(named):
         raise InvalidInput.of("axes to squeeze", axes, "each axis once")
-    kept = [axis for axis in range(view.axes) if axis not in dropped or view.shape[axis] != 1]
-    return _of_axes(view, kept)
+    return _of_axes(view, [axis for axis in range(view.axes) if axis not in dropped or view.shape[axis] != 1])
 
 
 def _select(view: TensorView, axis: int, index: int) -> ChainStep:
@@ -266,8 +264,7 @@ def _selected(view: TensorView, axis: int, index: int) -> TensorView:
         accepted = f"{-length} to {length - 1}" if length else "none: the axis has no elements"
         raise InvalidInput.of(f"index of axis {axis}", index, accepted)
     shape = view.shape[:axis] + view.shape[axis + 1 :]
-    strides = view.strides[:axis] + view.strides[axis + 1 :]
-    return view.seen(shape, strides, index % length * view.strides[axis])
+    return view.seen(shape, view.strides[:axis] + view.strides[axis + 1 :], index % length * view.strides[axis])
 
 
 def _sliced(view: TensorView, axis: int, part: slice) -> TensorView:

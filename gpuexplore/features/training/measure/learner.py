@@ -69,8 +69,7 @@ def _initial_parameters(model: TrainedModel, seed: int) -> list[Tensor]:
 
 def loss_of(logits: Tensor, labels: Tensor) -> Tensor:
     """Return the mean cross-entropy, in fp32 or wider."""
-    wide = logits if logits.dtype is torch.float64 else logits.float()
-    return cross_entropy(wide, labels.flatten())
+    return cross_entropy(logits if logits.dtype is torch.float64 else logits.float(), labels.flatten())
 
 
 Batches = Callable[[int], tuple[Tensor, Tensor]]  # samples and labels of a step, on the CPU
@@ -237,8 +236,7 @@ class Learner:
     def zero_share(self) -> float:
         """Return which share of the last step's gradients is exactly zero, 0 to 1."""
         given = self._given()
-        zeros = sum(int((gradient == 0).sum()) for gradient in given)
-        return zeros / sum(gradient.numel() for gradient in given)
+        return sum(int((gradient == 0).sum()) for gradient in given) / sum(gradient.numel() for gradient in given)
 
     def autocast(self) -> AbstractContextManager[None]:
         """Return the context in which products are in the mode's dtype."""

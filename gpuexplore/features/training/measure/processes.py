@@ -196,8 +196,7 @@ class _RankTeam:
         self._batch_of = batches_of(setup)
         self._alone = {name: self._learner(name) for name in setup.modes} if self.rank == 0 else {}
         self._together = {f"{name} × {self.count}": self._member(name) for name in setup.modes}
-        names = [*setup.modes, *self._together, *self._data_parallel_names()]
-        self._recorder = Recorder(setup, names, device, 1)
+        self._recorder = Recorder(setup, [*setup.modes, *self._together, *self._data_parallel_names()], device, 1)
         if self.rank == 0:
             self._alone |= {name: self._data_parallel() for name in self._data_parallel_names()}
 

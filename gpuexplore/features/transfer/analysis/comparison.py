@@ -152,8 +152,7 @@ def uses_that_pay(point: SizePoint) -> BreakEven | None:
 def which_is_faster(point: SizePoint, gpu: str) -> Verdict:
     """Return whether one use on `gpu`, transfers included, is faster than on this CPU."""
     words = Words(f"faster on this CPU than on {gpu}", None, f"faster on {gpu} than on this CPU", "which is faster")
-    ratio = quotient(_estimate(point.cpu), _estimate(point.gpu))
-    return verdict_on(ratio, 1.0, words=words)
+    return verdict_on(quotient(_estimate(point.cpu), _estimate(point.gpu)), 1.0, words=words)
 
 
 def _estimate(span: TimeSpan | None) -> Estimate | None:

@@ -31,8 +31,7 @@ ADD: Any = cuda.jit(_add_kernel)
 
 def copies_by_numba(values: Floats, device: str) -> Iterator[tuple[str, int, Callable[[], object], Callable[[], bool]]]:
     """Yield name, arrays moved by a call, the call and whether it was right, of every way."""
-    backend = load_backend("numba_cuda")
-    backend.synchronize(device)  # selects the device
+    load_backend("numba_cuda").synchronize(device)  # selects the device
     there = cuda.to_device(np.zeros_like(values))
     back = np.zeros_like(values)
     full = cuda.to_device(values)

@@ -175,8 +175,7 @@ def _measured(asked: TransferChoice) -> None:
     st.subheader("Measured transfers" if on_gpu else "Measured memory copies", anchor="measured")
     wanted = activity_of(asked.operation, asked.measured_on.id)
     missing = f"Nothing measured on {plain(asked.measured_on.id)} yet: moves, calls and the work itself, about 30 s."
-    draw = partial(_draw, device=asked.measured_on)
-    show_newest(wanted, KNOWN_FOR, draw, missing=missing, label="Measure")
+    show_newest(wanted, KNOWN_FOR, partial(_draw, device=asked.measured_on), missing=missing, label="Measure")
 
 
 def _draw(run: ActivityRun, device: Device) -> None:
@@ -189,8 +188,7 @@ def _draw(run: ActivityRun, device: Device) -> None:
     if work := readings_of(observed, "work"):
         st.markdown(f"**{plain(operation_named(observed[0].operation).title)}** without transfers, in fp32")
         _table(work, f"Table of the time of a call on {device.id} at each size")
-    readings = [reading for part in observed for reading in part.readings]
-    _flags(readings)
+    _flags([reading for part in observed for reading in part.readings])
 
 
 def _rates(moves: Sequence[TransferReading], observed: TransferReadings, device: Device) -> None:
