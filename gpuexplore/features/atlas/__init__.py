@@ -20,5 +20,5 @@ FEATURE = Feature(
     commands={"atlas": "what GPUs were measured to do, by whom, and which GPU suits a call"},
     functions=dict.fromkeys(("atlas", "which_gpu"), "gpuexplore.features.atlas.functions"),
     preload="gpuexplore.features.atlas.ui.view",
-    offers={"below": "gpuexplore.features.atlas.ui.offer"},
+    offers={"below": "gpuexplore.features.atlas.ui.view"},
 )

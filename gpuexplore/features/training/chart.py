@@ -10,9 +10,6 @@ from gpuexplore.charts.reference_lines import labelled_rule
 from gpuexplore.core.units import UNKNOWN, format_seconds
 from gpuexplore.features.training.measure.contract import PHASES, ModeReport, TrainingReport
 
-MOST_POINTS = 400  # of a line: more are narrower than a pixel
-DASHES = ([1, 0], [7, 4], [2, 3], [9, 3, 2, 3], [4, 2], [12, 4])  # modes that agree lie over each other
-
 
 def losses(report: TrainingReport) -> alt.LayerChart:
     """Return the loss of every mode against the step, with a line at the loss of guessing."""
@@ -21,6 +18,7 @@ def losses(report: TrainingReport) -> alt.LayerChart:
     frame = pd.DataFrame(rows, columns=["mode", "step", "loss"])
     x = alt.X("step:Q", title="Step", scale=_steps(report))
     legend = alt.Legend(title=None, orient="top", columns=3)
+    dashes = [[1, 0], [7, 4], [2, 3], [9, 3, 2, 3], [4, 2], [12, 4]]  # modes that agree lie over each other
     lines = (
         alt.Chart(frame)
         .mark_line(strokeWidth=2)
@@ -28,7 +26,7 @@ def losses(report: TrainingReport) -> alt.LayerChart:
             x=x,
             y=alt.Y("loss:Q", title="Loss (cross-entropy)", scale=alt.Scale(zero=report.data == "rule")),
             color=alt.Color("mode:N", scale=alt.Scale(domain=names), legend=legend),
-            strokeDash=alt.StrokeDash("mode:N", scale=alt.Scale(domain=names, range=list(DASHES)), legend=legend),
+            strokeDash=alt.StrokeDash("mode:N", scale=alt.Scale(domain=names, range=dashes), legend=legend),
             tooltip=[
                 alt.Tooltip("mode:N", title="Mode"),
                 alt.Tooltip("step:Q", title="Step"),
@@ -148,8 +146,8 @@ def _steps(report: TrainingReport) -> alt.Scale:
 
 
 def _thinned(mode: ModeReport) -> Iterator[tuple[int, float | None]]:
-    """Yield steps with their losses: all, or about MOST_POINTS and the last one."""
-    every = -(-len(mode.losses) // MOST_POINTS)
+    """Yield steps with their losses: all, or about 400, as many as are a pixel apart, and the last one."""
+    every = -(-len(mode.losses) // 400)
     for step, loss in enumerate(mode.losses):
         if step % every == 0 or step == len(mode.losses) - 1:
             yield step, loss

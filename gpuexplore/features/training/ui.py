@@ -23,8 +23,6 @@ from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.ui.url_widgets import device, segments, select, several, show_problem, text
 
-OWN = "own widths"
-
 UNITS = {
     "Step": "s",
     "First step": "s",
@@ -184,10 +182,10 @@ def _choose(devices: Sequence[Device]) -> dict[str, str]:
         model = select(
             "Model",
             "model",
-            [*PRESETS, OWN],
+            [*PRESETS, "own widths"],
             shown=lambda name: name if name in PRESETS else "Another MLP, by its widths",
         )
-        if model == OWN:
+        if model == "own widths":
             model = text("Widths", "widths", "784-256-10", help="Of an MLP; hidden layers alike.")
     usual = PRESETS[model].batch if model in PRESETS else 128
     with second:
@@ -235,4 +233,4 @@ def show_lesson_measurement(_block: Any, payload: Any, key: str) -> None:
 def lesson_block_query(block: Any) -> dict[str, str]:
     """Return the parameters of the page Training with the choices of a block."""
     query = arguments_of(block)
-    return query if block.model in PRESETS else query | {"model": OWN, "widths": block.model}
+    return query if block.model in PRESETS else query | {"model": "own widths", "widths": block.model}

@@ -13,17 +13,10 @@ from gpuexplore.features.transfer.analysis import TimeSpan
 from gpuexplore.features.transfer.analysis.comparison import BreakEven, SizePoint
 from gpuexplore.features.transfer.measure.contract import TransferReading
 
-HEIGHT = 320
-BYTES_LABEL = (
-    "datum.value >= 1073741824 ? format(datum.value / 1073741824, '.3~r') + ' GiB' : "
-    "datum.value >= 1048576 ? format(datum.value / 1048576, '.3~r') + ' MiB' : "
-    "format(datum.value / 1024, '.3~r') + ' KiB'"
-)
 Parts = Mapping[tuple[str, str], TimeSpan | None]  # of a first use: where and what it is, and its time
 PARTS = ("first call", "host to device", "kernel", "device to host")
 CPU = "CPU"
 GPU = "GPU with transfers"
-KERNEL = "GPU, data there"
 
 
 def transfer_rates(readings: Sequence[TransferReading], peaks: Mapping[str, float], title: str) -> alt.LayerChart:
@@ -44,7 +37,12 @@ def transfer_rates(readings: Sequence[TransferReading], peaks: Mapping[str, floa
     frame = pd.DataFrame(rows, columns=["way", "bytes", "value", "low", "high", "shown", "copied"])
     sizes = sorted(set(frame["bytes"]))
     y = log_axis(title, [*frame["low"], *frame["high"], *peaks.values()], "B/s")
-    axis = alt.Axis(values=sizes, labelExpr=BYTES_LABEL, labelOverlap="greedy", grid=False)
+    bytes_label = (
+        "datum.value >= 1073741824 ? format(datum.value / 1073741824, '.3~r') + ' GiB' : "
+        "datum.value >= 1048576 ? format(datum.value / 1048576, '.3~r') + ' MiB' : "
+        "format(datum.value / 1024, '.3~r') + ' KiB'"
+    )
+    axis = alt.Axis(values=sizes, labelExpr=bytes_label, labelOverlap="greedy", grid=False)
     x_scale = alt.Scale(type="log", base=2, nice=False, padding=14)
     base = alt.Chart(frame).encode(
         x=alt.X("bytes:Q", title="Bytes copied", axis=axis, scale=x_scale),
@@ -57,7 +55,7 @@ def transfer_rates(readings: Sequence[TransferReading], peaks: Mapping[str, floa
         drawn.mark_point(filled=True, size=55, opacity=1),
         *(layer for label, value in peaks.items() for layer in labelled_rule(value, label)),
     ]
-    return _sized(layers, HEIGHT, _describe_rates(readings, peaks, title))
+    return _sized(layers, 320, _describe_rates(readings, peaks, title))
 
 
 def _describe_rates(readings: Sequence[TransferReading], peaks: Mapping[str, float], title: str) -> str:
@@ -108,7 +106,7 @@ def cpu_against_gpu(points: Sequence[SizePoint], found: BreakEven | None, axis_t
     rows = [
         (series, point.size, span.time_s, span.low_s, span.high_s, span.origin, _span_text(span))
         for point in points
-        for series, span in ((CPU, point.cpu), (GPU, point.gpu), (KERNEL, point.kernel))
+        for series, span in ((CPU, point.cpu), (GPU, point.gpu), ("GPU, data there", point.kernel))
         if span is not None
     ]
     frame = pd.DataFrame(rows, columns=columns)
@@ -120,7 +118,7 @@ def cpu_against_gpu(points: Sequence[SizePoint], found: BreakEven | None, axis_t
         axis=alt.Axis(values=[point.size for point in points], format=",d", grid=False, labelOverlap="greedy"),
     )
     base = alt.Chart(frame).encode(
-        x=x, color=alt.Color("series:N", scale=alt.Scale(domain=[CPU, GPU, KERNEL]), legend=_legend())
+        x=x, color=alt.Color("series:N", scale=alt.Scale(domain=[CPU, GPU, "GPU, data there"]), legend=_legend())
     )
     tooltip = [alt.Tooltip(f"{name}:N") for name in ("series", "size", "shown")]
     fill = alt.FillValue("transparent")
@@ -135,7 +133,7 @@ def cpu_against_gpu(points: Sequence[SizePoint], found: BreakEven | None, axis_t
         .mark_point(size=40)
         .encode(y=y, fill=fill, tooltip=tooltip),
     ]
-    return _sized(layers, HEIGHT + 20, _describe_break_even(points, found))
+    return _sized(layers, 340, _describe_break_even(points, found))
 
 
 def _describe_break_even(points: Sequence[SizePoint], found: BreakEven | None) -> str:

@@ -2,8 +2,7 @@
 
 import streamlit as st
 
-from gpuexplore.features.transfer.ui import show_transfers
-from gpuexplore.features.transfer.ui.choice import choose
+from gpuexplore.features.transfer.ui import choose, show_transfers
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
 

@@ -259,7 +259,7 @@ def test_the_points_are_listed_once_somebody_asks(page):
 def test_the_start_page_offers_the_atlas_where_there_is_no_gpu(page, monkeypatch):
     went = []
     monkeypatch.setattr(
-        "gpuexplore.features.atlas.ui.offer.st.switch_page",
+        "gpuexplore.features.atlas.ui.view.st.switch_page",
         lambda page, query_params: went.append((page.parent.name, query_params)),
     )
     app = page("benchmark")

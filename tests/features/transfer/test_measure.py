@@ -13,7 +13,6 @@ from gpuexplore.core.errors import Cancelled, InvalidInput, TooLarge
 from gpuexplore.core.serialization import decode
 from gpuexplore.features.transfer import measure as transfer
 from gpuexplore.features.transfer.measure import perform
-from gpuexplore.features.transfer.measure.calls import IN_A_ROW, Way, _awaited
 from gpuexplore.features.transfer.measure.contract import (
     SIZES_BYTES,
     TransferReading,
@@ -22,7 +21,7 @@ from gpuexplore.features.transfer.measure.contract import (
     timed,
     work_sizes_of,
 )
-from gpuexplore.features.transfer.measure.moves import moves
+from gpuexplore.features.transfer.measure.ways import IN_A_ROW, Way, _awaited, moves
 from gpuexplore.hardware.nvml import Link, link_of
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.operations import OPERATIONS

@@ -21,10 +21,7 @@ from gpuexplore.features.training.measure.setup import Setup
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
 from gpuexplore.operations.torch_steps import allow_tf32
 
-# norm of the difference to float64 over its norm: 16-bit formats round each result of each layer
-TOLERANCES = {"fp32": 1e-4, "bf16": 0.15, "fp16": 0.05}
 LATE_LOSS = 1e-5
-SCALE = 65536.0  # GradScaler's first one
 MOST_SECONDS = 240.0  # of all modes together; then a training ends with the steps it has
 
 
@@ -115,7 +112,8 @@ def gradient_error(learner: Learner, setup: Setup, batch_of: Batches) -> float:
     wanted = torch.cat([value.grad.flatten() for value in exact.parameters() if value.grad is not None])
     found = learner.gradients(samples, labels).cpu()
     error = float((found - wanted).norm() / wanted.norm())
-    tolerance = TOLERANCES[learner.mode.dtype]
+    # norm of the difference to float64 over its norm: 16-bit formats round each result of each layer
+    tolerance = {"fp32": 1e-4, "bf16": 0.15, "fp16": 0.05}[learner.mode.dtype]
     if not error <= tolerance:
         raise GpuExploreError(f"the gradients are wrong by {error:.2g} of their norm, {tolerance:g} is allowed")
     return error
@@ -144,7 +142,8 @@ def _underflow(learner: Learner, setup: Setup, batch_of: Batches, device: str) -
         given = [value.grad for value in network.parameters() if value.grad is not None]
         return sum(int((value == 0).sum()) for value in given) / sum(value.numel() for value in given)
 
-    return Underflow(LATE_LOSS, SCALE, share(1.0, learner), share(SCALE, learner), share(1.0, None))
+    scale = 65536.0  # GradScaler's first one
+    return Underflow(LATE_LOSS, scale, share(1.0, learner), share(scale, learner), share(1.0, None))
 
 
 def _margins(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:

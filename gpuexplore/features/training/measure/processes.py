@@ -46,11 +46,6 @@ from gpuexplore.operations.torch_steps import allow_tf32
 
 MOST_SILENT_S = 90.0  # the start of every process loads torch
 GRACE_S = 2.0  # after a cancellation, less than the worker has itself
-JOB = "job.json"
-REPORTS = "reports"
-STOP = "stop"
-OUTPUT = "output"
-WARM_UP_REDUCTIONS = 3
 
 
 def train_in_processes(
@@ -69,13 +64,13 @@ def train_in_processes(
     """
     with tempfile.TemporaryDirectory(prefix="gpuexplore-train-", ignore_cleanup_errors=True) as name:
         directory = Path(name)
-        (directory / JOB).write_text(json.dumps({"arguments": dict(arguments), "device": encode(device)}))
-        (directory / REPORTS).touch()
+        (directory / "job.json").write_text(json.dumps({"arguments": dict(arguments), "device": encode(device)}))
+        (directory / "reports").touch()
         command = [sys.executable, "-P", "-m", "torch.distributed.run", "--nnodes=1", f"--nproc-per-node={count}"]
         # port 0: the launcher takes a free one and passes it on
         command += ["--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0", "--local-addr=127.0.0.1", "--max-restarts=0"]
         command += ["-m", __name__, str(directory)]
-        with (directory / OUTPUT).open("wb") as output:
+        with (directory / "output").open("wb") as output:
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -113,7 +108,7 @@ def _follow(
     finished = False
     while True:
         code = process.poll()  # first, so that all that was written before is read
-        offset, lines = _new_lines(directory / REPORTS, offset)
+        offset, lines = _new_lines(directory / "reports", offset)
         for line in lines:
             payload = json.loads(line)
             finished = finished or payload["final"]
@@ -125,7 +120,7 @@ def _follow(
         if code is not None or finished:
             break
         if cancelled():
-            (directory / STOP).touch()
+            (directory / "stop").touch()
             with suppress(subprocess.TimeoutExpired):
                 process.wait(GRACE_S)
             raise Cancelled("cancelled while several processes learned")
@@ -146,7 +141,7 @@ def _new_lines(path: Path, offset: int) -> tuple[int, list[str]]:
 
 def _last_words(directory: Path) -> str:
     """Return the error that a process printed, for the reason of the failure."""
-    lines = (directory / OUTPUT).read_text(errors="replace").splitlines()
+    lines = (directory / "output").read_text(errors="replace").splitlines()
     errors = [line.partition("]:")[2] or line for line in lines if "Error" in line and "ChildFailed" not in line]
     return f": {errors[-1].strip()[:400]}" if errors else ""
 
@@ -167,7 +162,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 def main(directory: Path) -> None:
     """Take part in the training whose job is in `directory`."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: the launcher's end is this one's
-    job = json.loads((directory / JOB).read_text())
+    job = json.loads((directory / "job.json").read_text())
     device = decode(Device, job["device"])
     setup = read_setup(job["arguments"], int(os.environ["WORLD_SIZE"]))
     torch.set_num_threads(1)
@@ -273,7 +268,7 @@ class _RankTeam:
 
     def _verdict(self, took_s: float) -> int:
         """Return what rank 0 decides for all: 0 to go on, 1 that the time is up, 2 that it was cancelled."""
-        word = 2 if (self._directory / STOP).exists() else int(took_s > MOST_SECONDS)
+        word = 2 if (self._directory / "stop").exists() else int(took_s > MOST_SECONDS)
         decision = torch.tensor(word, device=self._torch_device)
         dist.broadcast(decision, 0)
         return int(decision.item())
@@ -282,7 +277,8 @@ class _RankTeam:
         """Return the seconds of an all-reduce of as many numbers as there are gradients, with nothing else running."""
         gradients = torch.ones(self._setup.model.parameters, device=self._torch_device)
         times_s = []
-        for _ in range(WARM_UP_REDUCTIONS + 20):
+        warm_up_count = 3
+        for _ in range(warm_up_count + 20):
             dist.barrier()
             began = perf_counter_ns()
             dist.all_reduce(gradients)
@@ -290,7 +286,7 @@ class _RankTeam:
                 torch.cuda.synchronize()
             times_s.append((perf_counter_ns() - began) / 1e9)
             gradients.fill_(1.0)
-        return times_s[WARM_UP_REDUCTIONS:]
+        return times_s[warm_up_count:]
 
     def _summary(self, all_reduce_s: list[float]) -> Processes:
         mode = self._setup.modes[0]
@@ -316,7 +312,7 @@ class _RankTeam:
         )
 
     def _report(self, payload: Mapping[str, Any]) -> None:
-        with (self._directory / REPORTS).open("a", encoding="utf-8") as reports:
+        with (self._directory / "reports").open("a", encoding="utf-8") as reports:
             reports.write(json.dumps(payload) + "\n")
 
 

@@ -15,10 +15,7 @@ from gpuexplore.core.units import read_number, read_whole
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
 
-MOST_PARAMETERS = 50_000_000
-MOST_FLOPS_OF_A_STEP = 5e11
 PARTS = 4  # of a batch whose gradients are accumulated
-FLOP_PER_S: Mapping[str, float] = MappingProxyType({"cpu": 5e10, "cuda": 5e12})
 DATA: Mapping[str, str] = MappingProxyType(
     {
         "rule": "each class has a pattern, and a sample is its class's pattern in noise",
@@ -227,8 +224,8 @@ def _model_named(text: str) -> TrainedModel:
     if len(widths) < 3 or 0 in widths or len(set(widths[1:-1])) > 1 or widths[-1] < 2:
         raise InvalidInput.of("model", text, accepted)
     parameters = sum((before + 1) * after for before, after in pairwise(widths))
-    if parameters > MOST_PARAMETERS:
-        raise TooLarge(f"model {text!r}: {parameters:,} parameters; expected at most {MOST_PARAMETERS:,}")
+    if parameters > 50_000_000:
+        raise TooLarge(f"model {text!r}: {parameters:,} parameters; expected at most 50,000,000")
     model = _mlp(text, widths)
     for axis, length in model.axes:
         if length > model.contract.limits[axis]:
@@ -240,10 +237,10 @@ def _check(setup: Setup) -> None:
     """Refuse what the values cannot be together."""
     if problem := setup.model.contract.problem(setup.shape):
         raise InvalidInput(f"model {setup.model.name}: {problem}")
-    if setup.flop_count > MOST_FLOPS_OF_A_STEP:
+    if setup.flop_count > 5e11:
         raise TooLarge(
             f"a step of {setup.model.name} at batch {setup.batch} is {setup.flop_count:.2g} FLOPs; "
-            f"expected at most {MOST_FLOPS_OF_A_STEP:.2g}"
+            f"expected at most 5e+11"
         )
     if setup.batch % setup.processes:
         raise InvalidInput.of("batch", setup.batch, f"multiples of {setup.processes}, one part for each process")
@@ -283,7 +280,8 @@ def _rate(text: str) -> float:
 
 def expected_seconds(setup: Setup, device: Device) -> float:
     """Return about how many device seconds a training takes: the same for every device of a kind, to be known again."""
-    step_s = 1e-3 + setup.flop_count / FLOP_PER_S.get(device.kind, FLOP_PER_S["cpu"])  # calls, and products
+    flop_per_s = 5e12 if device.kind == "cuda" else 5e10
+    step_s = 1e-3 + setup.flop_count / flop_per_s  # calls, and products
     learners = len(setup.modes) * (2 if setup.processes > 1 else 1)
     start_s = 12.0 if setup.processes > 1 else 1.0
     return min(240.0, start_s + setup.steps * learners * step_s)

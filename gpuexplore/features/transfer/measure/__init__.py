@@ -67,12 +67,11 @@ def perform(
         progress.report(encode(TransferReadings(part, operation.name, tuple(readings), environment, link)))
 
     measured = partial(_measured, environment=environment, clock=clock, isolation=isolation, progress=progress)
-    moves = import_module("gpuexplore.features.transfer.measure.moves").moves
-    by_size = (measured(tuple(moves(size_bytes, device, clock))) for size_bytes in SIZES_BYTES)
+    ways: Any = import_module("gpuexplore.features.transfer.measure.ways")
+    by_size = (measured(tuple(ways.moves(size_bytes, device, clock))) for size_bytes in SIZES_BYTES)
     report("moves", chain.from_iterable(by_size))
-    calls = import_module("gpuexplore.features.transfer.measure.calls")
-    report("calls", measured(tuple(calls.calls(device, clock))))
-    report("work", calls.measure_work(operation, device, clock=clock, isolation=isolation, progress=progress))
+    report("calls", measured(tuple(ways.calls(device, clock))))
+    report("work", ways.measure_work(operation, device, clock=clock, isolation=isolation, progress=progress))
 
 
 def _measured(

@@ -9,16 +9,11 @@ from gpuexplore.core.model import CacheState, Environment, Flag, Measurement
 from gpuexplore.hardware.nvml import Link
 from gpuexplore.operations.contract import Operation
 
-KIND = "transfer"  # of the activities that measure it
-EXPECTED_S = 30.0
 Part = Literal["moves", "calls", "work"]
 PARTS: tuple[Part, ...] = ("moves", "calls", "work")
 DTYPE = "fp32"
 CACHE: CacheState = "warm"
-KIB = 2**10
-MIB = 2**20
-SIZES_BYTES = (64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB)
-MOST_BYTES = 8 * 2**30  # of the arrays of one call: sizes up to there are compared
+SIZES_BYTES = tuple(4**power for power in range(8, 14))  # 64 KiB to 64 MiB
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +78,7 @@ class TransferReadings:
 
 def activity_of(operation: str, device_id: str) -> Activity:
     """Return the work for the queue that measures moves, calls and the work of `operation` on a device."""
-    return of_kind(KIND, {"operation": operation}, device=device_id, expected_s=EXPECTED_S)
+    return of_kind("transfer", {"operation": operation}, device=device_id, expected_s=30.0)
 
 
 def timed(
@@ -120,7 +115,7 @@ def work_sizes_of(operation: Operation) -> tuple[int, ...]:
     cheap = [
         size
         for size, shape in shapes.items()
-        if operation.byte_count(shape, dtype_named(DTYPE)) <= 64 * MIB and operation.flop_count(shape) <= 5e9
+        if operation.byte_count(shape, dtype_named(DTYPE)) <= 2**26 and operation.flop_count(shape) <= 5e9
     ]
     step = max(1, -(-len(cheap) // 8))
     return tuple(reversed(cheap[::-1][::step]))
@@ -131,4 +126,4 @@ def _is_possible(operation: Operation, size: int) -> bool:
     lengths = zip(operation.axes, shape, strict=True)
     if any(length > operation.limits[axis] for axis, length in lengths) or operation.problem(shape):
         return False
-    return operation.byte_count(shape, dtype_named(DTYPE)) <= MOST_BYTES
+    return operation.byte_count(shape, dtype_named(DTYPE)) <= 8 * 2**30

@@ -1,15 +1,21 @@
-"""Cost of a call by library: a vector addition of one element, which is launch and nothing else; and the work.
+"""Ways to move data and to call a library, and the work itself, each ready to be timed.
 
-Of a call on a GPU two figures: launches one after another with a wait at the end, and a launch with its own wait.
+Between a host and a GPU torch moves from pageable and pinned memory, and Numba where it is asked to or implicitly; on a
+machine without a GPU copies within the CPU's memory are timed. The cost of a call is a vector addition of one element,
+which is launch and nothing else: of a GPU launches one after another with a wait at the end, and a launch with its own
+wait. Every call ends with a wait for the device and is timed by the host's clock: what the host does is part of it.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from gpuexplore.backends import load_backend
+from gpuexplore.backends.cuda_driver import index_in_this_process
 from gpuexplore.backends.timer import Call, Clock, HostTimer
 from gpuexplore.core.dtypes import dtype_named
 from gpuexplore.core.errors import Cancelled
@@ -25,7 +31,6 @@ from gpuexplore.operations.contract import Operation
 
 BUDGET_S = 0.3
 IN_A_ROW = 100  # launches; a GPU's queue takes about a thousand before a launch has to wait
-OPERATION = "vector_add"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +76,7 @@ def way(reading: TransferReading, run: Call, is_right: Callable[[], bool], *, de
 
 def calls(device: Device, clock: Clock) -> Iterator[Way]:
     """Yield the call of each library that runs here on one element; on a GPU in a row and alone."""
-    operation = operation_named(OPERATION)
+    operation = operation_named("vector_add")
     dtype = dtype_named(DTYPE)
     shape = Shape.of(n=1)
     inputs = make_inputs(operation, shape, dtype, "normal")
@@ -80,7 +85,7 @@ def calls(device: Device, clock: Clock) -> Iterator[Way]:
         if unsupported(operation, implementation, dtype, device):
             continue
         name = implementation.name
-        case = Case(OPERATION, shape, DTYPE, name, device.id, Options(cache="warm", budget_s=BUDGET_S))
+        case = Case("vector_add", shape, DTYPE, name, device.id, Options(cache="warm", budget_s=BUDGET_S))
         candidate = build_candidate(case, operation, device, inputs=inputs, clock=clock)
         on_gpu = {f"launch, {IN_A_ROW} in a row": IN_A_ROW, "launch and wait": 1}
         for spoken, count in ({"call": 1} if device.kind == "cpu" else on_gpu).items():
@@ -143,3 +148,70 @@ def _reading(result: Result, size: int) -> TransferReading:
     if result.measurement is None:
         return TransferReading(name, library, size=size, reason=f"{result.status.value}: {result.reason}")
     return timed(TransferReading(name, library, size=size), result.measurement, flags=tuple(result.flags))
+
+
+Floats = npt.NDArray[np.float32]
+Move = tuple[str, int, Call, Callable[[], bool]]  # name, copies of the array, the call, and whether it was right
+
+
+def moves(size_bytes: int, device: Device, clock: Clock) -> Iterator[Way]:
+    """Yield every way to move `size_bytes` on this kind of device; of a GPU those whose library is installed."""
+    values = np.random.default_rng(0).standard_normal(size_bytes // np.float32().itemsize, np.float32)
+    for library, built in MOVES[device.kind].items():
+        backend = load_backend(library)
+        if device.kind == "cpu":
+            backend.set_threads(device.cores or 1)
+        elif not backend.is_available():
+            continue
+        for name, copies, run, is_right in built(values, device.id):
+            spoken = library.replace("_", "-")
+            reading = TransferReading(f"{spoken} {name}", spoken, size_bytes, copies * size_bytes)
+            yield way(reading, run, is_right, device=device, clock=clock)
+
+
+def _within_numpy(source: Floats, _: str) -> Iterator[Move]:
+    out = np.zeros_like(source)
+    yield "memory copy", 2, lambda: np.copyto(out, source), lambda: bool(np.array_equal(out, source))
+
+
+def _within_torch(source: Floats, _: str) -> Iterator[Move]:
+    import torch
+
+    given = torch.from_numpy(source)
+    target = torch.zeros_like(given)
+    yield "memory copy", 2, lambda: target.copy_(given), lambda: bool(torch.equal(target, given))
+
+
+def _by_torch(values: Floats, device: str) -> Iterator[Move]:
+    import torch
+
+    gpu = torch.device("cuda", index_in_this_process(device))
+    for memory, pinned in {"pageable": False, "pinned": True}.items():
+        host = torch.from_numpy(values.copy())
+        host = host.pin_memory() if pinned else host
+        there = torch.zeros(host.shape, dtype=host.dtype, device=gpu)
+        yield f"host to device, {memory}", 1, *_torch_copy(there, host, gpu)
+        back = torch.zeros(host.shape, dtype=host.dtype, pin_memory=pinned)
+        yield f"device to host, {memory}", 1, *_torch_copy(back, host.to(gpu), gpu)
+
+
+def _torch_copy(target: Any, source: Any, gpu: Any) -> tuple[Call, Callable[[], bool]]:
+    import torch
+
+    def run() -> None:
+        target.copy_(source, non_blocking=True)
+        torch.cuda.synchronize(gpu)
+
+    return run, lambda: bool(torch.equal(target.cpu(), source.cpu()))
+
+
+def _by_numba(values: Floats, device: str) -> Iterator[Move]:
+    from gpuexplore.features.transfer.measure.numba_copies import copies_by_numba
+
+    return copies_by_numba(values, device)
+
+
+MOVES: dict[str, dict[str, Callable[[Floats, str], Iterator[Move]]]] = {
+    "cpu": {"numpy": _within_numpy, "torch": _within_torch},
+    "cuda": {"torch": _by_torch, "numba_cuda": _by_numba},
+}
