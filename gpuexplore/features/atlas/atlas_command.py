@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from gpuexplore.analysis.prediction import CALLS, USUAL_CALLS
 from gpuexplore.analysis.prediction.request import PredictionRequest
@@ -42,7 +43,6 @@ from gpuexplore.operations import OPERATIONS
 from gpuexplore.shapes import split
 
 MOST_ROWS = 40  # of a table for people
-LONGEST_CELL = 44
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -86,7 +86,7 @@ def _points(arguments: argparse.Namespace) -> int:
         return EXIT_OK
     say_readings(split(texts[0]))
     if not found:
-        say("gpuexplore: nobody published such a measurement that is in the atlas; `gpuexplore predict` predicts it")
+        say("gpuexplore: the atlas has no such measurement; `gpuexplore predict` predicts it")
     elif arguments.operation is None:
         _print_summary(found)
     else:
@@ -140,7 +140,7 @@ def _summary_json(found: Atlas) -> dict[str, object]:
     }
 
 
-def _counts(found: Atlas, key: Callable[[AtlasPoint], str], name: str) -> list[dict[str, object]]:
+def _counts(found: Atlas, key: Callable[[AtlasPoint], str], name: str) -> list[dict[str, Any]]:
     """Return a row for each value of `key`, with how many points have it, and what else they have."""
     groups: dict[str, list[AtlasPoint]] = {}
     for point in found:
@@ -168,7 +168,7 @@ def _print_summary(found: Atlas) -> None:
         [
             ("operation", "points", "GPUs", "dtypes"),
             *(
-                (str(row["operation"]), str(row["points"]), str(_size(row["gpus"])), _list(row["dtypes"]))
+                (row["operation"], str(row["points"]), str(len(row["gpus"])), ", ".join(row["dtypes"]))
                 for row in by_operation
             ),
         ]
@@ -177,7 +177,10 @@ def _print_summary(found: Atlas) -> None:
     print_columns(
         [
             ("gpu", "points", "dtypes", "operations"),
-            *((str(row["gpu"]), str(row["points"]), _list(row["dtypes"]), _list(row["operations"])) for row in by_gpu),
+            *(
+                (row["gpu"], str(row["points"]), ", ".join(row["dtypes"]), ", ".join(row["operations"]))
+                for row in by_gpu
+            ),
         ]
     )
     _print_citations(found)
@@ -199,10 +202,11 @@ def _print_points(found: Atlas) -> None:
 
 
 def _point_columns(point: AtlasPoint) -> tuple[str, ...]:
+    shape = shape_label(point.shape)
     rate = format_flop_per_s(point.flop_per_s) if point.is_product else format_bytes_per_s(point.bytes_per_s)
     return (
         point.device.title,
-        _cut(shape_label(point.shape)),
+        shape if len(shape) <= 44 else f"{shape[:42]} …",
         point.dtype,
         format_seconds(point.time_s),
         rate,
@@ -274,15 +278,3 @@ def _choice_columns(choice: GpuChoice) -> tuple[str, ...]:
 def _listed(choices: Iterable[GpuChoice]) -> list[str]:
     listed = (choice.listed for choice in choices if choice.listed)
     return _each(f"{price.provider}, {price.read_on}, {price.note}: {price.page}" for price in listed)
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST_CELL else f"{text[: LONGEST_CELL - 2]} …"
-
-
-def _list(names: object) -> str:
-    return ", ".join(names) if isinstance(names, list) else ""
-
-
-def _size(names: object) -> int:
-    return len(names) if isinstance(names, list) else 0

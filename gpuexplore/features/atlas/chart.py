@@ -24,7 +24,6 @@ from gpuexplore.operations import operation_named
 POINT_SIZE = 58
 PICKED = "picked"  # the selection of the id of a clicked point
 PREDICTED = "predicted, with its 90 % band"
-MANY = 8  # ticks
 LABEL_LIMIT = alt.ExprRef("min(300, max(width - 24, 120))")  # what fits a phone
 POINT_TOOLTIPS = {
     "gpu": "GPU",
@@ -44,7 +43,6 @@ LINE_TOOLTIPS = {
     "rate": "Rate",
     "share": "Of the peak",
 }
-DASHES = "M-1.3,-0.2H-0.25V0.2H-1.3ZM0.25,-0.2H1.3V0.2H0.25Z"  # an SVG path: the legend's symbol of a prediction
 Show = Literal["time", "rate", "share"]
 
 
@@ -170,16 +168,16 @@ def _y(operation: str, show: Show, values: Sequence[float]) -> alt.Y:
     unit = "s" if show == "time" else "FLOP/s" if product else "B/s"
     title = "Time of a call" if show == "time" else "Compute rate" if product else "Memory rate"
     ticks = log_ticks(values)
-    shown = ticks if len(ticks) <= MANY else _decades(values)
+    shown = ticks if len(ticks) <= 8 else _decades(values)
     low, high = (min(values), max(values)) if values else (1.0, 10.0)
     scale = alt.Scale(type="log", nice=False, domain=[low / 1.15, high * 1.15])
     return alt.Y("value:Q", title=title, axis=alt.Axis(values=shown, labelExpr=si_label(unit)), scale=scale)
 
 
 def _decades(values: Sequence[float]) -> list[float]:
-    """Return powers of ten within the ends of `values`, not too many."""
+    """Return powers of ten within the ends of `values`, at most 8."""
     decades = [tick for tick in log_ticks(values) if log10(tick).is_integer()]
-    return decades[:: max(1, -(-len(decades) // MANY))]
+    return decades[:: max(1, -(-len(decades) // 8))]
 
 
 def _rule(at: int, x: alt.X) -> alt.Chart:
@@ -215,9 +213,11 @@ def _measured(frame: pd.DataFrame, x: alt.X, y: alt.Y, color: alt.Color) -> list
         symbolStrokeWidth=0,
         symbolOpacity=1,
     )
+    order = ("circle", *(name for name in POINTS if name != "circle"))
+    dashes = "M-1.3,-0.2H-0.25V0.2H-1.3ZM0.25,-0.2H1.3V0.2H0.25Z"  # an SVG path: the symbol of a prediction
     scale = alt.Scale(
         domain=[*sources, PREDICTED],
-        range=[*_symbols(len(sources)), DASHES],
+        range=[*(order[index % len(order)] for index in range(len(sources))), dashes],
     )
     shape = alt.Shape("source:N", scale=scale, legend=legend)
     words = [alt.Tooltip(f"{name}:N", title=title) for name, title in POINT_TOOLTIPS.items()]
@@ -229,11 +229,6 @@ def _measured(frame: pd.DataFrame, x: alt.X, y: alt.Y, color: alt.Color) -> list
         .add_params(picked)
     )
     return [points]
-
-
-def _symbols(count: int) -> list[str]:
-    order = ("circle", *(name for name in POINTS if name != "circle"))
-    return [order[index % len(order)] for index in range(count)]
 
 
 def _points(series: Sequence[AtlasSeries], points: Sequence[AtlasPoint], show: Show) -> pd.DataFrame:

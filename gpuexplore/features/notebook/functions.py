@@ -83,24 +83,18 @@ def _words(line: str) -> Sequence[str]:
 
 Platform = Literal["colab", "kaggle", "jupyter"]
 
-KAGGLE = "KAGGLE_KERNEL_RUN_TYPE"  # Kaggle's image is built from Colab's, so it is asked for first
-COLAB = "COLAB_RELEASE_TAG"
-
 
 def platform() -> Platform:
     """Return where this process runs, as the services tell it in its environment; else Jupyter."""
-    if os.environ.get(KAGGLE):
+    if os.environ.get("KAGGLE_KERNEL_RUN_TYPE"):  # first: Kaggle's image is built from Colab's
         return "kaggle"
-    return "colab" if os.environ.get(COLAB) else "jupyter"
+    return "colab" if os.environ.get("COLAB_RELEASE_TAG") else "jupyter"
 
 
 # Shows the app below a cell, as far as the notebook's service lets a browser reach it.
 
 
 START_S = 120  # a cold machine loads for half a minute
-LOOK_S = 0.2
-LARGEST_PORT = 65535
-LOG = "notebook-app.log"  # of the latest one
 LOOPBACK = "127.0.0.1"
 FRAMED_BY: Mapping[Platform, str] = {  # pages that show the app; Colab's outputs are frames of a domain of their own
     "colab": "https://colab.research.google.com,https://*.googleusercontent.com,https://*.prod.colab.dev",
@@ -108,11 +102,6 @@ FRAMED_BY: Mapping[Platform, str] = {  # pages that show the app; Colab's output
 }
 
 HEIGHT_PX = 900
-LOCAL = "localhost"  # as Jupyter is opened: browsers keep the cookies of 127.0.0.1 apart from those of localhost
-NO_PROXY = (
-    "Kaggle lets no browser reach a port of its machines, so the app cannot be shown here. Measure with %gpuexplore or "
-    "gpuexplore.run, and download a recording: the app on a machine of your own takes it on its page Runs."
-)
 ENDS_WITH = "It ends with this notebook, or with .close()."
 SERVED: "list[App]" = []  # in this process, the latest one last
 
@@ -146,7 +135,11 @@ class App:
 
     def __repr__(self) -> str:
         if self.address is None:
-            return NO_PROXY
+            return (
+                "Kaggle lets no browser reach a port of its machines, so the app cannot be shown here. Measure with "
+                "%gpuexplore or gpuexplore.run, and download a recording: the app on a machine of your own takes it on "
+                "its page Runs."
+            )
         if not self.is_served:
             return f"The app on {self.address} has ended."
         return f"The app is on {self.address}. {ENDS_WITH}"
@@ -183,7 +176,9 @@ def show_app(port: int | None = None) -> App:
 
 def _started(port: int | None, here: Platform) -> App:
     chosen = checked_port(port)
-    address = _proxied(chosen) if here == "colab" else f"http://{LOCAL}:{chosen}"
+    address = (
+        _proxied(chosen) if here == "colab" else f"http://localhost:{chosen}"
+    )  # as Jupyter is opened: its cookies are not those of 127.0.0.1
     app = App(here, address, chosen, served(chosen, here, address))
     SERVED.append(app)
     atexit.register(app.close)
@@ -210,8 +205,8 @@ def checked_port(port: int | None) -> int:
     Raises:
         InvalidInput: it is none, or something listens on it.
     """
-    if port is not None and (not isinstance(port, int) or isinstance(port, bool) or not 0 < port <= LARGEST_PORT):
-        raise InvalidInput.of("port", port, f"whole numbers from 1 to {LARGEST_PORT}, or None for one that is free")
+    if port is not None and (not isinstance(port, int) or isinstance(port, bool) or not 0 < port <= 65535):
+        raise InvalidInput.of("port", port, "whole numbers from 1 to 65535, or None for one that is free")
     with socket.socket() as probe:
         try:
             probe.bind((LOOPBACK, port or 0))
@@ -236,7 +231,7 @@ def served(port: int, here: Platform, address: str) -> subprocess.Popen[bytes]:
     if here == "colab":
         command += ["--behind-proxy", f"{urlsplit(address).hostname}"]
     environment = {"GPUEXPLORE_FRAMED_BY": FRAMED_BY[here], **os.environ}
-    log = data_directory() / "logs" / LOG
+    log = data_directory() / "logs" / "notebook-app.log"  # of the latest one
     log.parent.mkdir(exist_ok=True)
     with log.open("wb") as said:
         process = subprocess.Popen(
@@ -264,7 +259,7 @@ def _wait_until_served(process: subprocess.Popen[bytes], port: int, log: Path) -
             raise GpuExploreError(f"The app did not start: {said[-1] if said else 'it said nothing'}")
         if time.monotonic() > latest_s:
             raise GpuExploreError(f"The app did not start: it did not answer in {START_S} s; its log is {log}")
-        time.sleep(LOOK_S)
+        time.sleep(0.2)
 
 
 def _answers(port: int) -> bool:
@@ -278,13 +273,6 @@ def _answers(port: int) -> bool:
 # Hands files of a notebook's machine to whoever reads it.
 
 
-WAYS: Mapping[Platform, str] = {
-    "colab": "Your browser downloads them; they also lie in the pane Files",
-    "kaggle": "Kaggle keeps what lies in /kaggle/working, and offers it under Output",
-    "jupyter": "Open or download them in the list of files of Jupyter",
-}
-
-
 @dataclass(frozen=True, slots=True, repr=False)
 class Files:
     """Files, and how to get them where the notebook runs; its repr is a sentence."""
@@ -293,7 +281,12 @@ class Files:
     platform: Platform
 
     def __repr__(self) -> str:
-        return f"{WAYS[self.platform]}: {', '.join(str(path) for path in self.paths)}."
+        ways = {
+            "colab": "Your browser downloads them; they also lie in the pane Files",
+            "kaggle": "Kaggle keeps what lies in /kaggle/working, and offers it under Output",
+            "jupyter": "Open or download them in the list of files of Jupyter",
+        }
+        return f"{ways[self.platform]}: {', '.join(str(path) for path in self.paths)}."
 
 
 def new_folder() -> str:

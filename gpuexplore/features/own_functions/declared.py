@@ -12,10 +12,7 @@ from gpuexplore.features.own_functions.sources import OPERATIONS_OF_USERS
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.contract import Array, Operation
 
-LARGEST = 2**31
-LARGEST_COUNT = 10**30  # of FLOPs or bytes
 SIZES = (64, 256, 1024)
-TRIED = 3  # the length of the first axis at which a declaration is tried; the others are longer by one each
 
 
 def operation_of_arrays(
@@ -128,7 +125,8 @@ def operation(
         raise InvalidInput.of("axes", axes, "names with commas between them, each once: m, n")
     if unknown := set(about) - {"sizes", "terms", "title"}:
         raise InvalidInput.of("setting of an operation", sorted(unknown)[0], "sizes, terms, title")
-    sizes, terms = about.get("sizes", SIZES), about.get("terms")
+    sizes = about.get("sizes", SIZES)
+    terms = about.get("terms")
     if not isinstance(sizes, list | tuple) or not sizes or any(type(size) is not int or size < 1 for size in sizes):
         raise InvalidInput.of("sizes", sizes, "a list of whole numbers from 1")
     sizes = tuple(sizes)
@@ -136,15 +134,20 @@ def operation(
     def declare(reference: Callable[..., Any]) -> Operation:
         if not hasattr(reference, "__name__"):
             raise InvalidInput.of("reference", reference, "a function with a name, which the operation gets")
+
+        def output_of(shape: Shape) -> tuple[int, ...]:
+            lengths = dict(shape.axes)
+            return tuple(output(**lengths) if output else next(iter(inputs(**lengths))))
+
         made = _declared(
             reference.__name__,
             title=about.get("title", reference.__name__),
             axes=names,
-            limits=dict.fromkeys(names, LARGEST),
+            limits=dict.fromkeys(names, 2**31),
             default_sizes=sizes,
             shape_of_size=lambda size: Shape(tuple((name, size) for name in names)),
             inputs=lambda shape: tuple(tuple(lengths) for lengths in inputs(**dict(shape.axes))),
-            output=lambda shape: tuple((output or _first_of(inputs))(**dict(shape.axes))),
+            output=output_of,
             flop_count=lambda shape: flops(**dict(shape.axes)) if flops else 0,
             reference=reference,
             reduction_length=lambda shape: terms(**dict(shape.axes)) if terms else max(shape),
@@ -181,20 +184,17 @@ def _declared(name: str, **own: Any) -> Operation:
     return Operation(name=name, reference=lambda *arrays: np.asarray(reference(*arrays), np.float64), **usual | own)
 
 
-def _first_of(inputs: Callable[..., Iterable[Sequence[int]]]) -> Callable[..., Sequence[int]]:
-    return lambda **lengths: next(iter(inputs(**lengths)))
-
-
 def _try(made: Operation) -> None:
     """Compute the reference on a small shape, to see that the declaration is consistent.
 
     Raises:
         InvalidInput: it does not.
     """
-    shape = Shape(tuple((axis, TRIED + i) for i, axis in enumerate(made.axes)))
+    shape = Shape(tuple((axis, 3 + i) for i, axis in enumerate(made.axes)))
     try:
-        arrays = [np.random.default_rng(TRIED).standard_normal(lengths) for lengths in made.inputs(shape)]
-        wanted, flops = made.output(shape), made.flop_count(shape)
+        arrays = [np.random.default_rng(3).standard_normal(lengths) for lengths in made.inputs(shape)]
+        wanted = made.output(shape)
+        flops = made.flop_count(shape)
     except Exception as error:
         raise InvalidInput(f"{made.name}: its shapes cannot be computed at {shape}: {error}") from error
     found = _expected(made.name, made.reference, arrays)
@@ -205,8 +205,8 @@ def _try(made: Operation) -> None:
 
 def check_count(what: str, count: Any) -> None:
     """Raise InvalidInput where a count of FLOPs or bytes is none."""
-    if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= LARGEST_COUNT:
-        raise InvalidInput.of(what, count, f"whole numbers from 0 to {LARGEST_COUNT:.0e}")
+    if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= 10**30:
+        raise InvalidInput.of(what, count, "whole numbers from 0 to 1e+30")
 
 
 def _expected(name: str, reference: Callable[..., Any], arrays: Sequence[Array]) -> Array:

@@ -68,7 +68,8 @@ def measure(
         raise InvalidInput(f"{both[0]}: the inputs already determine it; leave out one of the two")
     if "implementations" in about:
         raise InvalidInput("implementations: give them as against=")
-    operation, library = about.pop("operation", None), about.pop("library", "")
+    operation = about.pop("operation", None)
+    library = about.pop("library", "")
     limits = _limits_asked(about, isolated)
     given = {"reference": reference, **{name: about.pop(name, None) for name in ("flops", "bytes")}}
     if arrays:
@@ -154,7 +155,8 @@ def dtype_of(arrays: Sequence[Any]) -> str:
 def device_of(arrays: Sequence[Any]) -> str:
     """Return the id of the device that arrays are on."""
     found = str(getattr(arrays[0], "device", "cpu")).lower()
-    called, index = found.partition(":")[0], found.partition(":")[2] or "0"
+    called, _, index = found.partition(":")
+    index = index or "0"
     if type(arrays[0]).__module__.partition(".")[0] == "torch":
         return torch_place.device_of(called, index)
     return f"cuda:{index}" if "cuda" in found else "cpu"

@@ -33,8 +33,6 @@ VARIABLE = (
 PICKLED = ".pickle"  # what a process of this user wrote for its workers
 LIBRARY = "LIBRARY"  # of a file whose name does not start with it
 WITH_FUNCTIONS = ("numpy", "numba", "torch", "jax", "cupy")  # libraries of functions that return their result
-WITH_BUILD = ("numpy", "numba", "torch", "triton", "numba_cuda")
-OF_NUMPY = {"from_numpy", "numpy"}  # names in code that takes NumPy's arrays, or returns them
 OPERATIONS_OF_USERS: dict[str, Operation] = {}
 FUNCTIONS_OF_USERS: dict[str, Function] = {}
 FORMS = "file.py with build(inputs, out, dtype), or file.py:function with function(*inputs) -> output"
@@ -66,7 +64,8 @@ def build_of(name: str) -> Build:
     Raises:
         Unsupported: its file is not known here.
     """
-    library, source = name.partition(OF_USERS)[0], _sources().get(name)
+    library = name.partition(OF_USERS)[0]
+    source = _sources().get(name)
     if name in FUNCTIONS_OF_USERS:
         return build_of_function(FUNCTIONS_OF_USERS[name], library)
     if source is None:
@@ -208,7 +207,7 @@ def _library_of_file(path: Path, tree: ast.Module, *, is_function: bool) -> str:
         and isinstance(node.value, ast.Constant)
         and any(isinstance(target, ast.Name) and target.id == LIBRARY for target in node.targets)
     ]
-    accepted = WITH_FUNCTIONS if is_function else WITH_BUILD
+    accepted = WITH_FUNCTIONS if is_function else ("numpy", "numba", "torch", "triton", "numba_cuda")
     if said:
         if said[-1] not in accepted:
             raise InvalidInput.of(f"{LIBRARY} in {path.name}", said[-1], accepted)
@@ -274,7 +273,8 @@ def _library_of_function(function: Function, arrays: Sequence[Any]) -> str:
     `from_numpy`, or `numpy` of a tensor, takes NumPy's. What calls nothing of a library takes any arrays: it gets
     NumPy's.
     """
-    given, own = _library_named(arrays[0]) if arrays else "", _library_named(function)
+    given = _library_named(arrays[0]) if arrays else ""
+    own = _library_named(function)
     if given not in ("", "numpy"):
         return given
     if own in ("", "numpy"):
@@ -287,7 +287,7 @@ def _library_of_function(function: Function, arrays: Sequence[Any]) -> str:
     called = next((library for library in WITH_FUNCTIONS[::-1] if library in used), "numpy")
     code = getattr(inspect.unwrap(function), "__code__", None)  # none where it is not Python's
     names = set(code.co_names) if code else set()
-    return "numpy" if given and ("numpy" in used or names & OF_NUMPY) else called
+    return "numpy" if given and ("numpy" in used or names & {"from_numpy", "numpy"}) else called
 
 
 def _library_named(value: Any) -> str:

@@ -27,9 +27,6 @@ from gpuexplore.recorded.validation import named
 # What an hour of a GPU costs on demand, in US dollars: dated lists of providers; no price is made up.
 
 
-FILE = "prices.toml"
-
-
 @dataclass(frozen=True, slots=True)
 class Price:
     """What one provider asks for one GPU.
@@ -60,7 +57,7 @@ def prices() -> tuple[Price, ...]:
     Raises:
         InvalidInput: names the list and what is wrong there.
     """
-    text = (files("gpuexplore.analysis") / "data" / FILE).read_text(encoding="utf-8")
+    text = (files("gpuexplore.analysis") / "data" / "prices.toml").read_text(encoding="utf-8")
     return read_prices(text, datetime.now(UTC).date())
 
 
@@ -80,7 +77,7 @@ def read_prices(text: str, today: date) -> tuple[Price, ...]:
     """
     found = []
     for listed in tomllib.loads(text)["list"]:
-        with named(f"{FILE}, {listed.get('provider')}"):
+        with named(f"prices.toml, {listed.get('provider')}"):
             for name in ("page", "read_at"):
                 if urlsplit(listed[name]).scheme != "https":
                     raise InvalidInput.of(name, listed[name], "https links")

@@ -32,7 +32,6 @@ from gpuexplore.ui.shared.tables import show_table
 
 KEY = "chart.atlas"
 FIRST = "atlas.first"  # the session's key of the point that the link named when this chart was drawn first
-SEEN = "atlas.seen"  # the session's key of the click that was followed
 
 
 def show_atlas(choice: AtlasChoice, facts: AtlasFacts) -> None:
@@ -49,9 +48,9 @@ def show_atlas(choice: AtlasChoice, facts: AtlasFacts) -> None:
     key = f"{KEY}.{choice.operation}.{choice.show}"
     event: Any = show_spec(_with_picked(spec, key), key=key, on_select="rerun")
     found = followed(event)
-    if found and st.session_state.get(SEEN) != (key, found):
+    if found and st.session_state.get("atlas.seen") != (key, found):
         write(POINT, found)
-    st.session_state[SEEN] = (key, found)
+    st.session_state["atlas.seen"] = (key, found)
     st.caption(" ".join(sentences(choice, facts)))
 
 
@@ -160,7 +159,6 @@ EXAMPLE = "h100-sxm5-80gb:2.50,t4:0.35"
 LABELS: Mapping[str, str] = MappingProxyType(
     {"time": "Time", "energy": "Energy", "memory": "Memory", "price": "Price of a call"}
 )
-FITS: Mapping[bool | None, str] = MappingProxyType({True: "fits", False: "does not fit", None: "may not fit"})
 GPUS: Shared[tuple[GpuChoice, ...]] = Shared(100)  # for one call, in the order of the table of accelerators
 
 
@@ -259,6 +257,7 @@ def _choice_row(choice: GpuChoice) -> dict[str, object]:
     found = choice.found
     time = choice.time
     listed = choice.listed
+    fits = {True: "fits", False: "does not fit", None: "may not fit"}[found.fits]
     predicted = found.origin is Origin.PREDICTED and time is not None
     return {
         "GPU": choice.device.name,
@@ -267,7 +266,7 @@ def _choice_row(choice: GpuChoice) -> dict[str, object]:
         "90 % interval": format_interval((time.low, time.high), format_seconds) if predicted and time else None,
         "Energy": found.energy_j,
         "Memory": choice.device.memory_bytes,
-        "Fits": FITS[found.fits] if choice.device.memory_bytes else None,
+        "Fits": fits if choice.device.memory_bytes else None,
         "US$ per hour": choice.price_per_hour,
         COST: choice.cost_of_million,
         "Price": f"{listed.provider}, {listed.read_on}" if listed else "entered" if choice.price_per_hour else None,

@@ -19,11 +19,6 @@ from gpuexplore.core.once import once
 # A figure as a notebook prints it, and the values that it may stand for.
 
 
-ABOUT = 1.5  # "about 100 times" is right up to this factor
-MOST_DIGITS = 40
-NUMBER = re.compile(r"([-+]?)(\d+)(?:\.(\d+))?(?:e([-+]?\d{1,3}))?")
-
-
 @dataclass(frozen=True, slots=True)
 class Interval:
     """The values that a printed number may stand for, or that a measurement leaves open."""
@@ -48,13 +43,13 @@ def interval_of(text: str) -> Interval | None:
     if text.startswith("<") and (bound := interval_of(text[1:])):
         return Interval(float("-inf"), bound.low)
     if text.startswith("about ") and (near := interval_of(text.removeprefix("about "))):
-        return Interval(near.low / ABOUT, near.high * ABOUT)
-    found = NUMBER.fullmatch(text) if len(text) <= MOST_DIGITS else None
-    if found is None:
+        return Interval(near.low / 1.5, near.high * 1.5)
+    found = re.fullmatch(r"[-+]?\d+(?:\.(\d+))?(?:e([-+]?\d{1,3}))?", text)
+    if found is None or len(text) > 40:
         return None
     value = float(text)
-    decimals = found[3] or ""
-    exponent = found[4]
+    decimals = found[1] or ""
+    exponent = found[2]
     half = 0.5 * 10.0 ** (int(exponent or 0) - len(decimals)) if decimals or exponent else 0.0
     return Interval(value - half, value + half)
 

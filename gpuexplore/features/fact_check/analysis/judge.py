@@ -23,7 +23,6 @@ from gpuexplore.features.fact_check.analysis.measured import CARDS, NOT_NAMED, V
 from gpuexplore.hardware.formula import RATE_CLASSES
 from gpuexplore.operations import operation_named
 
-ROWS = 100  # of a product that is as long in its sums as the notebook's, and smaller
 Value = Interval | str
 Origin = Literal["own", "here"]
 
@@ -100,7 +99,8 @@ def _share_outside(claim: Claim) -> float:
     """Return the share of the elements of a product that the order of its sums moves out of allclose's tolerances."""
     random = np.random.default_rng(1)
     terms = claim.given["terms"]
-    left, right = (random.standard_normal(size, np.float32) for size in ((ROWS, terms), (terms, ROWS)))
+    rows = 100  # of a product that is as long in its sums as the notebook's, and smaller
+    left, right = (random.standard_normal(size, np.float32) for size in ((rows, terms), (terms, rows)))
     half = terms // 2
     return float(1 - np.isclose(left @ right, left[:, :half] @ right[:half] + left[:, half:] @ right[half:]).mean())
 

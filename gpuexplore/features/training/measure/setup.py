@@ -240,7 +240,7 @@ def _check(setup: Setup) -> None:
     if setup.flop_count > 5e11:
         raise TooLarge(
             f"a step of {setup.model.name} at batch {setup.batch} is {setup.flop_count:.2g} FLOPs; "
-            f"expected at most 5e+11"
+            "expected at most 5e+11"
         )
     if setup.batch % setup.processes:
         raise InvalidInput.of("batch", setup.batch, f"multiples of {setup.processes}, one part for each process")
