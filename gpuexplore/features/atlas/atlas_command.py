@@ -249,10 +249,11 @@ def _print_choices(found: Ranking) -> None:
     for reason in _each(f"{choice.found.dtype}: {choice.found.reason}" for choice in shown if choice.found.reason):
         print(f"  {reason}")
     print("Energy is the time at the board's power limit: an upper bound.")
-    if listed := _listed(shown):
+    prices = [choice.listed for choice in shown if choice.listed]
+    if prices:
         print("Prices are in US dollars, on demand, without taxes:")
-        for price in listed:
-            print(f"- {price}")
+    for text in _each(f"- {price.provider}, {price.read_on}, {price.note}: {price.page}" for price in prices):
+        print(text)
     _print_citations(choice.point for choice in shown if choice.point)
 
 
@@ -273,8 +274,3 @@ def _choice_columns(choice: GpuChoice) -> tuple[str, ...]:
         format_money(choice.cost_of_million),
         found.origin.value if found.origin else UNKNOWN,
     )
-
-
-def _listed(choices: Iterable[GpuChoice]) -> list[str]:
-    listed = (choice.listed for choice in choices if choice.listed)
-    return _each(f"{price.provider}, {price.read_on}, {price.note}: {price.page}" for price in listed)

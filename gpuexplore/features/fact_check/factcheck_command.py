@@ -39,7 +39,9 @@ def execute(arguments: argparse.Namespace) -> int:
         print_json({"claims": [_json(judgement) for judgement in judged]})
     elif arguments.row:
         for judgement in judged:
-            _print(judgement)
+            print(f"{judgement.claim.id}  {judgement.claim.claim}\n  {judgement.verdict}")
+            for sentence in judgement.evidence:
+                print(f"  - {sentence}")
     else:
         rows = ((judgement.claim.id, judgement.verdict, judgement.claim.claim) for judgement in judged)
         print_columns([("row", "verdict", "claim"), *rows])
@@ -69,9 +71,3 @@ def _json(judgement: Judgement) -> dict[str, Any]:
         "findings": list(judgement.findings),
         "evidence": list(judgement.evidence),
     }
-
-
-def _print(judgement: Judgement) -> None:
-    print(f"{judgement.claim.id}  {judgement.claim.claim}\n  {judgement.verdict}")
-    for sentence in judgement.evidence:
-        print(f"  - {sentence}")

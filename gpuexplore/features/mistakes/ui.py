@@ -10,8 +10,8 @@ from gpuexplore.activity import ActivityRun
 from gpuexplore.core.model import Device
 from gpuexplore.core.serialization import decode
 from gpuexplore.core.units import format_multiple
-from gpuexplore.features.mistakes.catalog import KIND, MISTAKES, activity_of
-from gpuexplore.features.mistakes.catalog.contract import Mistake, MistakeObservation
+from gpuexplore.features.mistakes.catalog import KIND, activity_of
+from gpuexplore.features.mistakes.catalog.contract import MISTAKES, Mistake, MistakeObservation
 from gpuexplore.features.mistakes.chart import wrong_and_right
 from gpuexplore.features.mistakes.mistake_command import difference
 from gpuexplore.ui import link

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import count
@@ -58,24 +58,17 @@ def carry_out(line: str) -> Outcome | None:
         return EXIT_OK
 
     try:
-        main(_words(line), execute)
+        words = shlex.split(line)
+    except ValueError as error:  # a quote is left open, or nothing follows a backslash
+        say(f"gpuexplore: {InvalidInput.of('line', line, f'words as in a shell; this one: {error}')}")
+        return None
+    try:
+        main(words, execute)
     except InvalidInput as error:
         say(f"gpuexplore: {error}")
     except SystemExit:  # argparse has said why, or has helped
         return None
     return outcomes[0] if outcomes else None
-
-
-def _words(line: str) -> Sequence[str]:
-    """Return the words of a line, as a shell reads them.
-
-    Raises:
-        InvalidInput: a quote is left open, or nothing follows a backslash.
-    """
-    try:
-        return shlex.split(line)
-    except ValueError as error:
-        raise InvalidInput.of("line", line, f"words as in a shell; this one: {error}") from error
 
 
 # Where a notebook runs: what its browser can reach and how files leave it differ.

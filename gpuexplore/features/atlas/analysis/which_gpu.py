@@ -215,11 +215,13 @@ def ranked(choices: Iterable[GpuChoice], by: str = "time") -> tuple[GpuChoice, .
     order = next((order for order in ORDERS if order == by), None)
     if order is None:
         raise InvalidInput.of("order", by, ORDERS)
-    return tuple(sorted(choices, key=lambda choice: _sort_key(choice, ORDERS[order](choice))))
+    value_of = ORDERS[order]
 
+    def sort_key(choice: GpuChoice) -> tuple[bool, bool, float]:
+        value = value_of(choice)
+        return (value is None, choice.found.fits is False, value or 0.0)
 
-def _sort_key(choice: GpuChoice, value: float | None) -> tuple[bool, bool, float]:
-    return (value is None, choice.found.fits is False, value or 0.0)
+    return tuple(sorted(choices, key=sort_key))
 
 
 def _choice(

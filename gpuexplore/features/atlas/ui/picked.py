@@ -99,7 +99,8 @@ def choose() -> AtlasChoice:
         shown = [(dtype, gpu) for dtype in dtypes for gpu in gpus or default]
         if len(shown) > MOST_SERIES:
             with problems:
-                url_widgets.show_problem(_too_many(shown))
+                accepted = f"at most {MOST_SERIES} combinations of GPU and dtype: the first count"
+                url_widgets.show_problem(InvalidInput.of("gpus and dtype", f"{len(shown)} of them", accepted))
         found = points(operation, gpus or default, dtypes)
         left, middle, right = st.columns([4, 3, 5], gap="medium")
         with left:
@@ -140,11 +141,6 @@ def _counted(operation: str) -> str:
     return (
         f"{OPERATIONS[operation].title} ({count:,} measured)" if count else f"{OPERATIONS[operation].title} (predicted)"
     )
-
-
-def _too_many(shown: Sequence[tuple[str, str]]) -> InvalidInput:
-    accepted = f"at most {MOST_SERIES} combinations of GPU and dtype: the first count"
-    return InvalidInput.of("gpus and dtype", f"{len(shown)} of them", accepted)
 
 
 # What the atlas knows of a choice: measured points, predicted lines, and the prediction of the shape in question.

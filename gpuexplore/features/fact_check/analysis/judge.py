@@ -7,7 +7,7 @@ with a source is wrong. What is left was computed or measured here, by the right
 neither was done, it is possible.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
@@ -210,26 +210,28 @@ def judge(claim: Claim, results: Sequence[Result] = ()) -> Judgement:
         claim: as its notebook has it.
         results: measured here, the newest first.
     """
-    said: list[Finding] = [*_limits(claim), *_clock(claim)]
+    said: list[Finding] = list(_limits(claim))
+    if claim.waited is False:
+        why = "The clock was read before the device was done: what was timed is the launch, not the work"
+        said.append(("not a measurement", why))
     confirmed = False
     for figure in claim.figures:
         compared = list(_compared(claim, figure))
-        confirmed = confirmed or _is_confirmed(compared, claim, figure)
+        _, compute, _ = QUANTITIES.get(figure.quantity, UNLISTED)
+        was_computed = bool(figure.said or figure.printed) and compute(claim) is not None
+        confirmed = confirmed or (was_computed and all(name is None for name, _ in compared))
         said += compared
     outcomes = [outcome(check, claim, results) for check in claim.checks]
     said += [(None, evidence) for _, evidence in outcomes]
     found = [(name, evidence) for rank in FINDINGS for name, evidence in said if name == rank]
     notes = [evidence for name, evidence in said if name is None]
-    agreed = {True} if confirmed else set[bool | None]()
-    verdict = found[0][0] if found else _without_findings(agreed | {agrees for agrees, _ in outcomes})
+    agreed = {confirmed or None, *(agrees for agrees, _ in outcomes)}
+    verdict: Verdict = "confirmed here" if True in agreed else "possible"
+    if found:
+        verdict = found[0][0]
+    elif False in agreed:  # one disagreement is enough
+        verdict = "not confirmed here"
     return Judgement(claim, verdict, tuple(name for name, _ in found), (*(evidence for _, evidence in found), *notes))
-
-
-def _without_findings(agreed: Set[bool | None]) -> Verdict:
-    """Return the verdict where nothing speaks against a claim but what was measured: one disagreement is enough."""
-    if False in agreed:
-        return "not confirmed here"
-    return "confirmed here" if True in agreed else "possible"
 
 
 def judgements(results: Sequence[Result] = ()) -> tuple[Judgement, ...]:
@@ -249,7 +251,8 @@ def _limits(claim: Claim) -> Iterator[Finding]:
     elif not below:
         yield "impossible", f"{_done(claim)}: {'; '.join(above)}"
         return
-    yield None, f"{_done(claim)}: {'; '.join([*above, f'not excluded on: {_listed(below)}'])}"
+    others = ", ".join(below) or "none of those that were looked at"
+    yield None, f"{_done(claim)}: {'; '.join([*above, f'not excluded on: {others}'])}"
 
 
 def _above_limit(claim: Claim, variant: Variant) -> str | None:
@@ -278,12 +281,6 @@ def _done(claim: Claim) -> str:
     )
 
 
-def _clock(claim: Claim) -> Iterator[Finding]:
-    if claim.waited is False:
-        why = "The clock was read before the device was done: what was timed is the launch, not the work"
-        yield "not a measurement", why
-
-
 def _compared(claim: Claim, figure: ClaimFigure) -> Iterator[Finding]:
     """Compare what was said, printed, computed and is known of one quantity, each pair once."""
     if figure.said and figure.printed and not _agree(_read(figure.said), _read(figure.printed)):
@@ -300,12 +297,6 @@ def _compared(claim: Claim, figure: ClaimFigure) -> Iterator[Finding]:
         off = [text for text in stated if not _agree(_read(text), _read(figure.known))]
         found = f"{figure.quantity}: {figure.known} ({figure.source})"
         yield ("wrong", f"{found}, not {off[0]}") if off else (None, found)
-
-
-def _is_confirmed(compared: Sequence[Finding], claim: Claim, figure: ClaimFigure) -> bool:
-    _, compute, _ = QUANTITIES.get(figure.quantity, UNLISTED)
-    was_computed = bool(figure.said or figure.printed) and compute(claim) is not None
-    return was_computed and all(name is None for name, _ in compared)
 
 
 def _read(text: str) -> Value:
@@ -328,10 +319,6 @@ def _show(value: Value) -> str:
 
 def _number(value: float) -> str:
     return f"{value:,.0f}" if value == round(value) else f"{value:.4g}".replace("e+", "e")
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names) or "none of those that were looked at"
 
 
 def _middle(interval: Interval) -> float:

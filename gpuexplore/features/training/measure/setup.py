@@ -195,13 +195,16 @@ def read_setup(arguments: Mapping[str, str], most: int) -> Setup:
     texts = {name: arguments.get(name, "").strip() or default for name, default in DEFAULTS.items()}
     model = _model_named(texts["model"])
     optimizer = _one_of("optimizer", texts["optimizer"], OPTIMIZERS)
+    learning_rate = read_number(texts["learning_rate"] or str(OPTIMIZERS[optimizer]))
+    if learning_rate is None or not 0 < learning_rate <= 100:
+        raise InvalidInput.of("learning rate", texts["learning_rate"], "numbers above 0, up to 100")
     setup = Setup(
         model=model,
         batch=_whole("batch", texts["batch"] or str(model.batch), model.contract.limits["batch"]),
         steps=_whole("steps", texts["steps"], 5000),
         modes=_modes(texts["modes"]),
         optimizer=optimizer,
-        learning_rate=_rate(texts["learning_rate"] or str(OPTIMIZERS[optimizer])),
+        learning_rate=learning_rate,
         data=_one_of("data", texts["data"], DATA),
         processes=_whole("processes", texts["processes"], most),
         seed=_whole("seed", texts["seed"], 2**31 - 1, least=0),
@@ -268,13 +271,6 @@ def _whole(what: str, text: str, most: int, *, least: int = 1) -> int:
     value = read_whole(text)
     if value is None or not least <= value <= most:
         raise InvalidInput.of(what, text, f"whole numbers from {least} to {most:,}")
-    return value
-
-
-def _rate(text: str) -> float:
-    value = read_number(text)
-    if value is None or not 0 < value <= 100:
-        raise InvalidInput.of("learning rate", text, "numbers above 0, up to 100")
     return value
 
 
