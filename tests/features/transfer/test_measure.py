@@ -45,14 +45,12 @@ def reported(monkeypatch):
     def performed(cancelled=lambda: False, **about):
         clock, payloads = FakeClock(tick_ns=100), []
         made = lambda *_: [way(clock, **about)]  # noqa: E731
-        modules = {
-            "moves": SimpleNamespace(moves=made),
-            "calls": SimpleNamespace(
-                calls=made,
-                measure_work=lambda *_, **__: (TransferReading("matmul, size 8", "torch", size=8),),
-            ),
-        }
-        monkeypatch.setattr(transfer, "import_module", lambda name: modules[name.rpartition(".")[2]])
+        ways = SimpleNamespace(
+            moves=made,
+            calls=made,
+            measure_work=lambda *_, **__: (TransferReading("matmul, size 8", "torch", size=8),),
+        )
+        monkeypatch.setattr(transfer, "import_module", lambda _: ways)
         perform({"operation": "matmul"}, CPU, **run_with(payloads.append, cancelled, clock=clock, isolation=QUIET))
         return [decode(TransferReadings, json.loads(json.dumps(payload, allow_nan=False))) for payload in payloads]
 
