@@ -18,7 +18,7 @@ FEATURE = Feature(
         script=Path(__file__).with_name("page.py"),
     ),
     commands={
-        "check": "whether a time that somebody states is possible on a GPU: above its roof, or as good as known",
+        "check": "whether a stated time is possible on a GPU: above its roof, or as good as known",
         "factcheck": "what the notebooks this grew from claim, and what follows from their numbers",
     },
     lesson_blocks=("claim",),

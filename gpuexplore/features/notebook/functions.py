@@ -78,7 +78,7 @@ Platform = Literal["colab", "kaggle", "jupyter"]
 
 
 def platform() -> Platform:
-    """Return where this process runs, as the services tell it in its environment; else Jupyter."""
+    """Return the service this process runs in, by the variables that it sets; else Jupyter."""
     if os.environ.get("KAGGLE_KERNEL_RUN_TYPE"):  # first: Kaggle's image is built from Colab's
         return "kaggle"
     return "colab" if os.environ.get("COLAB_RELEASE_TAG") else "jupyter"
@@ -189,7 +189,7 @@ def _colab() -> Any:
     return output
 
 
-# Starts `gpuexplore app` beside a notebook and waits until it answers.
+# Starts `gpuexplore app` next to a notebook and waits until it answers.
 
 
 def checked_port(port: int | None) -> int:
@@ -263,7 +263,7 @@ def _answers(port: int) -> bool:
         return False
 
 
-# Hands files of a notebook's machine to whoever reads it.
+# Hands files of a notebook's machine to its reader.
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -283,7 +283,7 @@ class Files:
 
 
 def new_folder() -> str:
-    """Make a folder beside the notebook, named after the time, and return its name: no report is overwritten."""
+    """Make a folder next to the notebook, named after the time, and return its name: no report is overwritten."""
     named = f"gpuexplore-{datetime.now(UTC):%Y%m%dT%H%M%S}"
     for number in count(1):
         name = named if number == 1 else f"{named}-{number}"

@@ -236,7 +236,7 @@ def add_functions(
 
     Args:
         functions: each `function(*inputs) -> output`.
-        library: whose arrays they take; empty: what the arrays, or the functions themselves, tell.
+        library: whose arrays they take; empty: as seen from the arrays or the functions themselves.
         arrays: inputs, where there are some.
         taken: names of others, which are measured with them.
 

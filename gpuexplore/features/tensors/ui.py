@@ -206,7 +206,7 @@ def _show_picture(chain: Chain, name: str, view: TensorView) -> None:
         return
     if not can_draw(view, storage):
         st.caption(
-            f"Too large to draw: pictures have up to {MOST_CELLS} cells and {ROW_OF_CELLS} elements beside each other. "
+            f"Too large to draw: pictures have up to {MOST_CELLS} cells and {ROW_OF_CELLS} elements in a row. "
             "All figures below hold."
         )
         return

@@ -17,7 +17,7 @@ FEATURE = Feature(
         terms=("Phase", "MFU", "Mixed precision"),
         script=Path(__file__).with_name("page.py"),
     ),
-    commands={"train": "train a small model in several precisions in turns: losses, phases, processes"},
+    commands={"train": "train a small model in several interleaved precisions: losses, phases, processes"},
     activities={"train": ActivityKind("gpuexplore.features.training.measure", "Training", "training")},
     lesson_blocks=("train",),
 )

@@ -67,7 +67,7 @@ def case_of(operation: str, shape: Shape, dtype: str, device: Device) -> Case:
 @cache
 def growing_axes(operation: str) -> frozenset[str]:
     """Return the axes that follow the size of an operation, such as ``s`` of an attention."""
-    small, large = (dict(operation_named(operation).shape_of_size(size).axes) for size in (64, 128))  # any two tell
+    small, large = (dict(operation_named(operation).shape_of_size(size).axes) for size in (64, 128))  # any two sizes do
     return frozenset(axis for axis, length in large.items() if length != small[axis])
 
 

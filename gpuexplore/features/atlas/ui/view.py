@@ -1,4 +1,4 @@
-"""The atlas on a page: the chart whose points tell their source, what it shows, and its points in a table."""
+"""The atlas on a page: the chart whose points name their source, what it shows, and its points in a table."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -67,7 +67,7 @@ def sentences(choice: AtlasChoice, facts: AtlasFacts) -> list[str]:
         said.append("A click on a point shows its source.")
     said.append(
         f"Dashed: predicted; calls are {plain(CALLS[choice.calls])}. Lines have the proportions of "
-        f"{shape_label(choice.shape)}, at the dotted line: points of others can lie beside them."
+        f"{shape_label(choice.shape)}, at the dotted line: points of other shapes can lie off them."
     )
     if len(drawn) < len(found):
         said.append(f"{len(found) - len(drawn)} points are left out: a cache may have held their data.")

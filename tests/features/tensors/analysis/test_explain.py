@@ -33,6 +33,7 @@ def test_the_two_axes_that_view_cannot_merge_are_named_with_their_strides():
     assert "axes 0 and 1 of (3, 2)" in told
     assert "2 × 3 = 6; it has 1" in told
     assert repairs(error.view_refused) == (".contiguous().view(2, 3)", ".reshape(2, 3)")
+    assert {evaluate(f"x = 2x3; x.t(){call}").result.shape for call in repairs(error.view_refused)} == {(2, 3)}
 
 
 def test_only_the_axes_in_the_way_are_blamed():
@@ -41,11 +42,6 @@ def test_only_the_axes_in_the_way_are_blamed():
     barrier = error.view_refused.barrier
 
     assert (barrier.outer, barrier.inner, barrier.stride, barrier.needed_stride) == (1, 2, 24, 12)
-
-
-@pytest.mark.parametrize("call", repairs(refused("x = 2x3; x.t().view(2, 3)").view_refused))
-def test_a_repair_works(call):
-    assert evaluate(f"x = 2x3; x.t(){call}").result.shape == (2, 3)
 
 
 def test_a_write_names_cells_and_who_sees_it():
