@@ -29,9 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--optimizer", default="", metavar="NAME", help=f"{', '.join(OPTIMIZERS)} (default: sgd)")
     add("--learning-rate", default="", metavar="X", help="(default: a usual one of the optimizer)")
     add("--data", default="", metavar="NAME", help="; ".join(f"{name}: {about}" for name, about in DATA.items()))
-    add(
-        "--processes", default="", metavar="N", help="by torch's launcher, compared with one that takes the whole batch"
-    )
+    add("--processes", default="", metavar="N", help="by torch's launcher, compared with one process")
     add("--seed", default="", metavar="N", help="of weights and batches (default: 0)")
     add("--device", default="cpu", metavar="NAME", help="where: cpu or cuda:0 (default: cpu)")
     add("--json", action="store_true", help="print JSON")

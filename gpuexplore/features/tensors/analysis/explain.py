@@ -27,13 +27,13 @@ STORED: Mapping[str, DType] = MappingProxyType({name: dtype for name, dtype in D
 
 def why_view_fails(view: TensorView, refused: ViewRefused) -> tuple[str, ...]:
     """Return why `view` in that shape fails on a tensor, in sentences."""
-    barrier = refused.barrier
     return (
-        f"The shape {words(refused.shape)} needs an axis that runs through axes {barrier.outer} and {barrier.inner} of "
+        f"The shape {words(refused.shape)} needs an axis that runs through axes {refused.outer} and {refused.inner} of "
         f"{words(view.shape)} as one.",
-        f"From axis {barrier.inner} on there are {barrier.run_length} elements, {barrier.run_stride} cells apart. To "
-        f"go on where they end, axis {barrier.outer} would need a stride of "
-        f"{barrier.run_length} × {barrier.run_stride} = {barrier.needed_stride}; it has {barrier.stride}.",
+        f"From axis {refused.inner} on there are {refused.run_length} elements, {refused.run_stride} cells apart. To "
+        f"go on where they end, axis {refused.outer} would need a stride of "
+        f"{refused.run_length} × {refused.run_stride} = {refused.run_length * refused.run_stride}; "
+        f"it has {refused.stride}.",
         "One axis has one stride, and view never copies: it refuses.",
     )
 

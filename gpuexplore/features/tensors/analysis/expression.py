@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from types import EllipsisType
-from typing import Literal, NoReturn, TypeVar
+from typing import NoReturn, TypeVar
 
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.typed_text import check_text
@@ -70,48 +70,37 @@ MOST_STATEMENTS = 12
 LARGEST_NUMBER = 1_000_000_000
 _WORD = re.compile(
     r"(?P<space>\s+)|(?P<shape>\d+(?:x\d+)+(?!\w))|(?P<number>\d\w*(?:\.\d+(?!\w))?)|(?P<name>[A-Za-z_]\w*)"
-    r"|(?P<sign>\.\.\.|[][(),:.=;-])",
+    r"|(?P<sign>\.\.\.|[][(),:.=;-])|(?P<end>\Z)",
     re.ASCII,
 )
-Kind = Literal["shape", "number", "name", "sign", "end"]
+Token = re.Match[str]  # its last group is its kind
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
-    """A word, its kind, and the position of its first character, counted from 1."""
-
-    kind: Kind
-    text: str
-    position: int
+def _refused(offset: int, value: object, accepted: str) -> InvalidInput:
+    """Return the error for what stands at `offset`; readers count characters from 1."""
+    return InvalidInput.of(f"expression, character {offset + 1}:", value, accepted)
 
 
-def _refused(position: int, value: object, accepted: str) -> InvalidInput:
-    """Return the error for what stands at `position`, which counts characters from 1."""
-    return InvalidInput.of(f"expression, character {position}:", value, accepted)
-
-
-def _tokens_of(expression: str) -> list[_Token]:
-    """Return the words of `expression` and an end.
+def _tokens_of(expression: str) -> list[Token]:
+    """Return the words of `expression` and an end, which is empty.
 
     Raises:
         InvalidInput: too long, too many statements, or a character that belongs to no word.
     """
     check_text("expression", expression, ";", most=MOST_STATEMENTS)
-    found = []
+    found: list[Token] = []
     offset = 0
-    while offset < len(expression):
+    while not found or found[-1].lastgroup != "end":
         match = _WORD.match(expression, offset)
         if match is None:
-            raise _refused(
-                offset + 1, expression[offset], "names, whole numbers, shapes like 4x4, and [ ] ( ) , : . ... = - ;"
-            )
-        kind: Kind = match.lastgroup  # type: ignore[assignment]
+            accepted = "names, whole numbers, shapes like 4x4, and [ ] ( ) , : . ... = - ;"
+            raise _refused(offset, expression[offset], accepted)
         if match.group().startswith("_"):
-            raise _refused(offset + 1, match.group(), "names that begin with a letter")
+            raise _refused(offset, match.group(), "names that begin with a letter")
         if match.lastgroup != "space":
-            found.append(_Token(kind, match.group(), offset + 1))
+            found.append(match)
         offset = match.end()
-    return [*found, _Token("end", "the end", len(expression) + 1)]
+    return found
 
 
 FUNCTIONS = ("arange", "zeros", "ones", "tensor")
@@ -131,9 +120,9 @@ def read_expression(expression: str, methods: Collection[str]) -> tuple[Statemen
     reader = _ExpressionReader(expression, methods)
     statements = [reader.statement()]
     while reader.took(";"):
-        if reader.next.kind != "end":  # a separator after the last statement
+        if reader.next.lastgroup != "end":  # a separator after the last statement
             statements.append(reader.statement())
-    if reader.next.kind != "end":
+    if reader.next.lastgroup != "end":
         reader.refuse("a step like .t() or [0], ';', or the end")
     return tuple(statements)
 
@@ -148,21 +137,21 @@ class _ExpressionReader:
         self._next = 0
 
     @property
-    def next(self) -> _Token:
+    def next(self) -> Token:
         return self._tokens[self._next]
 
     def statement(self) -> Statement:
         first = self.next
         target = None
-        if first.kind == "name" and self._tokens[self._next + 1].text == "=":
-            target = first.text
+        if first.lastgroup == "name" and self._tokens[self._next + 1].group() == "=":
+            target = first.group()
             if target in (*FUNCTIONS, "torch", "None"):
                 self.refuse("names that mean nothing else here")
             self._next += 2
         start = self._start()
         steps = self._steps()
         written = None
-        if target is None and self.next.text == "=":
+        if target is None and self.next.group() == "=":
             if not steps or not isinstance(steps[-1], Index):
                 self.refuse("a step; only an index can be written to, as in x[0] = 100")
             self._next += 1
@@ -170,49 +159,49 @@ class _ExpressionReader:
         return Statement(start, steps, self._text_from(first), target, written)
 
     def took(self, sign: str) -> bool:
-        if self.next.kind != "sign" or self.next.text != sign:
+        if self.next.lastgroup != "sign" or self.next.group() != sign:
             return False
         self._next += 1
         return True
 
     def refuse(self, accepted: str) -> NoReturn:
-        raise _refused(self.next.position, self.next.text, accepted)
+        raise _refused(self.next.start(), self.next.group() or "the end", accepted)
 
     def _expect(self, sign: str, context: str = "") -> None:
         if not self.took(sign):
             self.refuse(f"{sign!r}{context}")
 
-    def _text_from(self, first: _Token) -> str:
+    def _text_from(self, first: Token) -> str:
         last = self._tokens[self._next - 1]
-        return self._expression[first.position - 1 : last.position - 1 + len(last.text)]
+        return self._expression[first.start() : last.end()]
 
     def _start(self) -> TensorCall:
         first = self.next
-        if first.kind == "shape":
+        if first.lastgroup == "shape":
             self._next += 1
-            lengths = tuple(self._checked(first, length) for length in first.text.split("x"))
-            return TensorCall("shape", lengths, first.text, first.position)
-        if first.kind == "name" and first.text == "torch" and self._tokens[self._next + 1].text == ".":
+            lengths = tuple(self._checked(first, length) for length in first.group().split("x"))
+            return TensorCall("shape", lengths, first.group(), first.start() + 1)
+        if first.lastgroup == "name" and first.group() == "torch" and self._tokens[self._next + 1].group() == ".":
             self._next += 2
-            if self.next.text not in FUNCTIONS:
+            if self.next.group() not in FUNCTIONS:
                 self.refuse(", ".join(FUNCTIONS))
-        if self.next.kind != "name":
+        if self.next.lastgroup != "name":
             self.refuse(STARTS)
-        if self._tokens[self._next + 1].text == "(":
+        if self._tokens[self._next + 1].group() == "(":
             return self._function(first)
         self._next += 1
-        return TensorCall("name", (first.text,), first.text, first.position)
+        return TensorCall("name", (first.group(),), first.group(), first.start() + 1)
 
-    def _function(self, first: _Token) -> TensorCall:
-        name = self.next.text
+    def _function(self, first: Token) -> TensorCall:
+        name = self.next.group()
         if name not in FUNCTIONS:
             self.refuse(STARTS)
         self._next += 2
         if name != "tensor":
-            return TensorCall(name, self._arguments(), self._text_from(first), first.position)
+            return TensorCall(name, self._arguments(), self._text_from(first), first.start() + 1)
         shape, values = self._literal()
         self._expect(")")
-        return TensorCall(name, shape, self._text_from(first), first.position, values)
+        return TensorCall(name, shape, self._text_from(first), first.start() + 1, values)
 
     def _literal(self) -> tuple[tuple[int, ...], tuple[float, ...]]:
         """Read nested lists of numbers; return their shape and the numbers."""
@@ -225,27 +214,27 @@ class _ExpressionReader:
 
     def _steps(self) -> tuple[Index | TensorCall, ...]:
         found: list[Index | TensorCall] = []
-        while self.next.text in ("[", "."):
+        while self.next.group() in ("[", "."):
             first = self.next
             self._next += 1
-            found.append(self._index(first) if first.text == "[" else self._method(first))
+            found.append(self._index(first) if first.group() == "[" else self._method(first))
         return tuple(found)
 
-    def _index(self, first: _Token) -> Index:
+    def _index(self, first: Token) -> Index:
         items = tuple(self._listed(self._item, "]"))
         if not items or items.count(...) > 1:
-            raise _refused(first.position, self._text_from(first), "at least one index, and one ... at most")
-        return Index(items, self._text_from(first), first.position)
+            raise _refused(first.start(), self._text_from(first), "at least one index, and one ... at most")
+        return Index(items, self._text_from(first), first.start() + 1)
 
-    def _method(self, dot: _Token) -> TensorCall:
-        name = self.next.text
+    def _method(self, dot: Token) -> TensorCall:
+        name = self.next.group()
         if name not in self._methods:
             self.refuse(", ".join(self._methods))
         self._next += 1
         if name == "T":  # an attribute: without brackets
-            return TensorCall(name, (), f".{name}", dot.position)
+            return TensorCall(name, (), f".{name}", dot.start() + 1)
         self._expect("(")
-        return TensorCall(name, self._arguments(), self._text_from(dot), dot.position)
+        return TensorCall(name, self._arguments(), self._text_from(dot), dot.start() + 1)
 
     def _arguments(self) -> tuple[Argument, ...]:
         return tuple(value for values in self._listed(self._argument, ")") for value in values)
@@ -254,15 +243,15 @@ class _ExpressionReader:
         for opening, closing in (("(", ")"), ("[", "]")):
             if self.took(opening):
                 return tuple(self._listed(self._number, closing))
-        if self.next.kind == "name":
+        if self.next.lastgroup == "name":
             self._next += 1
-            return (self._tokens[self._next - 1].text,)
+            return (self._tokens[self._next - 1].group(),)
         return (self._number(),)
 
     def _item(self) -> Item:
         if self.took("..."):
             return ...
-        if self.next.text == "None":
+        if self.next.group() == "None":
             self._next += 1
             return None
         parts = [self._number_or_none()]
@@ -275,24 +264,24 @@ class _ExpressionReader:
         return parts[0]
 
     def _number_or_none(self) -> int | None:
-        return self._number() if self.next.kind == "number" or self.next.text == "-" else None
+        return self._number() if self.next.lastgroup == "number" or self.next.group() == "-" else None
 
     def _number(self) -> int:
         sign = -1 if self.took("-") else 1
-        if self.next.kind != "number":
+        if self.next.lastgroup != "number":
             self.refuse("whole numbers")
         self._next += 1
         return sign * self._checked(self._tokens[self._next - 1])
 
-    def _checked(self, token: _Token, text: str | None = None) -> int:
-        value = read_whole(token.text if text is None else text)
+    def _checked(self, token: Token, text: str | None = None) -> int:
+        value = read_whole(token.group() if text is None else text)
         if value is None or value > LARGEST_NUMBER:
-            raise _refused(token.position, token.text, f"whole numbers up to {LARGEST_NUMBER:,}")
+            raise _refused(token.start(), token.group(), f"whole numbers up to {LARGEST_NUMBER:,}")
         return value
 
     def _written(self) -> float:
         sign = -1 if self.took("-") else 1
-        value = read_number(self.next.text) if self.next.kind == "number" else None
+        value = read_number(self.next.group()) if self.next.lastgroup == "number" else None
         if value is None or value > LARGEST_NUMBER:
             self.refuse(f"a number up to {LARGEST_NUMBER:,}")
         self._next += 1

@@ -4,7 +4,6 @@ Strides after a change of shape follow torch's ATen/TensorUtils.cpp and ATen/Exp
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from inspect import signature
 from math import prod
 from types import MappingProxyType
@@ -15,34 +14,22 @@ from gpuexplore.features.tensors.analysis import ChainStep, TensorView, row_orde
 from gpuexplore.features.tensors.analysis.expression import Item
 
 
-@dataclass(frozen=True, slots=True)
-class Barrier:
-    """Two neighbouring axes that no single stride steps through, although a new shape would need one.
+class ViewRefused(InvalidInput):
+    """Two neighbouring axes that no single stride steps through, although the shape of a `view` would need one.
 
     Attributes:
-        outer: the axis before it; `stride` is its stride.
-        inner: the axis after it; from there on one stride, `run_stride`, steps through `run_length` elements.
+        shape: the one that was asked for.
+        outer: the axis before `inner`; `stride` is its stride.
+        inner: from there on one stride, `run_stride`, steps through `run_length` elements.
     """
 
-    outer: int
-    inner: int
-    stride: int
-    run_length: int
-    run_stride: int
-
-    @property
-    def needed_stride(self) -> int:
-        """The stride that `outer` would need to go on where `inner` ends."""
-        return self.run_length * self.run_stride
-
-
-class ViewRefused(InvalidInput):
-    """`view` cannot show these elements in that shape; `barrier` are the axes that prevent it."""
-
-    def __init__(self, text: str, barrier: Barrier, shape: tuple[int, ...]) -> None:
-        super().__init__(text)
-        self.barrier = barrier
-        self.shape = shape
+    def __init__(self, view: TensorView, shape: Sequence[int], run: tuple[int, int, int]) -> None:
+        self.shape = tuple(shape)
+        self.inner, self.run_length, self.run_stride = run
+        self.outer = self.inner - 1
+        self.stride = view.strides[self.outer]
+        axes = f"axes {self.outer} and {self.inner} (strides {self.stride} and {view.strides[self.inner]})"
+        super().__init__(f"{axes} cannot become one axis, and view never copies")
 
 
 def _copied(shape: Sequence[int], why: str, strides: Sequence[int] | None = None) -> ChainStep:
@@ -67,18 +54,15 @@ def _axis_of(view: TensorView, axis: int, more: int = 0) -> int:
 
 def _view(view: TensorView, *lengths: int) -> ChainStep:
     shape = _filled_in(lengths, view.element_count)
-    strides = _merged_strides(view, shape)
-    if isinstance(strides, Barrier):
-        axes = f"axes {strides.outer} and {strides.inner} (strides {strides.stride} and {view.strides[strides.inner]})"
-        raise ViewRefused(f"{axes} cannot become one axis, and view never copies", strides, shape)
-    return ChainStep(view.seen(shape, strides))
+    return ChainStep(view.seen(shape, _merged_strides(view, shape)))
 
 
 def _reshape(view: TensorView, *lengths: int) -> ChainStep:
     shape = _filled_in(lengths, view.element_count)
-    strides = _merged_strides(view, shape)
-    if isinstance(strides, Barrier):
-        return _copied(shape, f"axes {strides.outer} and {strides.inner} cannot become one: reshape has to copy")
+    try:
+        strides = _merged_strides(view, shape)
+    except ViewRefused as refused:
+        return _copied(shape, f"axes {refused.outer} and {refused.inner} cannot become one: reshape has to copy")
     return ChainStep(view.seen(shape, strides), why="the strides allow it: nothing is copied")
 
 
@@ -310,11 +294,14 @@ def _filled_in(shape: Sequence[int], element_count: int) -> tuple[int, ...]:
     return tuple(asked)
 
 
-def _merged_strides(view: TensorView, shape: Sequence[int]) -> tuple[int, ...] | Barrier:
-    """Return the strides that show `view` in another shape of as many elements, or what prevents it.
+def _merged_strides(view: TensorView, shape: Sequence[int]) -> tuple[int, ...]:
+    """Return the strides that show `view` in another shape of as many elements.
 
     Neighbouring axes whose strides continue each other form a run. The new axes must divide each run among them: one
     that would reach across two runs would need two strides.
+
+    Raises:
+        ViewRefused: there are none.
     """
     if not view.axes:
         return (1,) * len(shape)
@@ -328,7 +315,7 @@ def _merged_strides(view: TensorView, shape: Sequence[int]) -> tuple[int, ...] |
             strides.append(taken * stride)
             taken *= left.pop()
         if taken != length:
-            return Barrier(first - 1, first, view.strides[first - 1], length, stride)
+            raise ViewRefused(view, shape, (first, length, stride))
     return tuple(reversed(strides))
 
 
