@@ -50,6 +50,11 @@ from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.tables import show_table
 
+KNOWN_FOR = timedelta(days=30)
+CALIBRATIONS: Shared[Calibration] = Shared(4)
+COMPARISONS: Shared[tuple[SizePoint, ...]] = Shared(100)
+Observed = tuple[TransferReadings, ...]  # nothing: times are predicted
+
 
 @dataclass(frozen=True, slots=True)
 class TransferChoice:
@@ -116,12 +121,6 @@ def _link_title(key: str) -> str:
     if key not in LINKS:
         return "the GPU's own"
     return f"{LINKS[key].title}: {format_bytes_per_s(LINKS[key].bytes_per_s)}"
-
-
-KNOWN_FOR = timedelta(days=30)
-CALIBRATIONS: Shared[Calibration] = Shared(4)
-COMPARISONS: Shared[tuple[SizePoint, ...]] = Shared(100)
-Observed = tuple[TransferReadings, ...]  # nothing: times are predicted
 
 
 def _observed_in(run: ActivityRun | None) -> tuple[TransferReadings, ...]:

@@ -5,11 +5,11 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from gpuexplore.features.atlas.analysis import points
+from gpuexplore.features.atlas.analysis import points, usual_calls, usual_dtype, usual_gpus, usual_shape
 from gpuexplore.features.atlas.analysis.which_gpu import usual_devices
-from gpuexplore.features.atlas.chart import PICKED, point_id
+from gpuexplore.features.atlas.chart import PICKED, atlas, point_id
 from gpuexplore.features.atlas.ui import view
-from gpuexplore.features.atlas.ui.picked import href_of, points_by_id, ways_of
+from gpuexplore.features.atlas.ui.picked import AtlasChoice, facts_of, href_of, points_by_id, ways_of
 from gpuexplore.features.atlas.ui.view import FIRST, KEY, followed
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.ui import session
@@ -77,7 +77,22 @@ def test_an_operation_that_nobody_measured_is_predicted_and_that_is_said(page):
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_every_operation_has_its_atlas(page, operation):
+def test_every_operation_has_its_atlas(operation):
+    dtype = usual_dtype(operation)
+    gpus = usual_gpus(operation, (dtype,))
+    found = points(operation, gpus, [dtype])
+    shown = tuple((dtype, gpu) for gpu in gpus)
+    choice = AtlasChoice(operation, shown, "share", usual_calls(found), usual_shape(operation, found))
+    facts = facts_of(choice)
+    drawn = atlas(operation, facts.series, facts.points, "share", at=facts.at).to_dict()
+
+    assert drawn["description"].startswith(OPERATIONS[operation].title)
+    assert any(series.line for series in facts.series)
+    assert len(view._gpus_for(choice, {}, ())) == len(usual_devices())
+
+
+@pytest.mark.parametrize("operation", ["vector_add", "attention"])
+def test_an_operation_is_shown_as_shares_with_every_gpu(page, operation):
     app = page("atlas", op=operation, show="share")
 
     assert not app.exception

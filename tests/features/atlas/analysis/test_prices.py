@@ -28,12 +28,7 @@ def test_every_price_that_comes_along_is_of_a_row_and_says_who_asks_it_and_when(
     assert {price.spec_key for price in prices()} <= keys
     assert all(0 < price.usd_per_hour < 20 and price.read_on <= today for price in prices())
     assert all(price.page.startswith("https://") and price.note and price.provider for price in prices())
-
-
-def test_no_list_asks_two_prices_for_a_gpu():
-    asked = [(price.provider, price.spec_key) for price in prices()]
-
-    assert len(asked) == len(set(asked))
+    assert len({(price.provider, price.spec_key) for price in prices()}) == len(prices())
 
 
 def test_the_first_list_that_has_a_gpu_counts_and_unknown_stays_unknown():
