@@ -10,6 +10,7 @@ from gpuexplore.features.atlas.analysis import citations, points
 from gpuexplore.features.atlas.analysis.answers import csv_text
 from gpuexplore.features.atlas.atlas_command import MOST_ROWS, citation_words
 from tests.cli.conftest import answered, home
+from tests.features.calibrated import one_calibration
 
 WHICH = ("atlas", "matmul", "--which", "--size", "8192", "--dtype", "fp16")
 

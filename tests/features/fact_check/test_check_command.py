@@ -6,6 +6,7 @@ import gpuexplore as gx
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, main
 from gpuexplore.core.errors import InvalidInput
 from tests.cli.conftest import answered, home
+from tests.features.calibrated import one_calibration
 
 PRODUCT = ("check", "matmul", "--size", "4096", "--dtype", "bf16", "--gpu", "NVIDIA H100 80GB HBM3")
 

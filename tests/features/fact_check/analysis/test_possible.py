@@ -8,6 +8,7 @@ from gpuexplore.analysis.prediction.request import PredictionRequest
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Device, Peak
 from gpuexplore.features.fact_check.analysis.possible import is_possible, rate_words
+from tests.features.calibrated import one_calibration
 
 H100 = "NVIDIA H100 80GB HBM3"
 PRODUCT = PredictionRequest("matmul", H100, sizes="4096", dtypes="bf16")  # 137 GFLOP: 139 µs at the peak

@@ -8,6 +8,7 @@ import torch
 from gpuexplore.features.tensors.analysis import MOST_LISTED
 from gpuexplore.features.tensors.analysis.evaluate import StepRefused, evaluate
 from tests.features.tensors.analysis.chains import facts, random_chain, run_step
+from tests.unchanged import heavy
 
 CHAINS = 10_000
 
@@ -73,6 +74,7 @@ def _words(shape):
 
 
 @pytest.mark.long
+@heavy()
 def test_ten_thousand_random_chains_are_what_torch_makes_of_them():
     found, kinds = {}, Counter()
     for seed in range(CHAINS):
