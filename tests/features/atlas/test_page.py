@@ -60,13 +60,6 @@ def test_a_link_restores_every_choice(page):
     assert "Tesla T4" in spec(app)["description"]
 
 
-def test_several_dtypes_are_series_of_their_own(page):
-    said = spec(page("atlas", op="matmul", gpus="t4", dtype="fp16,fp32"))["description"]
-
-    assert "Tesla T4 · fp16: " in said
-    assert "Tesla T4 · fp32: " in said
-
-
 def test_an_operation_that_nobody_measured_is_predicted_and_that_is_said(page):
     app = page("atlas", op="matvec")
 
@@ -128,7 +121,8 @@ def test_more_series_than_colours_are_refused_with_the_number(page):
     app = page("atlas", dtype="bf16,fp16,fp8", gpus="b200-sxm-180gb,h100-sxm5-80gb,l40s")
 
     assert "'9 of them': expected at most 7 combinations of GPU and dtype" in texts(app.error)
-    assert spec(app)["description"].count(" · ") == 7
+    assert spec(app)["description"].count(" · ") == 7  # several dtypes are series of their own
+    assert "H100 SXM5 80GB · bf16: " in spec(app)["description"]
 
 
 def test_a_point_of_the_link_is_explained_with_its_source_and_the_ways_on(page):
@@ -158,10 +152,6 @@ def test_a_recorded_point_opens_its_run_and_is_compared_with_others(page):
     assert "Recorded by gpuexplore" in texts(app.markdown)
     assert links["Open the source"] == f"./?run={point.run_id}"
     assert links["Compare with"] == f"./compare?a={point.run_id}"
-
-
-def test_a_point_that_is_not_there_is_told(page):
-    assert "No point 'gone' is in the atlas" in texts(page("atlas", point="gone").warning)
 
 
 def test_a_point_is_closed_and_its_shape_is_used_at_a_click(page):
@@ -213,6 +203,7 @@ def test_the_point_of_the_link_is_selected_in_the_chart_as_it_was_drawn_first(pa
     app = page("atlas", point="abc123")
     (parameter,) = spec(app)["params"]
 
+    assert "No point 'abc123' is in the atlas" in texts(app.warning)
     assert parameter["value"] == [{"id": "abc123"}]
     assert app.session_state[FIRST] == {f"{KEY}.linear.time": "abc123"}
 
@@ -229,17 +220,12 @@ def test_which_gpu_tells_the_best_and_lists_all_that_were_measured_or_are_rented
     assert table["Price"].dropna().str.contains(r", \d{4}-\d\d-\d\d$").all()
 
 
-def test_which_gpu_is_ordered_by_what_is_asked(page):
-    table = page("atlas", by="price").dataframe[0].value
-
-    costs = list(table[view.COST].dropna())
-    assert costs == sorted(costs)
-
-
-def test_an_entered_price_counts_instead_of_the_listed_one_and_a_wrong_one_is_named(page):
-    app = page("atlas", price="t4:0.01,abacus:1,l4:free")
+def test_an_entered_price_counts_in_the_order_and_a_wrong_one_is_named(page):
+    app = page("atlas", price="t4:0.01,abacus:1,l4:free", by="price")
     table = app.dataframe[0].value.set_index("GPU")
+    costs = list(table[view.COST].dropna())
 
+    assert costs == sorted(costs)
     assert table.loc["Tesla T4", "US$ per hour"] == 0.01
     assert table.loc["Tesla T4", "Price"] == "entered"
     assert "'abacus:1'" in texts(app.error)
@@ -254,16 +240,11 @@ def test_a_published_time_of_the_shape_counts_and_its_source_opens(page):
     assert table.loc[point.device.name, "Source"].startswith("https://github.com/baidu-research/DeepBench/")
 
 
-def test_the_predictions_tell_what_they_rest_on(page):
-    said = texts(page("atlas", gpus="h100-sxm5-80gb").markdown)
-
-    assert "- **H100 SXM5 80GB**, bf16: " in said
-    assert "based on" in said
-
-
-def test_the_points_are_listed_once_somebody_asks(page):
+def test_predictions_say_what_they_rest_on_and_points_are_listed_on_demand(page):
     app = page("atlas", gpus="h100-sxm5-80gb")
 
+    assert "- **H100 SXM5 80GB**, bf16: " in texts(app.markdown)
+    assert "based on" in texts(app.markdown)
     assert [each.label for each in app.expander] == ["Measured: 62 points in a table, each with its source"]
     assert len(app.dataframe) == 1
     app.session_state["atlas.table"] = True

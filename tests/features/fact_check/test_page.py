@@ -9,17 +9,12 @@ from tests.analysis.made import ok
 from tests.pages.conftest import OWNER, compiler, home, page, store, texts
 
 
-def test_every_claim_has_a_row_with_its_verdict(page):
+def test_every_claim_has_a_row_with_its_verdict_and_the_strongest_is_explained_first(page):
     app = page("fact-check")
 
     assert not app.exception
     table = app.dataframe[0].value
     assert dict(zip(table["Row"], table["Verdict"], strict=True)) == {one.id: judge(one).verdict for one in claims()}
-
-
-def test_the_strongest_finding_is_explained_first(page):
-    app = page("fact-check")
-
     assert app.selectbox[0].value == "B5"
     assert "3.88 TB/s" in texts(app.markdown)
 

@@ -41,29 +41,19 @@ def chart_of(app):
     return json.loads(chart.proto.spec)
 
 
-def test_every_mistake_has_a_row_with_its_question_and_its_sign(page):
+def test_every_mistake_has_a_row_and_the_first_is_explained_with_a_primary_button(page):
     app = page("timing-mistakes")
+    mistake = MISTAKES[DEFAULT]
 
     assert not app.exception
     table = app.dataframe[0].value
     assert list(table["Mistake"]) == list(MISTAKES)
     assert list(table["Question"]) == [mistake.title for mistake in MISTAKES.values()]
     assert table["Given away by"][0] == "flag over_peak"
-
-
-def test_the_first_one_is_told_wrong_beside_right(page):
-    app = page("timing-mistakes")
-    mistake = MISTAKES[DEFAULT]
-
     assert [code.value for code in app.code] == [mistake.wrong_code, mistake.right_code]
     assert mistake.title in texts(app.subheader)
     assert mistake.why in texts(app.markdown)
     assert "flag `over_peak`" in texts(app.markdown)
-
-
-def test_before_anybody_asked_there_is_a_primary_button(page):
-    app = page("timing-mistakes")
-
     assert app.button[0].label == "Make this mistake on cpu"
     assert not app.button[0].disabled
     assert "Nothing was observed here in the last hour" in texts(app.caption)
@@ -93,15 +83,11 @@ def test_what_somebody_else_observed_within_the_hour_is_drawn_and_told(page, see
     assert app.button[0].label == "Make this mistake again on cpu"
 
 
-def test_a_link_to_an_activity_shows_its_mistake(page, seen):
+def test_a_link_to_an_activity_shows_its_mistake_and_another_choice_drops_it(page, seen):
     app = page("timing-mistakes", activity=seen("minimum"))
 
     assert app.selectbox[0].value == "minimum"
     assert "wrong 2.00 ms" in chart_of(app)["description"]
-
-
-def test_another_choice_drops_the_activity_from_the_link(page, seen):
-    app = page("timing-mistakes", activity=seen("minimum"))
     app.selectbox[0].select(DEFAULT).run()
 
     assert app.selectbox[0].value == DEFAULT

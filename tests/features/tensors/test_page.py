@@ -57,6 +57,7 @@ def test_the_first_visit_shows_a_transpose(page):
     assert app.text_input[0].value == DEFAULT
     assert steps(app) == [("4x4", "start", "(4, 1)"), ("x", "start", "(4, 1)"), ("x.t()", "view", "(1, 4)")]
     assert len(app.get("vega_lite_chart")) == 1
+    assert "Not measured yet." in texts(app.caption)
 
 
 def test_an_example_is_written_into_the_field(page):
@@ -152,10 +153,6 @@ def test_an_empty_tensor_costs_nothing(page):
 )
 def test_what_the_measurement_is_asked_for(expression, arguments):
     assert arguments_of(evaluate(expression).result) == arguments
-
-
-def test_before_a_measurement_the_page_says_so(page):
-    assert "Not measured yet." in texts(page("tensors").caption)
 
 
 def test_the_button_queues_the_measurement(page, store, beat):

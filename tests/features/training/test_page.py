@@ -49,6 +49,8 @@ def test_a_device_that_trainings_were_not_made_for_is_refused(page, monkeypatch,
 def test_nothing_was_trained_yet_and_a_click_queues_it(page, store):
     app = page("training", modes="fp32", steps="7")
     assert "Not trained on this server yet" in texts(app.caption)
+    assert max(map(len, app.selectbox[0].options)) <= 26  # the model is short in its field, and explained below
+    assert "3-10-2: the notebook's training loop: calls are all that it costs." in texts(app.caption)
     button(app, "Train on cpu").click().run()
 
     assert not app.exception
@@ -117,18 +119,14 @@ def test_what_came_of_it_is_shown_with_every_figure(page, observed):
     assert button(app, "Train again on cpu")
 
 
-@pytest.mark.parametrize(("share", "told"), [(0.35, True), (0.02, False)])
-def test_other_work_beside_a_training_is_told(page, observed, share, told):
-    app = page("training", activity=observed(report(lost_cpu_share=share), state=RunState.DONE))
-
-    assert ("Contended: other work took 35.0 % of the CPU" in texts(app.warning)) is told
-
-
-def test_random_labels_are_explained(page, observed):
-    run_id = observed(report(data="random"), state=RunState.DONE, data="random")
+def test_other_work_during_a_training_and_random_labels_are_explained(page, observed):
+    run_id = observed(report(data="random", lost_cpu_share=0.35), state=RunState.DONE, data="random")
     app = page("training", data="random", activity=run_id)
 
+    assert "Contended: other work took 35.0 % of the CPU" in texts(app.warning)
     assert "no honest mean loss is below ln 2 = 0.693" in texts(app.caption)
+    calm = page("training", activity=observed(report(lost_cpu_share=0.02), state=RunState.DONE))
+    assert not calm.warning
 
 
 def test_a_failure_a_cancellation_and_an_early_end_are_told(page, observed):
@@ -166,10 +164,3 @@ def test_a_value_that_cannot_be_used_is_named_with_the_accepted_ones(page, query
 
     assert not app.exception
     assert words in texts(app.error).replace("\\", "")
-
-
-def test_the_model_is_short_in_its_field_and_said_in_full_below(page):
-    app = page("training")
-
-    assert max(map(len, app.selectbox[0].options)) <= 26
-    assert "3-10-2: the notebook's training loop: calls are all that it costs." in texts(app.caption)
