@@ -27,9 +27,9 @@ def test_a_class_joins_by_a_code_and_is_told_what_comes_next(visitor, address):
     expect(leader.get_by_text("1 joined, 1 here")).to_be_visible()
 
     leader.locator("summary", has_text="Say something").press("Enter")
-    leader.get_by_role("textbox", name="Message on everybody's page").fill("Guess first")
+    leader.get_by_role("textbox", name="Message on all pages").fill("Guess first")
     leader.get_by_role("textbox", name="Page that it is about").fill(f"{address}/lessons?lesson=how-long")
-    leader.get_by_role("button", name="Show to everybody").click()
+    leader.get_by_role("button", name="Show to all").click()
     expect(learner.get_by_role("heading", name="Guess first")).to_be_visible()
     with learner.context.expect_page() as opened:
         learner.get_by_role("link", name="Open").click()

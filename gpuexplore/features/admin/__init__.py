@@ -5,7 +5,7 @@ from gpuexplore.registry import Feature
 FEATURE = Feature(
     "admin",
     commands={
-        "backup": "copy what cannot be made again to a file, while everybody goes on",
+        "backup": "copy what cannot be made again to a file, while the server runs",
         "restore": "check such a copy, or put it back",
         "prune": "erase old runs for good, and give the space back",
         "upgrade": "bring the database to the schema of this version, or say what that takes",

@@ -5,7 +5,6 @@ https://github.com/prometheus/OpenMetrics/blob/main/specification/OpenMetrics.md
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from secrets import compare_digest
@@ -20,9 +19,8 @@ import gpuexplore
 from gpuexplore.core.errors import InvalidInput, StoreUnavailable
 from gpuexplore.core.model import RunState
 from gpuexplore.jobs.server_settings import metrics
-from gpuexplore.store.database import Database
-from gpuexplore.store.leases import Supervisor, leased
-from gpuexplore.store.sqlite_connection import size_of
+from gpuexplore.store.database import Database, size_of
+from gpuexplore.store.leases import leased
 from gpuexplore.store.tables import DEVICE_USE, RUNS
 from gpuexplore.store.turns import QUEUED
 from gpuexplore.store.upgrade import free_bytes
@@ -31,11 +29,10 @@ from gpuexplore.ui.shared import Shared, moment
 from gpuexplore.ui.undocumented import connected_sessions
 
 Samples = Iterable[tuple[Mapping[str, str], float]]
-SUFFIXES = {"gauge": "", "counter": "_total", "info": "_info"}
 ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
 
-def exposition(families: Iterable[Sequence[str]]) -> str:
+def _exposition(families: Iterable[Sequence[str]]) -> str:
     """Return the text of all metrics, each the lines that `metric` returns."""
     return "\n".join([*(line for family in families for line in family), "# EOF", ""])
 
@@ -56,7 +53,8 @@ def metric(
     if unit:
         head.append(f"# UNIT {name} {unit}")
     head.append(f"# HELP {name} {about.translate(ESCAPES)}")
-    return [*head, *(f"{name}{SUFFIXES[kind]}{_labels(labels)} {value:.15g}" for labels, value in samples)]
+    suffixes = {"gauge": "", "counter": "_total", "info": "_info"}
+    return [*head, *(f"{name}{suffixes[kind]}{_labels(labels)} {value:.15g}" for labels, value in samples)]
 
 
 def _labels(labels: Mapping[str, str]) -> str:
@@ -64,132 +62,97 @@ def _labels(labels: Mapping[str, str]) -> str:
     return f"{{{listed}}}" if labels else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """What one look at the database found.
-
-    Attributes:
-        waiting: how many runs wait, by the devices that they ask for.
-        oldest_s: how long the first of these has waited.
-        runs: how many there are, by state; those that were pruned are not.
-        used_s: seconds that devices worked, by the devices that runs asked for.
-        supervisors: those heard of within a lease.
-        database_bytes: of the database.
-        free_bytes: of its disk; None on a server, whose disk is its own.
-    """
-
-    waiting: dict[str, int]
-    oldest_s: dict[str, float]
-    runs: dict[str, int]
-    used_s: dict[str, float]
-    supervisors: tuple[Supervisor, ...]
-    database_bytes: int
-    free_bytes: int | None
-
-
-def figures(database: Database) -> Figures:
-    """Return what is to be watched.
+def figures(database: Database) -> list[Sequence[str]]:
+    """Return the metrics of the database, of one look at it.
 
     Raises:
         StoreUnavailable: the database cannot be used now.
     """
     file = Path(str(database.engine.url.database)) if database.engine.dialect.name == "sqlite" else None
     waiting = select(RUNS.c.devices, func.count().label("runs"), func.min(RUNS.c.created_utc).label("first"))
-    by_state = select(RUNS.c.state, func.count().label("runs")).group_by(RUNS.c.state)
     now = datetime.fromisoformat(database.now())
     with database.reading() as connection:
         queues = connection.execute(waiting.where(QUEUED).group_by(RUNS.c.devices).order_by(RUNS.c.devices)).all()
-        return Figures(
-            waiting={row.devices: row.runs for row in queues},
-            oldest_s={  # none where a clock was set back meanwhile
-                row.devices: max(0.0, (now - datetime.fromisoformat(row.first)).total_seconds()) for row in queues
-            },
-            runs={row.state.value: row.runs for row in connection.execute(by_state)},
-            used_s={row.devices: row.device_s for row in connection.execute(select(DEVICE_USE))},
-            supervisors=leased(connection),
-            database_bytes=size_of(file)
-            if file
-            else int(connection.scalar(text("SELECT pg_database_size(current_database())")) or 0),
-            free_bytes=free_bytes(file) if file else None,
+        by_state = select(RUNS.c.state, func.count()).group_by(RUNS.c.state)
+        states: dict[RunState, int] = dict(connection.execute(by_state).tuples().all())
+        uses = connection.execute(select(DEVICE_USE).order_by(DEVICE_USE.c.devices)).all()
+        supervisors = leased(connection)
+        database_bytes = (
+            size_of(file) if file else connection.scalar(text("SELECT pg_database_size(current_database())")) or 0
         )
-
-
-LOOKS = 4  # for so many one look counts: a second
-FIGURES: Shared[Figures | None] = Shared(1)
-
-
-def _families(found: Figures | None) -> list[Sequence[str]]:
-    """Return every metric; those of the database where it can be used."""
-    up: Samples = (({}, float(found is not None)),)
-    return [
-        *_of_process(),
-        metric("gpuexplore_database_up", "gauge", "Whether the database can be used.", up),
-        *(_of_database(found) if found else ()),
-    ]
-
-
-def _of_process() -> list[Sequence[str]]:
-    connected = connected_sessions()
-    sessions: Samples = () if connected is None else (({}, float(connected)),)
-    pages = metric("gpuexplore_sessions", "gauge", "Pages that are connected to this server.", sessions)
-    return [
-        metric("gpuexplore_build", "info", "What serves.", (({"version": gpuexplore.__version__}, 1.0),)),
-        metric(
-            "gpuexplore_page_errors",
-            "counter",
-            "Errors of pages that nobody expected, since this server started.",
-            (({}, float(len(PAGE_ERRORS))),),
-        ),
-        *([pages] if sessions else []),
-    ]
-
-
-def _of_database(found: Figures) -> list[Sequence[str]]:
-    free: Samples = () if found.free_bytes is None else (({}, float(found.free_bytes)),)
-    disk = [metric("gpuexplore_disk_free_bytes", "gauge", "What is free of that disk.", free, unit="bytes")]
-    return [
+    waits_s = [(row.devices, (now - datetime.fromisoformat(row.first)).total_seconds()) for row in queues]
+    found = [
         metric(
             "gpuexplore_queue_runs",
             "gauge",
             "Runs that wait, by the devices they ask for.",
-            tuple(({"devices": devices}, float(runs)) for devices, runs in found.waiting.items()),
+            [({"devices": row.devices}, float(row.runs)) for row in queues],
         ),
         metric(
             "gpuexplore_queue_oldest_wait_seconds",
             "gauge",
             "How long the run that came first has waited.",
-            tuple(({"devices": devices}, oldest_s) for devices, oldest_s in found.oldest_s.items()),
+            # 0 where a clock was set back meanwhile
+            [({"devices": devices}, max(0.0, wait_s)) for devices, wait_s in waits_s],
             unit="seconds",
         ),
         metric(
             "gpuexplore_runs",
             "gauge",
             "Runs in the database, by state.",
-            tuple(({"state": state.value}, float(found.runs.get(state.value, 0))) for state in RunState),
+            [({"state": state.value}, float(states.get(state, 0))) for state in RunState],
         ),
         metric(
             "gpuexplore_device_use_seconds",
             "counter",
             "How long devices worked for runs, by the devices these asked for.",
-            tuple(({"devices": devices}, used_s) for devices, used_s in sorted(found.used_s.items())),
+            [({"devices": row.devices}, row.device_s) for row in uses],
             unit="seconds",
         ),
         metric(
             "gpuexplore_supervisor_age_seconds",
             "gauge",
             "How long ago a supervisor reported itself.",
-            tuple(({"host": each.host, "supervisor": each.name}, each.age_s) for each in found.supervisors),
+            [({"host": each.host, "supervisor": each.name}, each.age_s) for each in supervisors],
             unit="seconds",
         ),
         metric(
             "gpuexplore_database_size_bytes",
             "gauge",
             "What the database takes of its disk.",
-            (({}, float(found.database_bytes)),),
+            [({}, float(database_bytes))],
             unit="bytes",
         ),
-        *(disk if free else ()),
     ]
+    if file:
+        free: Samples = [({}, float(free_bytes(file)))]
+        found.append(metric("gpuexplore_disk_free_bytes", "gauge", "What is free of that disk.", free, unit="bytes"))
+    return found
+
+
+FIGURES: Shared[list[Sequence[str]] | None] = Shared(1)
+
+
+def _families(found: list[Sequence[str]] | None) -> list[Sequence[str]]:
+    """Return every metric; those of the database where it can be used."""
+    connected = connected_sessions()
+    up: Samples = [({}, float(found is not None))]
+    build: Samples = [({"version": gpuexplore.__version__}, 1.0)]
+    errors: Samples = [({}, float(len(PAGE_ERRORS)))]
+    families = [
+        metric("gpuexplore_build", "info", "What serves.", build),
+        metric(
+            "gpuexplore_page_errors",
+            "counter",
+            "Unexpected errors of pages since this server started.",
+            errors,
+        ),
+    ]
+    if connected is not None:
+        sessions: Samples = [({}, float(connected))]
+        families.append(metric("gpuexplore_sessions", "gauge", "Pages that are connected to this server.", sessions))
+    families.append(metric("gpuexplore_database_up", "gauge", "Whether the database can be used.", up))
+    return families + (found or [])
 
 
 def _show_metrics(request: Request) -> Response:
@@ -203,13 +166,14 @@ def _show_metrics(request: Request) -> Response:
     if allowed != "on" and not _shows(request, allowed):
         challenge = {"www-authenticate": "Bearer"}
         return PlainTextResponse("Show the token of GPUEXPLORE_METRICS\n", status_code=401, headers=challenge)
+    a_second = moment(4)  # in which the database is read once, however often metrics are asked for
     return Response(
-        exposition(_families(FIGURES.get(moment(LOOKS), _look))),
+        _exposition(_families(FIGURES.get(a_second, _look))),
         headers={"content-type": "application/openmetrics-text; version=1.0.0; charset=utf-8"},
     )
 
 
-def _look() -> Figures | None:
+def _look() -> list[Sequence[str]] | None:
     try:
         return figures(store())
     except StoreUnavailable:

@@ -44,7 +44,7 @@ def _said(plan: Plan) -> list[str]:
     lines.append(f"The database takes {format_bytes(plan.size_bytes)}")
     if plan.needed_bytes is None:
         return [*lines, "Nothing is copied on a server: pg_dump does that"]
-    copied = "a copy is kept, and the new schema is written beside the old one"
+    copied = "a copy is kept, and the new schema is written next to the old one"
     return [
         *lines,
         f"{copied}: at most {format_bytes(plan.needed_bytes)}, and {format_bytes(plan.free_bytes)} are free",

@@ -18,5 +18,5 @@ FEATURE = Feature(
         terms=("Room", "Lesson", "Run"),
         script=Path(__file__).with_name("page.py"),
     ),
-    commands={"room": "rooms for a class: open one, say something to everybody in it, list, show, close, delete"},
+    commands={"room": "rooms for a class: open one, say something to all in it, list, show, close, delete"},
 )

@@ -29,8 +29,6 @@ MOST_COLORS = 7  # of the theme, for people or devices; the last one is all othe
 OTHERS = "others"
 WRONG = "above the limit of its device"
 WRONG_COLOR = "#d0342c"
-FAR_ROOF = 100.0  # times the highest that is believed: a limit further up is not drawn
-ABOVE = 4.0  # times the highest that is believed: where what cannot be true is drawn, so that the others stay apart
 HEIGHT = 440
 
 
@@ -122,8 +120,9 @@ def results(
         at_size[each.size].append(each.rate)
     medians = [{"size": size, "value": median(rates)} for size, rates in sorted(at_size.items())]
     highest = max([each.rate for each in believed] or [each.rate for each in wrong])
-    near = {label: roof for label, roof in roofs.items() if roof < FAR_ROOF * highest}
-    top = ABOVE * max(highest, *near.values(), 0.0)
+    # Limits far above what is believed are not drawn; what cannot be true is drawn so near that the others stay apart.
+    near = {label: roof for label, roof in roofs.items() if roof < 100.0 * highest}
+    top = 4.0 * max(highest, *near.values(), 0.0)
     y = log_axis(title, [*(min(each.rate, top) for each in points), *near.values()], unit)
     sizes = sorted({each.size for each in points})
     x = alt.X(
@@ -147,10 +146,10 @@ def results(
     layers = [part for label, roof in near.items() for part in labelled_rule(roof, label)]
     if dots:
         color = alt.Color("who:N", sort=order, scale=alt.Scale(domain=order), legend=legend)
-        points_of = alt.Chart(pd.DataFrame(dots)).mark_point(filled=True, size=90, opacity=0.75)
+        _points_of = alt.Chart(pd.DataFrame(dots)).mark_point(filled=True, size=90, opacity=0.75)
         line = alt.Chart(pd.DataFrame(medians)).mark_line(color=NEUTRAL, opacity=0.6)
         of = [*tooltip, alt.Tooltip("who:N", title="Of")]
-        layers += [line.encode(x=x, y=y), points_of.encode(x=x, y=y, color=color, tooltip=of)]
+        layers += [line.encode(x=x, y=y), _points_of.encode(x=x, y=y, color=color, tooltip=of)]
     if wrong:
         layers += _crosses(wrong, top, x=x, y=y, tooltip=tooltip)
     said = f"{title} of {len(believed)} results of {len(set(named))}; the line joins the medians of the room"
@@ -236,7 +235,7 @@ def results_chart(kept: Kept, names: Mapping[int, str] | None) -> alt.LayerChart
     """
     by_memory = _is_by_memory(kept)
     return results(
-        points_of(kept, names),
+        _points_of(kept, names),
         _roofs(kept, by_memory=by_memory),
         unit="B/s" if by_memory else "FLOP/s",
         title="Memory rate" if by_memory else "Compute rate",
@@ -244,7 +243,7 @@ def results_chart(kept: Kept, names: Mapping[int, str] | None) -> alt.LayerChart
     )
 
 
-def points_of(kept: Kept, names: Mapping[int, str] | None) -> list[RoomPoint]:
+def _points_of(kept: Kept, names: Mapping[int, str] | None) -> list[RoomPoint]:
     """Return a point for each result; `kept` and `names` as of `results_chart`."""
     by_memory = _is_by_memory(kept)
     by_size = _is_by_size(kept)

@@ -19,7 +19,6 @@ from gpuexplore.operations import OPERATIONS, operation_named
 
 LONGEST = 40  # characters of a setting
 GPU = "gpu"  # a side of a comparison that is any GPU
-LARGEST_SIZE = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +49,18 @@ class GoalKind:
         title: what it is called.
         sentence: what a class reads, with the settings in braces.
         settings: what has to be said to set one.
+        rule: yields what results of a run are worth for a goal of the kind.
+        better: which of two values is.
         is_guessed: whether participants guess the time of a call first.
-        parameters: of the page Benchmark, which measures something of the kind.
     """
 
     name: str
     title: str
     sentence: str
     settings: tuple[Setting, ...]
+    rule: Callable[["Goal", RunAnalysis], Iterator["GoalScore"]]
+    better: Literal["higher", "lower"]
     is_guessed: bool = False
-    parameters: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,9 @@ class Goal:
     @property
     def link(self) -> str:
         """The page that measures it, filled in, such as `benchmark?op=matmul&dtype=fp32`."""
-        return f"benchmark?{urlencode({name: text.format_map(self.settings) for name, text in self.kind.parameters})}"
+        names = {"op": "operation", "dtype": "dtype", "size": "size", "impl": "implementation"}
+        given = {parameter: self.settings[name] for parameter, name in names.items() if name in self.settings}
+        return f"benchmark?{urlencode(given)}"
 
 
 def goal_of(kind: str, settings: Mapping[str, str]) -> Goal:
@@ -120,8 +123,9 @@ def _dtype(text: str) -> str:
 
 def _size(text: str) -> str:
     size = read_whole(text)
-    if size is None or not 1 <= size <= LARGEST_SIZE:
-        raise InvalidInput.of("size", text, f"whole numbers from 1 to {LARGEST_SIZE:,}")
+    most = 1 << 24
+    if size is None or not 1 <= size <= most:
+        raise InvalidInput.of("size", text, f"whole numbers from 1 to {most:,}")
     return str(size)
 
 
@@ -146,70 +150,7 @@ def _side(text: str) -> str:
     return text
 
 
-OPERATION = Setting("operation", "Operation", "matmul", _operation, tuple(OPERATIONS))
-DTYPE = Setting("dtype", "Dtype", "fp32", _dtype, tuple(DTYPES))
-SIZE = Setting("size", "Size", "1024", _size)
-IMPLEMENTATION = Setting("implementation", "Implementation", "torch", str)
-SLOWER = Setting("slower", "First ahead", "cpu", _side)
-FASTER = Setting("faster", "Ahead from there", GPU, _side)
-BOUND = Setting("bound", "Relative error below", "1e-4", _bound)
-
-
-def _percents(default: str) -> Setting:
-    return Setting("percent", "Percent", default, _percent)
-
-
-_CASE = (("op", "{operation}"), ("dtype", "{dtype}"))
-_ONE_SIZE = (*_CASE, ("size", "{size}"))
-KINDS: Mapping[str, GoalKind] = MappingProxyType(
-    {
-        kind.name: kind
-        for kind in (
-            GoalKind(
-                "share",
-                "Reach a share of the limit",
-                "Reach {percent} % of the limit with {operation} in {dtype}",
-                (OPERATION, DTYPE, _percents("50")),
-                parameters=_CASE,
-            ),
-            GoalKind(
-                "overtake",
-                "Find the size where one overtakes the other",
-                "{operation} in {dtype}: from which size on is {faster} faster than {slower}?",
-                (OPERATION, DTYPE, SLOWER, FASTER),
-                parameters=_CASE,
-            ),
-            GoalKind(
-                "guess",
-                "Guess, then measure",
-                "How long does {implementation} take for {operation} of size {size} in {dtype}?",
-                (OPERATION, SIZE, DTYPE, IMPLEMENTATION),
-                is_guessed=True,
-                parameters=(*_ONE_SIZE, ("impl", "{implementation}")),
-            ),
-            GoalKind(
-                "kernel",
-                "Make the fastest kernel of a ladder",
-                "Which of our kernels of {operation} in {dtype} reaches {percent} % of the library's rate at size "
-                "{size}?",
-                (OPERATION, SIZE, DTYPE, _percents("50")),
-                parameters=_ONE_SIZE,
-            ),
-            GoalKind(
-                "error",
-                "Get the error below a bound",
-                "Compute {operation} in {dtype} with a relative error below {bound}",
-                (OPERATION, DTYPE, BOUND),
-                parameters=_CASE,
-            ),
-        )
-    }
-)
-
-
 # Whether a run reaches a goal: results that cannot be true count for nothing.
-NEXT_SIZE = 2.0  # sizes that differ by more leave open where between them one overtakes the other
-Better = Literal["higher", "lower"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,9 +170,8 @@ class GoalScore:
 
 def judge(goal: Goal, analysis: RunAnalysis) -> GoalScore | None:
     """Return the best that a run reaches of a goal; None where nothing in it is about it."""
-    judge_by, better = RULES[goal.kind.name]
-    found = list(judge_by(goal, analysis))
-    pick = min if better == "lower" else max
+    found = list(goal.kind.rule(goal, analysis))
+    pick = min if goal.kind.better == "lower" else max
     return pick(found, key=lambda score: score.value) if found else None
 
 
@@ -239,7 +179,7 @@ def is_better(goal: Goal, this: GoalScore, other: GoalScore | None) -> bool:
     """Return whether this is the better result to show."""
     if other is None or this.passed != other.passed:
         return other is None or this.passed
-    return this.value < other.value if RULES[goal.kind.name][1] == "lower" else this.value > other.value
+    return this.value < other.value if goal.kind.better == "lower" else this.value > other.value
 
 
 def about(goal: Goal, analysis: RunAnalysis) -> Iterator[AnalyzedResult]:
@@ -297,7 +237,8 @@ def _overtake(goal: Goal, analysis: RunAnalysis) -> Iterator[GoalScore]:
     times = {side: _times(goal, analysis, side) for side in ("slower", "faster")}
     for before, size in pairwise(sorted(times["slower"].keys() & times["faster"].keys())):
         if (times["faster"][before] >= times["slower"][before]) and (times["faster"][size] < times["slower"][size]):
-            yield GoalScore(size, size / before <= NEXT_SIZE, f"between sizes {before:,} and {size:,}")
+            # Sizes further apart leave open where between them one overtakes the other.
+            yield GoalScore(size, size / before <= 2.0, f"between sizes {before:,} and {size:,}")
 
 
 def _times(goal: Goal, analysis: RunAnalysis, side: str) -> Mapping[int, float]:
@@ -319,11 +260,71 @@ def _fraction(goal: Goal) -> float:
     return float(goal.settings["percent"]) / 100
 
 
-Rule = Callable[[Goal, RunAnalysis], Iterator[GoalScore]]
-RULES: Mapping[str, tuple[Rule, Better]] = {
-    "share": (_share, "higher"),
-    "overtake": (_overtake, "lower"),
-    "guess": (_guess, "lower"),
-    "kernel": (_kernel, "higher"),
-    "error": (_error, "lower"),
+_SETTINGS = {
+    setting.name: setting
+    for setting in (
+        Setting("operation", "Operation", "matmul", _operation, tuple(OPERATIONS)),
+        Setting("dtype", "Dtype", "fp32", _dtype, tuple(DTYPES)),
+        Setting("size", "Size", "1024", _size),
+        Setting("implementation", "Implementation", "torch", str),
+        Setting("slower", "First ahead", "cpu", _side),
+        Setting("faster", "Ahead from there", GPU, _side),
+        Setting("bound", "Relative error below", "1e-4", _bound),
+        Setting("percent", "Percent", "50", _percent),
+    )
 }
+
+
+def _settings(*names: str) -> tuple[Setting, ...]:
+    return tuple(_SETTINGS[name] for name in names)
+
+
+KINDS: Mapping[str, GoalKind] = MappingProxyType(
+    {
+        kind.name: kind
+        for kind in (
+            GoalKind(
+                "share",
+                "Reach a share of the limit",
+                "Reach {percent} % of the limit with {operation} in {dtype}",
+                _settings("operation", "dtype", "percent"),
+                _share,
+                better="higher",
+            ),
+            GoalKind(
+                "overtake",
+                "Find the size where one overtakes the other",
+                "{operation} in {dtype}: from which size on is {faster} faster than {slower}?",
+                _settings("operation", "dtype", "slower", "faster"),
+                _overtake,
+                better="lower",
+            ),
+            GoalKind(
+                "guess",
+                "Guess, then measure",
+                "How long does {implementation} take for {operation} of size {size} in {dtype}?",
+                _settings("operation", "size", "dtype", "implementation"),
+                _guess,
+                better="lower",
+                is_guessed=True,
+            ),
+            GoalKind(
+                "kernel",
+                "Make the fastest kernel of a ladder",
+                "Which of our kernels of {operation} in {dtype} reaches {percent} % of the library's rate at size "
+                "{size}?",
+                _settings("operation", "size", "dtype", "percent"),
+                _kernel,
+                better="higher",
+            ),
+            GoalKind(
+                "error",
+                "Get the error below a bound",
+                "Compute {operation} in {dtype} with a relative error below {bound}",
+                _settings("operation", "dtype", "bound"),
+                _error,
+                better="lower",
+            ),
+        )
+    }
+)

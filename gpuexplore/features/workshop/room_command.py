@@ -25,8 +25,6 @@ from gpuexplore.rooms import (
 )
 from gpuexplore.store import Store, open_store
 
-Action = Callable[[Store, argparse.Namespace], int]
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `room`."""
@@ -44,8 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     opened.add_argument("--json", action="store_true", help="print one JSON object")
     shown = actions.add_parser("show", help="who is in a room")
     shown.add_argument("--json", action="store_true", help="print one JSON object")
-    said = actions.add_parser("say", help="put a message on everybody's page; an empty one takes it off")
-    weighed = actions.add_parser("share", help="how much of the devices those in a room get beside others")
+    said = actions.add_parser("say", help="put a message on all participants' pages; an empty one removes it")
+    weighed = actions.add_parser("share", help="share of the devices for those in a room, relative to others")
     weighed.add_argument("code", metavar="CODE")
     weighed.add_argument("weight", metavar="N", help="times as much as others get while both wait: 30 for a class")
     asked = actions.add_parser("ask", help="ask for a goal, or open a step of a lesson")
@@ -56,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     exported.add_argument("code", metavar="CODE")
     exported.add_argument("file", metavar="FILE", help=f"its name ends with {' or '.join(FORMATS)}")
     exported.add_argument("--anonymous", action="store_true", help="without names")
-    closed = actions.add_parser("close", help="close a room: it can be read, and nobody joins any more")
+    closed = actions.add_parser("close", help="close a room: it can be read, but not joined")
     deleted = actions.add_parser("delete", help="delete a room with all that is in it")
     for each in (shown, said, closed, deleted):
         each.add_argument("code", metavar="CODE")
@@ -65,8 +63,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """List the rooms that were opened from a terminal, or do what is asked, and return the exit code."""
+    actions: dict[str, Callable[[Store, argparse.Namespace], int]] = {
+        "list": _list,
+        "open": _open,
+        "show": _show,
+        "say": _say,
+        "ask": _ask,
+        "share": _share,
+        "export": _export,
+        "close": _close,
+        "delete": _delete,
+    }
     with open_store() as store:
-        return ACTIONS[arguments.action or "list"](store, arguments)
+        return actions[arguments.action or "list"](store, arguments)
 
 
 def _open(store: Store, arguments: argparse.Namespace) -> int:
@@ -196,16 +205,3 @@ def _found(store: Store, text: str) -> Room:
     if room is None:
         raise NotFound(f"no room has the code {text!r}")
     return room
-
-
-ACTIONS: dict[str, Action] = {
-    "list": _list,
-    "open": _open,
-    "show": _show,
-    "say": _say,
-    "ask": _ask,
-    "share": _share,
-    "export": _export,
-    "close": _close,
-    "delete": _delete,
-}

@@ -11,7 +11,7 @@ import gpuexplore
 from gpuexplore.core.errors import StoreUnavailable
 from gpuexplore.core.model import Device, Experiment, Shape
 from gpuexplore.features.admin import routes
-from gpuexplore.features.admin.routes import ROUTES, exposition, metric
+from gpuexplore.features.admin.routes import ROUTES, _exposition, metric
 from gpuexplore.store import Supervisor, open_store
 from gpuexplore.ui.session import PAGE_ERRORS
 from scripts.app_server import served
@@ -146,7 +146,7 @@ def test_without_a_database_the_server_says_that_it_is_down(client, monkeypatch)
 
 def test_what_labels_and_sentences_may_hold_is_escaped():
     labels = {"host": 'a"b\\c\nd'}
-    values, _ = parsed(exposition([metric("x", "gauge", "A \\ and\na line.", ((labels, 1e-7), ({}, 123456789012.0)))]))
+    values, _ = parsed(_exposition([metric("x", "gauge", "A \\ and\na line.", ((labels, 1e-7), ({}, 123456789012.0)))]))
 
     assert values == {("x", (("host", 'a\\"b\\\\c\\nd'),)): 1e-7, ("x", ()): 123456789012.0}
 

@@ -159,11 +159,6 @@ def _columns(task: RoomTask) -> Iterator[Column]:
         yield Column(task, step.letter, f"{lesson.title}: {step.title}", lesson=lesson, step=step)
 
 
-RIGHT = 1.25  # a guess within so many times what was measured, as in lessons
-CLOSE = 2.0
-STUCK_S = 180.0  # without an answer, of those that are here
-
-
 class State(StrEnum):
     """Progress of a participant with something."""
 
@@ -241,9 +236,9 @@ def _outcome_of(guess: float, truth: float | None) -> str:
     if truth is None:
         return ""
     factor = max(guess / truth, truth / guess)
-    return (
-        GuessOutcome.RIGHT if factor <= RIGHT else GuessOutcome.CLOSE if factor <= CLOSE else GuessOutcome.OFF
-    ).value
+    if factor <= 1.25:  # as in lessons
+        return GuessOutcome.RIGHT.value
+    return GuessOutcome.CLOSE.value if factor <= 2.0 else GuessOutcome.OFF.value
 
 
 def wrong_guesses(facts: RoomFacts, column: Column) -> list[tuple[str, int]]:
@@ -267,7 +262,8 @@ def wrong_guesses(facts: RoomFacts, column: Column) -> list[tuple[str, int]]:
 
 def stuck(facts: RoomFacts, column: Column, now_utc: str, here_s: float) -> list[str]:
     """Return the names of those who are here and have done nothing for it since it was asked for."""
-    if (datetime.fromisoformat(now_utc) - datetime.fromisoformat(column.task.created_utc)).total_seconds() < STUCK_S:
+    asked_s = (datetime.fromisoformat(now_utc) - datetime.fromisoformat(column.task.created_utc)).total_seconds()
+    if asked_s < 180.0:
         return []
     done = standings(facts, column)
     return [each.name for each in facts.people if each.number not in done and each.seen_s < here_s]

@@ -76,7 +76,7 @@ def forget() -> None:
         known.forget()
 
 
-def noting_presence() -> Callable[[int], None]:
+def _noting_presence() -> Callable[[int], None]:
     """Return what notes that the participant with a number is here: written down by whichever page comes first."""
     lock = Lock()
     seen = set[int]()
@@ -96,7 +96,7 @@ def noting_presence() -> Callable[[int], None]:
     return note
 
 
-note_presence = noting_presence()
+note_presence = _noting_presence()
 
 
 MOST_ROOMS = 50

@@ -35,11 +35,8 @@ from gpuexplore.ui.shared.qr import qr_code
 from gpuexplore.ui.shared.tables import table_of
 from gpuexplore.ui.url_widgets import show_problem
 
-TITLES: Mapping[str, str] = {LESSON: "Follow a lesson together"} | {kind.name: kind.title for kind in KINDS.values()}
-
 HERE_S = 30.0  # heard of within so long: pages say that they are there every ten
 KEYS = "rooms.keys"  # the session's key of the keys of leaders' links, by code: the database has digests alone
-PAGES = tuple(name for name in PARAMETERS if name != "rooms")  # a room's own address could contain the leader's key
 
 
 def _show_progress(facts: RoomFacts) -> None:
@@ -47,7 +44,7 @@ def _show_progress(facts: RoomFacts) -> None:
     people = facts.people
     st.subheader(f"{len(people)} joined, {sum(each.seen_s < HERE_S for each in people)} here", anchor=False)
     if not people:
-        st.markdown("Nobody has joined yet: show the code, or the QR code.")
+        st.markdown("No participants yet: show the code, or the QR code.")
         return
     columns = facts.columns[-8:]  # the newest things a room did
     if columns:
@@ -110,7 +107,7 @@ def show_leader(room: Room, address: str) -> None:
         with st.expander("Say something", icon=":material/campaign:"):
             with st.form("rooms.say", border=False):
                 message = st.text_input(
-                    "Message on everybody's page",
+                    "Message on all pages",
                     room.message,
                     max_chars=LONGEST_MESSAGE,
                     placeholder="Guess first: which size fills the GPU?",
@@ -121,11 +118,13 @@ def show_leader(room: Room, address: str) -> None:
                     placeholder="lessons?lesson=dtypes",
                     help="The address of any page of this app, as your browser shows it: a lesson, a form, a run",
                 )
-                pressed = st.form_submit_button("Show to everybody", type="primary", icon=":material/campaign:")
+                pressed = st.form_submit_button("Show to all", type="primary", icon=":material/campaign:")
             if pressed:
+                # Not the page of rooms: a room's own address could contain the leader's key.
+                pages = [name for name in PARAMETERS if name != "rooms"]
                 _do(
                     lambda: store().announce(
-                        owner(), room, message=read_message(message), link=read_link(page, PAGES, FIRST_PAGE)
+                        owner(), room, message=read_message(message), link=read_link(page, pages, FIRST_PAGE)
                     )
                 )
     with st.expander("Results as a file", icon=":material/download:"):
@@ -174,14 +173,14 @@ def _draw(room: Room) -> None:
 
 def _when(room: Room) -> str:
     if room.state is RoomState.OPEN:
-        return f"Open until {room.ends_utc[:16].replace('T', ' ')} UTC. Whoever has the code can join."
-    return f"This room is {room.state}: it can be read, and nobody joins any more."
+        return f"Open until {room.ends_utc[:16].replace('T', ' ')} UTC. Anyone with the code can join."
+    return f"This room is {room.state}: it can be read, but not joined."
 
 
 def _offer_renaming(room: Room) -> None:
     people = {each.number: each.name for each in known.people_in(room)}
     if not people:
-        st.markdown("Nobody has joined yet.")
+        st.markdown("No participants yet.")
         return
     number = st.selectbox("Participant", people, format_func=lambda each: people.get(each, ""))
     name = st.text_input("New name", max_chars=LONGEST_NAME, key=f"rooms.rename.{number}")
@@ -201,7 +200,7 @@ def _offer_link(room: Room, address: str) -> None:
             st.session_state.setdefault(KEYS, {})[room.code] = store().new_leader_key(owner(), room)
             st.rerun()
         return
-    st.markdown("Leader's link, for a second device. Whoever has it leads: keep it off the projector.")
+    st.markdown("Leader's link, for a second device. Anyone who has it leads: keep it off the projector.")
     st.code(f"{address}&lead={key}", language=None, wrap_lines=True)
 
 
@@ -279,7 +278,8 @@ def _offer_steps(room: Room, column: Column, task: RoomTask) -> None:
 
 def _offer_next(room: Room) -> None:
     """Offer what a room can be asked for next."""
-    kind = st.selectbox("What", TITLES, format_func=lambda name: TITLES[name], key="rooms.kind")
+    titles = {LESSON: "Follow a lesson together"} | {kind.name: kind.title for kind in KINDS.values()}
+    kind = st.selectbox("What", titles, format_func=lambda name: titles[name], key="rooms.kind")
     with st.form(f"rooms.give.{kind}", border=False):
         if kind == LESSON:
             lessons = catalog().lessons

@@ -1,7 +1,6 @@
 """The task of a participant of a room: the sentence, a guess where one is wanted, and their progress."""
 
 from collections import OrderedDict
-from threading import Lock
 
 import streamlit as st
 
@@ -18,43 +17,11 @@ from gpuexplore.ui.session import owner, store
 from gpuexplore.ui.url_widgets import show_problem
 
 GUESSES = "rooms.guesses"  # the session's key of what was guessed here, by task: seen before the next look
-ICONS = {
-    "reached": ":material/check_circle:",
-    GuessOutcome.RIGHT.value: ":material/check_circle:",
-    GuessOutcome.CLOSE.value: ":material/near_me:",
-    GuessOutcome.OFF.value: ":material/explore_off:",
-}
 
 
-class _PendingGuesses:
-    """Guesses that are not stored yet, by whose and at what: each look tries again, so that none is lost.
-
-    Not in the session: a page that is to redraw itself is stopped as soon as it asks for its session's state, be it to
-    write down that the database is away.
-    """
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._guesses = OrderedDict[tuple[str, int], float]()
-
-    def keep(self, name: str, task: int, guess: float) -> None:
-        """Keep a guess until it is dropped."""
-        with self._lock:
-            self._guesses[name, task] = guess
-            if len(self._guesses) > 1000:
-                self._guesses.popitem(last=False)
-
-    def of(self, name: str, task: int) -> float | None:
-        """Return a participant's guess at a task; None where none is kept."""
-        return self._guesses.get((name, task))
-
-    def drop(self, name: str, task: int) -> None:
-        """Forget a guess: it is stored, or will never be."""
-        with self._lock:
-            self._guesses.pop((name, task), None)
-
-
-KEPT = _PendingGuesses()
+# Guesses that are not stored yet, by owner and task: each redraw tries again, so that none is lost. Not in the session:
+# a page that is to redraw itself is stopped as soon as it asks for its session's state.
+KEPT = OrderedDict[tuple[str, int], float]()
 
 
 def show_task(room: Room, me: Participant) -> None:
@@ -94,7 +61,13 @@ def _show_column(room: Room, me: Participant, column: Column) -> None:
     # What became of a guess is kept back until the leader reveals it.
     is_kept = bool(standing.guess) and column.goal is not None and not column.task.revealed
     outcome = "" if is_kept else standing.outcome
-    words = [f"{ICONS.get(outcome, ':material/flag:')} **{outcome.capitalize()}.**" if outcome else ""]
+    icons = {
+        "reached": ":material/check_circle:",
+        GuessOutcome.RIGHT.value: ":material/check_circle:",
+        GuessOutcome.CLOSE.value: ":material/near_me:",
+        GuessOutcome.OFF.value: ":material/explore_off:",
+    }
+    words = [f"{icons.get(outcome, ':material/flag:')} **{outcome.capitalize()}.**" if outcome else ""]
     if standing.said:
         words.append(f"Your best: {plain(standing.said)}.")
     elif standing.state is State.BEGUN and not standing.guess:
@@ -126,10 +99,12 @@ def _show_guess(room: Room, column: Column, standing: Standing) -> None:
     if not pressed:
         return
     try:
-        KEPT.keep(owner(), column.task.number, read_guess(typed))
+        KEPT[owner(), column.task.number] = read_guess(typed)
     except InvalidInput as error:
         show_problem(error)
         return
+    if len(KEPT) > 1000:
+        KEPT.popitem(last=False)
     _store_kept(room, column)
 
 
@@ -137,7 +112,7 @@ def _store_kept(room: Room, column: Column) -> None:
     """Store a guess that is kept, and show the page with it; where the database is away, say so and keep it."""
     name = owner()
     number = column.task.number
-    guess = KEPT.of(name, number)
+    guess = KEPT.get((name, number))
     if guess is None:
         return
     try:
@@ -149,9 +124,9 @@ def _store_kept(room: Room, column: Column) -> None:
         )
         return
     except GpuExploreError as error:
-        KEPT.drop(name, number)
+        KEPT.pop((name, number), None)
         show_problem(error)
         return
-    KEPT.drop(name, number)
+    KEPT.pop((name, number), None)
     st.session_state.setdefault(GUESSES, {})[number] = format_seconds(guess)
     st.rerun()

@@ -25,7 +25,6 @@ from gpuexplore.ui.session import note_visit, owner, store
 from gpuexplore.ui.url_widgets import show_problem
 
 ROOM = "room"
-LEAD = "lead"
 
 
 def _show_start() -> None:
@@ -43,9 +42,7 @@ def _show_start() -> None:
 def _offer_joining() -> None:
     st.subheader("Join", anchor=False)
     with st.form("rooms.join", border=True):
-        typed = st.text_input(
-            "Code", placeholder="KTR MWX", help="Six letters, from whoever leads the room", max_chars=20
-        )
+        typed = st.text_input("Code", placeholder="KTR MWX", help="Six letters, from the room's leader", max_chars=20)
         pressed = st.form_submit_button("Join", type="primary", icon=":material/login:")
     if not pressed:
         return
@@ -136,22 +133,14 @@ def _is_in(room: Room) -> bool:
 
 def _take_lead(room: Room) -> None:
     """Let a visitor by the leader's link lead; the key leaves the URL, which is shown on projectors."""
-    key = link.parameters().get(LEAD)
+    key = link.parameters().get("lead")
     if key is None:
         return
-    link.write(LEAD, None)
+    link.write("lead", None)
     if store().take_lead(owner(), room, key):
         known.forget()
     else:
         show_problem(InvalidInput("this leader's link opens nothing: its room has a newer one, or it was cut off"))
-
-
-TICK_S = 1.0
-AT_ONCE = 25  # people whose pages redraw each second: of more, each does more rarely
-OVER = {
-    RoomState.CLOSED: "Its leader has closed this room. What is here can still be read.",
-    RoomState.ENDED: "The time of this room is over. What is here can still be read.",
-}
 
 
 def _show_outside(room: Room, me: Participant | None) -> None:
@@ -169,7 +158,8 @@ def _show_outside(room: Room, me: Participant | None) -> None:
 
 def _show_inside(room: Room) -> None:
     """Show a room to a participant; it redraws itself."""
-    st.fragment(_draw, run_every=max(TICK_S, TICK_S * len(known.people_in(room)) / AT_ONCE))(room)
+    tick_s = max(1.0, len(known.people_in(room)) / 25)  # 25 pages redraw each second: of more, each does more rarely
+    st.fragment(_draw, run_every=tick_s)(room)
     with st.expander("Your name", icon=":material/badge:"):
         me = known.me_in(room)
         name = _asked_for_name("Rename", me.name if me else "")
@@ -194,8 +184,12 @@ def _draw(room: Room) -> None:
     if me is None or me.removed or now.state is not room.state:
         st.rerun()
     st.markdown(f"You are **{plain(me.name)}**. {count} {'person is' if count == 1 else 'people are'} in this room.")
-    if now.state in OVER:
-        st.info(OVER[now.state], icon=":material/door_front:")
+    over = {
+        RoomState.CLOSED: "Its leader has closed this room. What is here can still be read.",
+        RoomState.ENDED: "The time of this room is over. What is here can still be read.",
+    }
+    if now.state in over:
+        st.info(over[now.state], icon=":material/door_front:")
     _show_message(now)
     show_task(now, me)
 
@@ -216,7 +210,7 @@ def _show_message(room: Room) -> None:
 def _asked_for_name(label: str, default: str) -> str | None:
     """Draw a form for a name; return the name when the button was pressed with one that can be used."""
     with st.form(f"rooms.name.{label}", border=False):
-        typed = st.text_input("Your name", default, max_chars=LONGEST_NAME, help="Everybody in the room may see it")
+        typed = st.text_input("Your name", default, max_chars=LONGEST_NAME, help="All in the room may see it")
         if not st.form_submit_button(label, type="primary", icon=":material/login:"):
             return None
     try:

@@ -28,7 +28,7 @@ from gpuexplore.ui.shared.qr import qr_code
 from gpuexplore.ui.url_widgets import show_problem
 
 SPECS: Shared[dict[str, object]] = Shared(60)
-NOBODY = "Nobody has guessed yet."
+NOBODY = "No guesses yet."
 STYLE = """<style>
 [data-testid="stMainBlockContainer"] { padding: 4rem 3rem 1rem; max-width: none; }
 [data-testid="stMarkdownContainer"] p { font-size: 26px; line-height: 1.35; }
@@ -39,7 +39,6 @@ STYLE = """<style>
   white-space: nowrap; }
 .people .begun { border-color: #c6871c; } .people .done { border-color: #00816e; background: #00816e; color: #fff; }
 </style>"""
-CLASSES = {State.NOTHING: "", State.BEGUN: "begun", State.DONE: "done"}
 
 
 def show_wall(room: Room, address: str) -> None:
@@ -197,8 +196,9 @@ def _show_people(room: Room, facts: RoomFacts, column: Column | None) -> None:
     counts = Counter(states.values())
     if column:
         st.markdown(f"**{counts[State.DONE]} of {len(states)} done**, {counts[State.BEGUN]} begun")
+    classes = {State.NOTHING: "", State.BEGUN: "begun", State.DONE: "done"}
     tiles = [
-        f'<div class="{CLASSES[states[person.number]]}">{escape(person.name) if room.names_shown else "&nbsp;"}</div>'
+        f'<div class="{classes[states[person.number]]}">{escape(person.name) if room.names_shown else "&nbsp;"}</div>'
         for person in facts.people
     ]
     st.html(f'<div class="people">{"".join(tiles)}</div>')

@@ -8,7 +8,7 @@ import pytest
 
 from gpuexplore.features.lessons.lesson import catalog
 from gpuexplore.features.lessons.lesson.blocks import CheckBlock, GuessBlock
-from gpuexplore.features.workshop.chart import points_of, results_for
+from gpuexplore.features.workshop.chart import _points_of, results_for
 from gpuexplore.features.workshop.report import COLUMNS, FORMATS, names_of
 from gpuexplore.features.workshop.report.facts import (
     RoomFacts,
@@ -81,7 +81,7 @@ def test_a_goal_is_reached_by_the_best_run_since_it_was_set():
 def points_by_name(found):
     """Return the points of the first thing that was asked for, in colours that stand for people."""
     names = {person.number: person.name for person in found.people}
-    return points_of(results_for(found, found.columns[0]), names)
+    return _points_of(results_for(found, found.columns[0]), names)
 
 
 def test_what_cannot_be_true_reaches_nothing_and_is_drawn_as_such():
