@@ -45,11 +45,6 @@ from gpuexplore.measure.conditions.environment import git_commit, utc_now
 
 RESERVE_S = 8.0  # to end what runs, and to write the report
 
-NO_GPU = (
-    "No GPU was found on this machine, so the CPU was tested: one of NVIDIA needs its driver, and in a container "
-    "`--gpus all`; docs/gpu.md says which driver."
-)
-NUMBA_SIMULATOR = "NUMBA_ENABLE_CUDASIM is set: Numba's simulator stands in for the GPU."
 STAND_IN = ""  # what stands in for the device; tests have one
 CLEAR_LINE = "\r\033[K"
 
@@ -84,6 +79,13 @@ def execute(arguments: argparse.Namespace) -> int:
         outcomes = carry_out(CHECKS, bench, report=_tell)
     finally:
         bench.release()
+    stand_in = STAND_IN
+    if os.environ.get("NUMBA_ENABLE_CUDASIM", "0") != "0":
+        stand_in = "NUMBA_ENABLE_CUDASIM is set: Numba's simulator stands in for the GPU."
+    no_gpu = (
+        "No GPU was found on this machine, so the CPU was tested: one of NVIDIA needs its driver, and in a container "
+        "`--gpus all`; docs/gpu.md says which driver."
+    )
     report = SelftestReport(
         started_utc=started_utc,
         app_version=gpuexplore.__version__,
@@ -93,8 +95,8 @@ def execute(arguments: argparse.Namespace) -> int:
         is_quick=arguments.quick,
         lasted_s=time.monotonic() - began_s,
         outcomes=outcomes,
-        stand_in=NUMBA_SIMULATOR if os.environ.get("NUMBA_ENABLE_CUDASIM", "0") != "0" else STAND_IN,
-        no_gpu=NO_GPU if device.kind == "cpu" and not arguments.device else "",
+        stand_in=stand_in,
+        no_gpu=no_gpu if device.kind == "cpu" and not arguments.device else "",
     )
     _write(report, bench.folder, arguments.html or bench.folder / "report.html")
     if arguments.json:
@@ -176,26 +178,26 @@ def _outcomes(checks: Sequence[SelfCheck], bench: Bench, limit_s: float) -> Iter
     for check in checks:
         check_began_s = time.monotonic()
         left_s = limit_s - (check_began_s - began_s)
-        reason = _not_for(check, bench) or stopped or _no_time(check, left_s)
+        reason = _why_not(check, bench, left_s, stopped)
         if reason:
             finding = skipped(reason)
         else:
             bench.allow(min(left_s, check.share * limit_s))
             finding, stopped = _found(check, bench)
-        finding = _without_names_in(finding)
+        said = tuple(map(_without_names, finding.said))
+        figures = tuple(map(_figure, finding.figures))
         lasted_s = time.monotonic() - check_began_s
-        yield CheckOutcome(check.name, check.title, finding.verdict, finding.said, finding.figures, lasted_s)
+        yield CheckOutcome(check.name, check.title, finding.verdict, said, figures, lasted_s)
 
 
-def _not_for(check: SelfCheck, bench: Bench) -> str:
+def _why_not(check: SelfCheck, bench: Bench, left_s: float, stopped: str) -> str:
+    """Return why a check is skipped; an empty text where it is run."""
     if bench.device.kind not in check.kinds:
         return f"it is about {' and '.join(check.kinds)} devices, and {bench.device.id} is none"
-    return "not part of the quick test" if bench.is_quick and not check.in_quick else ""
-
-
-def _no_time(check: SelfCheck, left_s: float) -> str:
-    if left_s >= check.needs_s:
-        return ""
+    if bench.is_quick and not check.in_quick:
+        return "not part of the quick test"
+    if stopped or left_s >= check.needs_s:
+        return stopped
     return f"out of time: it needs {format_whole_seconds(check.needs_s)}, and {max(0.0, left_s):.0f} s are left"
 
 
@@ -215,12 +217,7 @@ def _found(check: SelfCheck, bench: Bench) -> tuple[CheckFinding, str]:
 # Leaves out of what a report says whose machine it was: errors of libraries contain paths, and paths contain names.
 
 
-def _without_names_in(finding: CheckFinding) -> CheckFinding:
-    """Return what a check found as it can be sent: see `without_names`."""
-    return replace(finding, said=tuple(map(without_names, finding.said)), figures=tuple(map(_figure, finding.figures)))
-
-
-def without_names(text: str) -> str:
+def _without_names(text: str) -> str:
     """Return `text` with `~` for the home folder, and without the user in paths and the host.
 
     Elsewhere a user's name stays: it may be a word of the text.
@@ -231,8 +228,8 @@ def without_names(text: str) -> str:
 
 
 def _figure(figure: CheckFigure) -> CheckFigure:
-    value = without_names(figure.value) if isinstance(figure.value, str) else figure.value
-    return replace(figure, value=value, note=without_names(figure.note))
+    value = _without_names(figure.value) if isinstance(figure.value, str) else figure.value
+    return replace(figure, value=value, note=_without_names(figure.note))
 
 
 def _patterns() -> Iterator[tuple[re.Pattern[str], str]]:

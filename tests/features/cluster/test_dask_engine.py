@@ -15,7 +15,7 @@ import trustme
 
 from gpuexplore.core.errors import DeviceLost, InvalidInput
 from gpuexplore.core.model import Device, Result, Status
-from gpuexplore.features.cluster.dask.cluster import security_for
+from gpuexplore.features.cluster.dask.cluster import _security_for
 from gpuexplore.features.cluster.dask.engine import DaskEngine
 from gpuexplore.features.cluster.dask.node import TOPIC
 from tests.features.cluster.dask_cluster import Cluster, in_environment
@@ -223,12 +223,12 @@ def test_node_that_is_told_to_leave_gives_its_group_back_and_blames_no_case(clus
 )
 def test_scheduler_that_may_not_be_used_is_refused_with_the_accepted_forms(address):
     with pytest.raises(InvalidInput, match=r"expected tls://HOST:PORT, and tcp://127.0.0.1:PORT on this machine"):
-        security_for(address, "client")
+        _security_for(address, "client")
 
 
 def test_tls_without_certificates_is_refused_with_the_settings_to_make():
     with pytest.raises(InvalidInput, match=r"needs certificates: distributed.comm.tls.ca-file, .*client.cert, "):
-        security_for("tls://192.0.2.1:8786", "client")
+        _security_for("tls://192.0.2.1:8786", "client")
 
 
 def authority(directory, name):

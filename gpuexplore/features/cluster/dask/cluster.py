@@ -26,7 +26,6 @@ ACCEPTED = "tls://HOST:PORT, and tcp://127.0.0.1:PORT on this machine"
 CONNECT_S = 5.0
 
 LOG = logging.getLogger(__name__)
-LOOK_S = 0.2
 LEFT = "left the cluster"
 LOST = "was lost: killed, frozen or cut off"
 
@@ -78,7 +77,7 @@ class Cluster:
     def __init__(self, scheduler: str, on_change: Callable[[tuple[Device, ...]], None]) -> None:
         self.scheduler = scheduler
         self.topic = f"gpuexplore-{uuid.uuid4().hex}"
-        self._security = security_for(scheduler, "client")
+        self._security = _security_for(scheduler, "client")
         self._on_change = on_change
         self._client: Client | None = None
         self._nodes: dict[str, Node] = {}
@@ -140,7 +139,7 @@ class Cluster:
 
     def _stay_connected(self) -> None:
         said = None
-        while not self._closing.wait(LOOK_S):
+        while not self._closing.wait(0.2):
             if self._client is not None and self._client.status == "running":
                 continue
             self._disconnect()
@@ -251,7 +250,7 @@ def _node(event: tuple[float, Any]) -> Node | None:
 # Certificates are settings of Dask's own, `distributed.comm.tls`: in a file of ~/.config/dask, or in the environment.
 
 
-def security_for(scheduler: str, role: Role) -> Security:
+def _security_for(scheduler: str, role: Role) -> Security:
     """Return the certificates to reach `scheduler` with.
 
     Raises:
@@ -277,7 +276,7 @@ def check_certificates(scheduler: str, role: Role) -> None:
     Raises:
         GpuExploreError: their certificates are of different authorities.
     """
-    security = security_for(scheduler, role)
+    security = _security_for(scheduler, role)
 
     async def ask() -> None:
         async with rpc(scheduler, connection_args=security.get_connection_args(role), timeout=CONNECT_S) as remote:

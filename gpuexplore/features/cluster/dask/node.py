@@ -31,7 +31,7 @@ EXTENSION = "gpuexplore"
 
 
 @dataclass(frozen=True, slots=True)
-class NodeWorker:
+class _NodeWorker:
     """What a node keeps; Dask closes it with the worker."""
 
     worker: distributed.Worker
@@ -67,7 +67,7 @@ def dask_setup(worker: distributed.Worker) -> None:
 
 def join(worker: distributed.Worker, engine: Engine, devices: Sequence[Device]) -> None:
     """Make a node of `worker` that measures on `devices` by `engine`."""
-    node = worker.extensions[EXTENSION] = NodeWorker(worker, engine)
+    node = worker.extensions[EXTENSION] = _NodeWorker(worker, engine)
     node.announce(devices)
 
     def leave(number: int, _: object) -> None:
@@ -100,7 +100,7 @@ def perform_here(activity: dict[str, Any], topic: str, token: str) -> None:
 def _task(topic: str, token: str) -> Iterator[tuple[Engine, Callable[[Event], None], Callable[[], bool]]]:
     """Yield this node's engine, what tells the supervisor an event, and what asks whether the task is unwanted."""
     worker = distributed.get_worker()
-    node: NodeWorker = worker.extensions[EXTENSION]
+    node: _NodeWorker = worker.extensions[EXTENSION]
 
     def tell(event: Event) -> None:
         worker.log_event(topic, {"token": token, "event": encode_event(event)})

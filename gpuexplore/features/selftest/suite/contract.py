@@ -33,18 +33,6 @@ class CheckVerdict(StrEnum):
     SKIPPED = "skipped"
 
 
-_FORMATS: Mapping[str, Callable[[float | None], str]] = {
-    "s": format_seconds,
-    "B": format_bytes,
-    "B/s": format_bytes_per_s,
-    "FLOP/s": format_flop_per_s,
-    "Hz": lambda value: format_si(value, "Hz"),
-    "W": lambda value: format_si(value, "W"),
-    FRACTION: format_percent,
-    "": lambda value: UNKNOWN if value is None else f"{value:g}",
-}
-
-
 @dataclass(frozen=True, slots=True)
 class CheckFigure:
     """A quantity that a check found.
@@ -64,7 +52,19 @@ class CheckFigure:
     @property
     def text(self) -> str:
         """The value as people read it."""
-        return self.value if isinstance(self.value, str) else _FORMATS[self.unit](self.value)
+        if isinstance(self.value, str):
+            return self.value
+        formats: Mapping[str, Callable[[float | None], str]] = {
+            "s": format_seconds,
+            "B": format_bytes,
+            "B/s": format_bytes_per_s,
+            "FLOP/s": format_flop_per_s,
+            "Hz": lambda value: format_si(value, "Hz"),
+            "W": lambda value: format_si(value, "W"),
+            FRACTION: format_percent,
+            "": lambda value: UNKNOWN if value is None else f"{value:g}",
+        }
+        return formats[self.unit](self.value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,11 +56,6 @@ def _identity(name: str, device: Device) -> dict[str, Any]:
 # the difference of their times has no launch in it. On a CPU the call reads the clock until its time is over.
 
 
-LONG_S = 10e-3  # of kernels that the host's clock can time
-LONGER_S = 30e-3
-CALLS = 8
-
-
 def _probe_timer(device: Device, _isolation: Isolation, library: str) -> Iterator[dict[str, Any]]:
     """Yield what `library` reads for each length, cold and warm; `known_s` are the bounds of how long it took."""
     backend = load_backend(library)
@@ -93,8 +88,9 @@ def _seconds_of_a_nominal_one(spin: Callable[[float], object], wait: Call) -> fl
         wait()
         return (perf_counter_ns() - began_ns) * 1e-9
 
-    lasted_s(LONG_S)  # compiled, and the clock up
-    return median([(lasted_s(LONGER_S) - lasted_s(LONG_S)) / (LONGER_S - LONG_S) for _ in range(3)])
+    long_s = 10e-3  # so long that the host's clock can time it
+    lasted_s(long_s)  # compiled, and the clock up
+    return median([(lasted_s(3 * long_s) - lasted_s(long_s)) / (2 * long_s) for _ in range(3)])
 
 
 def _busy(length_s: float) -> Call:
@@ -109,14 +105,15 @@ def _busy(length_s: float) -> Call:
 
 
 def _read_s(timer: Timer, run: Call, flush: Call | None) -> float:
-    timer.sample(run, calls=CALLS, flush=flush)
-    return median([sample_s for _ in range(9) for sample_s in timer.sample(run, calls=CALLS, flush=flush)])
+    calls = 8
+    timer.sample(run, calls=calls, flush=flush)
+    return median([sample_s for _ in range(9) for sample_s in timer.sample(run, calls=calls, flush=flush)])
 
 
 # The same copy, by the timer of one library, behind the flush of each: they must empty the cache alike.
 
 
-def probe_flush(device: Device, isolation: Isolation, library: str, flushes: str) -> Iterator[dict[str, Any]]:
+def _probe_flush(device: Device, isolation: Isolation, library: str, flushes: str) -> Iterator[dict[str, Any]]:
     """Yield seconds of a copy of half a cache, warm and behind the flush of each library of `flushes`."""
     operation = operation_named("copy")
     dtype = DTYPES["fp32"]
@@ -202,7 +199,7 @@ def _probe_registers(
 PROBES: Mapping[str, Callable[..., Iterator[dict[str, Any]]]] = {
     "clock": _probe_clock,
     "environment": _probe_environment,
-    "flush": probe_flush,
+    "flush": _probe_flush,
     "registers": _probe_registers,
     "timer": _probe_timer,
 }

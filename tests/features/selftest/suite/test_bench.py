@@ -55,6 +55,6 @@ def test_copy_is_of_the_cache_that_is_assumed_everywhere_where_nothing_tells_it(
 
     monkeypatch.setattr(probes, "make_inputs", keep)
     with pytest.raises(Seen) as seen:
-        next(probes.probe_flush(replace(CPU, cache_bytes=None), None, "numpy", "numpy"))
+        next(probes._probe_flush(replace(CPU, cache_bytes=None), None, "numpy", "numpy"))
 
     assert seen.value.args[0] * 8 == 64 * 2**20 // 2

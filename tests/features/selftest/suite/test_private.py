@@ -26,14 +26,14 @@ def machine(monkeypatch):
     ],
 )
 def test_names_are_left_out_and_words_that_hold_them_are_not(text, told):
-    assert selftest_command.without_names(text) == told
+    assert selftest_command._without_names(text) == told
 
 
 @pytest.mark.parametrize("home", ["", "/"])
 def test_home_of_a_container_is_no_folder_to_hide(monkeypatch, home):
     monkeypatch.setenv("HOME", home)
 
-    assert selftest_command.without_names("/opt/cuda/lib") == "/opt/cuda/lib"
+    assert selftest_command._without_names("/opt/cuda/lib") == "/opt/cuda/lib"
 
 
 def test_host_and_user_without_a_name_hide_nothing(monkeypatch):
@@ -43,4 +43,4 @@ def test_host_and_user_without_a_name_hide_nothing(monkeypatch):
     monkeypatch.setattr(selftest_command, "getuser", nameless)
     monkeypatch.setattr(selftest_command, "node", lambda: "")
 
-    assert selftest_command.without_names("/data/ada/x on box") == "/data/ada/x on box"
+    assert selftest_command._without_names("/data/ada/x on box") == "/data/ada/x on box"

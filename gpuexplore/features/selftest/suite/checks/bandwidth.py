@@ -19,9 +19,6 @@ from gpuexplore.hardware import ASSUMED_CACHE_BYTES, CACHES_OVERFLOWN, GPU_KINDS
 from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.operations import operation_named
 
-GOAL_TEXT = format_percent(0.9)  # of the best copy
-OURS = ("numba-cuda", "numba-cpu")
-MEMORY_BOUND = ("vector_add", "multiply", "triad", "reduce_sum", "softmax", "layer_norm")
 MAX_SHARE = 1.05  # of the peak: faster is a wrong time, or a cache
 MIN_SHARE = {"cpu": 0.2} | dict.fromkeys(
     GPU_KINDS, 0.6
@@ -58,10 +55,12 @@ def _run(bench: Bench) -> CheckFinding:
 
 def _with_kernels(copied: CheckFinding, bench: Bench, best: float) -> CheckFinding:
     """Return what was found of copies, and what share of the best one kernels of ours reach."""
-    cases = [case for name in MEMORY_BOUND for case in _cases(bench, name, OURS)]
+    memory_bound = ("vector_add", "multiply", "triad", "reduce_sum", "softmax", "layer_norm")
+    cases = [case for name in memory_bound for case in _cases(bench, name, ("numba-cuda", "numba-cpu"))]
     results = bench.measure(cases)
+    note = f"of the copy; goal {format_percent(0.9)}"
     shares = [
-        CheckFigure(f"{case.operation}, {case.implementation}", rate / best, FRACTION, f"of the copy; goal {GOAL_TEXT}")
+        CheckFigure(f"{case.operation}, {case.implementation}", rate / best, FRACTION, note)
         for case, rate in _rates(results).items()
     ]
     late = [case.operation for case in cases if case not in {result.case for result in results}]

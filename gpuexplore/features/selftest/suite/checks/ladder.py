@@ -111,11 +111,6 @@ CHECK = SelfCheck(
 # The clock that the GPU sustains under two seconds of load.
 
 
-LOAD_S = 2.0
-READING = 1.02  # a step of the clock above the highest
-MIN_SHARE = 0.5  # of the rated clock, without a reason
-
-
 def _run_clock(bench: Bench) -> CheckFinding:
     """Return the clock and what throttled it."""
     libraries = bench.libraries()
@@ -123,7 +118,7 @@ def _run_clock(bench: Bench) -> CheckFinding:
     if library is None:
         return skipped("no library that multiplies matrices runs here")
     size = str(_product_size(bench))
-    payloads = bench.probe("clock", library=library, size=size, seconds=f"{LOAD_S:g}")
+    payloads = bench.probe("clock", library=library, size=size, seconds="2")
     if not payloads:
         return skipped(bench.no_answer())
     (payload,) = payloads
@@ -162,7 +157,7 @@ def _clock_problems(
 ) -> list[str]:
     """Return what is wrong with a clock; without the driver's highest no board boosts further above its rated one."""
     sustained = f"{format_si(sustained_hz, 'Hz')} under load"
-    if highest_hz and sustained_hz > READING * highest_hz:
+    if highest_hz and sustained_hz > 1.02 * highest_hz:  # more than one step of the clock
         return [
             f"{sustained} is above {format_si(highest_hz, 'Hz')}, the highest that the driver allows: of another GPU?"
         ]
@@ -171,7 +166,7 @@ def _clock_problems(
     words = f"{sustained} is {format_percent(sustained_hz / rated_hz)} of the rated clock"
     if not highest_hz and sustained_hz > FAR_ABOVE * rated_hz:
         return [f"{words}: no board boosts so far; the clock of another GPU?"]
-    if sustained_hz < MIN_SHARE * rated_hz and not is_throttled:
+    if sustained_hz < 0.5 * rated_hz and not is_throttled:
         return [f"{words}, and the driver names no reason"]
     return []
 

@@ -17,7 +17,6 @@ from gpuexplore.recorded import Recording, validate
 COMMAND = (sys.executable, "-P", "-m", "gpuexplore")
 FILE = "recording.jsonl"
 GRACE_S = 5.0
-WRONG = (Status.INCORRECT, Status.CRASHED, Status.ERROR)
 
 
 def _run(bench: Bench) -> CheckFinding:
@@ -69,11 +68,12 @@ def _judged(recording: Recording) -> CheckFinding:
     counts = Counter(result.status for result in recording.results)
     figures = [CheckFigure(str(status), count, note="cases") for status, count in counts.most_common()]
     figures.append(CheckFigure("out of time for", len(recording.missing), note="cases"))
-    problems = [ended(result) for result in recording.results if result.status in WRONG]
+    wrong = (Status.INCORRECT, Status.CRASHED, Status.ERROR)
+    problems = [ended(result) for result in recording.results if result.status in wrong]
     none = "" if counts[Status.OK] else f"none of {len(recording.results)} cases ended ok"
     if none and not recording.missing:
         problems.append(none)
-    notes: tuple[str, ...] = (f"{FILE} lies beside this report.",)
+    notes: tuple[str, ...] = (f"{FILE} is next to this report.",)
     if recording.missing:
         notes += (f"Time was not enough for all of it: `{recording.provenance.command}` records the rest too.",)
     return judged(problems, figures, notes, untried=none and f"out of time: {none}" if recording.missing else "")

@@ -7,7 +7,6 @@ from gpuexplore.features.selftest.suite.bench import Bench, SelfCheck
 from gpuexplore.features.selftest.suite.breaking import OPERATION, OUT_OF_BOUNDS, out_of_memory_of
 from gpuexplore.features.selftest.suite.contract import CheckFigure, CheckFinding, judged, skipped
 
-SHAPE = Shape.of(n=1000)
 CONTROLS = {"numba_cuda": "numba-cuda", "torch": "torch"}
 
 
@@ -39,7 +38,8 @@ def _run(bench: Bench) -> CheckFinding:
 def _measured(bench: Bench, names: Sequence[str]) -> dict[str, Result]:
     """Return the results of these implementations, measured as one group, by their names."""
     options = Options(budget_s=0.01)
-    cases = [Case(OPERATION, SHAPE, "fp32", name, bench.device.id, options) for name in names]
+    shape = Shape.of(n=1000)
+    cases = [Case(OPERATION, shape, "fp32", name, bench.device.id, options) for name in names]
     return {result.case.implementation: result for result in bench.measure(cases)}
 
 

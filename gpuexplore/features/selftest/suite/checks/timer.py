@@ -8,14 +8,6 @@ from gpuexplore.core.units import format_percent, format_seconds
 from gpuexplore.features.selftest.suite.bench import Bench, SelfCheck
 from gpuexplore.features.selftest.suite.contract import CheckFigure, CheckFinding, Payload, judged, skipped
 
-TOO_LONG = 0.05
-TOO_LONG_S = 6e-6  # starting a kernel, and fetching its code when the cache was emptied, is timed too
-COLD_CALL_S = 30e-6  # a CPU fetches the interpreter that makes the call from memory again
-COLD_CALL_VARIES_S = 10e-6  # from a short kernel to a long one
-TOO_SHORT = 0.03
-TOO_SHORT_S = 0.6e-6  # events count half microseconds
-WRONG_SLOPE = 0.05  # of the difference between the longest and the shortest kernel
-
 
 def _run(bench: Bench) -> CheckFinding:
     """Return what every library's timer reads."""
@@ -43,8 +35,10 @@ def _run(bench: Bench) -> CheckFinding:
 def _problem(payload: Payload, kind: str) -> str | None:
     low_s, high_s = payload["known_s"]
     read_s = payload["read_s"]
-    call_s = COLD_CALL_S if (kind, payload["cache"]) == ("cpu", "cold") else TOO_LONG_S
-    if low_s * (1 - TOO_SHORT) - TOO_SHORT_S <= read_s <= high_s * (1 + TOO_LONG) + call_s:
+    # Timed as well: the launch, the fetch of code from an emptied cache, and on a CPU that of the interpreter.
+    call_s = 30e-6 if (kind, payload["cache"]) == ("cpu", "cold") else 6e-6
+    step_s = 0.6e-6  # events count half microseconds
+    if 0.97 * low_s - step_s <= read_s <= 1.05 * high_s + call_s:
         return None
     return (
         f"{payload['library']} reads {format_seconds(read_s)} for a kernel of {format_seconds(high_s)} "
@@ -62,8 +56,8 @@ def _slope_problem(known: Sequence[Payload], kind: str, cache: str) -> str | Non
     read_s = long["read_s"] - short["read_s"]
     low_s = long["known_s"][0] - short["known_s"][1]
     high_s = long["known_s"][1] - short["known_s"][0]
-    varies_s = COLD_CALL_VARIES_S if (kind, cache) == ("cpu", "cold") else 0.0
-    if low_s * (1 - WRONG_SLOPE) - varies_s <= read_s <= high_s * (1 + WRONG_SLOPE) + varies_s:
+    varies_s = 10e-6 if (kind, cache) == ("cpu", "cold") else 0.0  # what a cold call costs, from kernel to kernel
+    if 0.95 * low_s - varies_s <= read_s <= 1.05 * high_s + varies_s:
         return None
     long_text, short_text = (format_seconds(payload["length_s"]) for payload in (long, short))
     lengths = f"a kernel of {long_text} reads {format_seconds(read_s)} longer than one of {short_text} ({cache})"
@@ -85,10 +79,6 @@ CHECK = SelfCheck("timer", "Timer against a kernel of known length", _run, kinds
 # A copy is as fast behind the flush of one library as behind that of another, and not faster than warm.
 
 
-SPREAD = 0.15  # of the slowest over the fastest
-NOISE = 0.05
-
-
 def _run_flush(bench: Bench) -> CheckFinding:
     """Return what the copy takes behind each flush."""
     libraries = bench.libraries()
@@ -100,7 +90,9 @@ def _run_flush(bench: Bench) -> CheckFinding:
     for name in able:
         payloads = bench.probe("flush", library=name, flushes=",".join(libraries))
         found[name] = {payload["flush"]: payload["median_s"] for payload in payloads}
-        figures += [_flush_figure(payload) for payload in payloads]
+        for payload in payloads:
+            behind = f"behind the flush of {payload['flush']}" if payload["flush"] else "warm"
+            figures.append(CheckFigure(f"copy of {payload['library']}, {behind}", payload["median_s"], "s"))
     unfinished = [name for name in able if len(found[name]) < 1 + len(libraries)]
     return judged(
         [problem for name in able for problem in _flush_problems(name, found[name])],
@@ -118,22 +110,18 @@ def _flush_problems(library: str, times_s: Mapping[str | None, float]) -> list[s
     slow = max(found, key=found.__getitem__)
     fast = min(found, key=found.__getitem__)
     problems = []
-    if found[slow] > found[fast] * (1 + SPREAD):
+    spread = 0.15  # of the slowest over the fastest
+    if found[slow] > found[fast] * (1 + spread):
         problems.append(
             f"the copy of {library} takes {format_seconds(found[slow])} behind the flush of {slow}, "
-            f"{format_seconds(found[fast])} behind that of {fast}: more than {format_percent(SPREAD)} apart"
+            f"{format_seconds(found[fast])} behind that of {fast}: more than {format_percent(spread)} apart"
         )
-    if found[fast] < warm_s * (1 - NOISE):
+    if found[fast] < 0.95 * warm_s:
         problems.append(
             f"the copy of {library} takes {format_seconds(found[fast])} behind the flush of {fast}, and "
             f"{format_seconds(warm_s)} warm: cold caches make nothing faster"
         )
     return problems
-
-
-def _flush_figure(payload: Payload) -> CheckFigure:
-    behind = f"behind the flush of {payload['flush']}" if payload["flush"] else "warm"
-    return CheckFigure(f"copy of {payload['library']}, {behind}", payload["median_s"], "s")
 
 
 FLUSH = SelfCheck("flush", "The same copy behind each library's flush", _run_flush, kinds=("cuda",), share=0.1)
