@@ -49,7 +49,6 @@ PEAK_FIELDS: Mapping[tuple[str, Unit], str] = MappingProxyType(
         ("fp16", "vector"): "fp16_vector",
     }
 )
-VECTOR_UNITS_DO_IT = "no matrix unit for this dtype: the vector unit's peak"
 
 
 class Rate(NamedTuple):
@@ -73,7 +72,8 @@ def peaks_from(rate_of: Callable[[str], Rate | None], absent: Callable[[str], bo
         source = rate and f"{_conditions(dtype, unit)}: {rate.source}"
         if rate is None and unit == "matrix" and dtype in ("fp64", "fp32") and absent(column):
             rate = rate_of(PEAK_FIELDS[dtype, "vector"])
-            source = rate and f"{_conditions(dtype, 'vector')}: {rate.source} ({VECTOR_UNITS_DO_IT})"
+            instead = "no matrix unit for this dtype: the vector unit's peak"
+            source = rate and f"{_conditions(dtype, 'vector')}: {rate.source} ({instead})"
         if rate and source:
             peaks.append(Peak(dtype, unit, rate.flop_per_s, rate.kind, source))
     return tuple(peaks)

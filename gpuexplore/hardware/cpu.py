@@ -17,10 +17,7 @@ from gpuexplore.core.model import Device, Identity
 from gpuexplore.core.statistics import quantile
 from gpuexplore.hardware.accelerators import read_table
 
-STOLEN_ABOVE = 0.005  # of the time since the machine started
 FEWEST_PROBES = 128  # neighbours come and go: one probe in sixty met some on a shared machine
-STEADY_ABOVE = 0.93  # the slowest probe, of the fastest tenth: clocks of quiet cores change by less
-VIRTUAL_PRODUCTS = ("kvm", "qemu", "virtual", "vmware", "xen", "hvm domu", "bochs", "google compute", "ec2")
 
 
 # What a CPU's family and model number stand for: one row of microarchitectures.csv each, with its source.
@@ -50,7 +47,9 @@ def _range(first: str, last: str) -> range:
 MICROARCHITECTURES = tuple(_row(row) for row in read_table("microarchitectures.csv"))
 
 
-def microarchitecture_of(vendor: str | None, family: int | None, model: int | None, stepping: int | None) -> str | None:
+def _microarchitecture_of(
+    vendor: str | None, family: int | None, model: int | None, stepping: int | None
+) -> str | None:
     """Return e.g. `Zen 4`; None for numbers that are in no row: a neighbour's name would be a guess."""
     found = (
         row.name
@@ -63,13 +62,6 @@ def microarchitecture_of(vendor: str | None, family: int | None, model: int | No
 
 
 ROOT = Path("/")
-# A dtype is native with any one of these sets of flags.
-NATIVE_FLAGS: dict[str, tuple[frozenset[str], ...]] = {
-    "fp64": (frozenset(),),
-    "fp32": (frozenset(),),
-    "bf16": (frozenset({"avx512_bf16"}), frozenset({"amx_bf16"}), frozenset({"bf16"})),
-    "fp16": (frozenset({"avx512_fp16"}), frozenset({"amx_fp16"}), frozenset({"fphp", "asimdhp"})),
-}
 # Of all flags, those that decide how fast products and streams are.
 INSTRUCTION_SETS = (
     *("avx", "avx2", "fma", "f16c", "avx_vnni", "avx512f", "avx512bw", "avx512vl", "avx512_vnni", "avx512_bf16"),
@@ -85,6 +77,7 @@ ACCOUNTING_UNREADABLE = (
 def cpu_device(root: Path = ROOT) -> Device:
     """Return the CPU, without peaks: those are measured (`gpuexplore.hardware.cpu_ceiling.measure`)."""
     cpus = affinity()
+    khz = read_line(root / "sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq") or ""
     return Device(
         id="cpu",
         kind="cpu",
@@ -92,21 +85,25 @@ def cpu_device(root: Path = ROOT) -> Device:
         cores=physical_cores(cpus, root),
         memory_bytes=memory_bytes(),
         cache_bytes=cache_bytes(root),
-        clock_hz=_khz(root / "sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq"),
+        clock_hz=int(khz) * 1e3 if khz.isdigit() else None,
         native=native_dtypes(root),
-        identity=cpu_identity(root),
+        identity=_cpu_identity(root),
         notes=() if read_line(root / "proc/stat") else (ACCOUNTING_UNREADABLE,),
     )
 
 
-def cpu_identity(root: Path = ROOT) -> Identity | None:
+def _cpu_identity(root: Path = ROOT) -> Identity | None:
     """Return the identity of the first core; None where Linux's files do not state it, as on other systems."""
     vendor = _cpuinfo(root, "vendor_id", "CPU implementer")
     family = _number(_cpuinfo(root, "cpu family", "CPU architecture"))
     model = _number(_cpuinfo(root, "model", "CPU part"))
     if vendor is None or family is None or model is None:
         return None
-    stepping = _stepping(root)
+    variant = _number(_cpuinfo(root, "CPU variant"))
+    revision = _number(_cpuinfo(root, "CPU revision"))
+    stepping = _number(_cpuinfo(root, "stepping"))
+    if variant is not None and revision is not None:  # of Arm
+        stepping = 16 * variant + revision
     flags = _cpu_flags(root)
     return Identity(
         vendor=vendor,
@@ -115,13 +112,8 @@ def cpu_identity(root: Path = ROOT) -> Identity | None:
         stepping=stepping,
         instruction_sets=tuple(name for name in INSTRUCTION_SETS if name in flags) if flags else None,
         cache_sizes_bytes=tuple(level.size_bytes for level in cache_levels(root)) or None,
-        microarchitecture=microarchitecture_of(vendor, family, model, stepping),
+        microarchitecture=_microarchitecture_of(vendor, family, model, stepping),
     )
-
-
-def _stepping(root: Path) -> int | None:
-    variant, revision = _number(_cpuinfo(root, "CPU variant")), _number(_cpuinfo(root, "CPU revision"))
-    return _number(_cpuinfo(root, "stepping")) if variant is None or revision is None else 16 * variant + revision
 
 
 def _number(text: str | None) -> int | None:
@@ -140,11 +132,6 @@ def read_line(path: Path) -> str | None:
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return None
-
-
-def _khz(path: Path) -> float | None:
-    line = read_line(path)
-    return int(line) * 1e3 if line and line.isdigit() else None
 
 
 def _cpuinfo(root: Path, *names: str) -> str | None:
@@ -180,7 +167,9 @@ def physical_cores(cpus: tuple[int, ...], root: Path = ROOT) -> int:
     folder = root / "sys/devices/system/cpu"
     siblings = {read_line(folder / f"cpu{cpu}/topology/thread_siblings_list") or str(cpu) for cpu in cpus}
     on_machine = len(siblings) if (folder / "cpu0/topology").exists() else min(_cores_by_psutil(), len(cpus))
-    return max(1, min(on_machine, _quota_cores(root) or on_machine))
+    quota, _, period = (read_line(root / "sys/fs/cgroup/cpu.max") or "").partition(" ")
+    has_limit = quota.isdigit() and period.isdigit()  # the CPUs' worth of time that this cgroup may use
+    return max(1, min(on_machine, ceil(int(quota) / int(period)) if has_limit else on_machine))
 
 
 def _cores_by_psutil() -> int:
@@ -189,12 +178,6 @@ def _cores_by_psutil() -> int:
     except ImportError:
         return os.cpu_count() or 1
     return psutil.cpu_count(logical=False) or os.cpu_count() or 1
-
-
-def _quota_cores(root: Path) -> int | None:
-    """Return the CPUs' worth of time that this cgroup may use; None without a limit."""
-    quota, _, period = (read_line(root / "sys/fs/cgroup/cpu.max") or "").partition(" ")
-    return ceil(int(quota) / int(period)) if quota.isdigit() and period.isdigit() else None
 
 
 def memory_bytes() -> int | None:
@@ -258,7 +241,13 @@ def cache_bytes(root: Path = ROOT) -> int | None:
 def native_dtypes(root: Path = ROOT) -> tuple[str, ...]:
     """Return the dtypes the CPU has arithmetic for, by its flags."""
     flags = _cpu_flags(root)
-    return tuple(dtype for dtype, sets in NATIVE_FLAGS.items() if any(needed <= flags for needed in sets))
+    native_flags = {  # a dtype is native with any one of these sets
+        "fp64": (frozenset(),),
+        "fp32": (frozenset(),),
+        "bf16": (frozenset({"avx512_bf16"}), frozenset({"amx_bf16"}), frozenset({"bf16"})),
+        "fp16": (frozenset({"avx512_fp16"}), frozenset({"amx_fp16"}), frozenset({"fphp", "asimdhp"})),
+    }
+    return tuple(dtype for dtype, sets in native_flags.items() if any(needed <= flags for needed in sets))
 
 
 # The kind of machine a CPU is: one of its own, a virtual one, or one that shares its cores with others.
@@ -277,9 +266,10 @@ def machine_kind(probes_flop_per_s: Sequence[float] = (), root: Path = ROOT) -> 
     virtual = _is_virtual(root)
     if virtual is False:
         return "bare metal"
-    if virtual is None or (_stolen_share(root) or 0.0) > STOLEN_ABOVE or len(probes_flop_per_s) < FEWEST_PROBES:
+    if virtual is None or (_stolen_share(root) or 0.0) > 0.005 or len(probes_flop_per_s) < FEWEST_PROBES:
         return "shared"
-    steady = min(probes_flop_per_s) >= STEADY_ABOVE * quantile(probes_flop_per_s, 0.9)
+    # Clocks of quiet cores change by less.
+    steady = min(probes_flop_per_s) >= 0.93 * quantile(probes_flop_per_s, 0.9)
     return "virtual" if steady else "shared"
 
 
@@ -290,7 +280,8 @@ def _is_virtual(root: Path) -> bool | None:
         return "hypervisor" in flags
     names = [read_line(root / "sys/class/dmi/id" / name) for name in ("sys_vendor", "product_name")]
     product = " ".join(name for name in names if name).casefold()
-    return any(word in product for word in VIRTUAL_PRODUCTS) if product else None
+    virtual_products = ("kvm", "qemu", "virtual", "vmware", "xen", "hvm domu", "bochs", "google compute", "ec2")
+    return any(word in product for word in virtual_products) if product else None
 
 
 def _stolen_share(root: Path) -> float | None:

@@ -14,8 +14,6 @@ from time import monotonic
 from gpuexplore.core.units import format_seconds
 from gpuexplore.hardware.cpu import ROOT, affinity, read_line
 
-MAX_TICK_SHARE = 0.25  # of the CPU time of a window: with a longer tick, the window is too short to be judged
-MIN_COUNTED_SHARE = 0.5  # of the time that passed: accounts that advance by less, as in some sandboxes, are not used
 UNREADABLE = "/proc/stat, which accounts for CPU use, cannot be read"
 
 
@@ -114,7 +112,8 @@ def _own() -> tuple[float, int]:
         from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
     except ImportError:  # not on Windows
         return sum(os.times()[:4]), 0
-    own, children = getrusage(RUSAGE_SELF), getrusage(RUSAGE_CHILDREN)
+    own = getrusage(RUSAGE_SELF)
+    children = getrusage(RUSAGE_CHILDREN)
     return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime, own.ru_nivcsw
 
 
@@ -175,11 +174,14 @@ def _severity(loss: CpuLoss) -> float:
 
 
 def _loss(accounts: tuple[Account, Account], before: CpuTimes, after: CpuTimes, own_s: float) -> CpuLoss:
-    (old, new), window_s = accounts, after.at_s - before.at_s
-    capacity_s, counted_s = old.cpus * window_s, new.counted_s - old.counted_s
-    if capacity_s * MAX_TICK_SHARE < old.tick_s:
+    old, new = accounts
+    window_s = after.at_s - before.at_s
+    capacity_s = old.cpus * window_s
+    counted_s = new.counted_s - old.counted_s
+    if old.tick_s > 0.25 * capacity_s:
         return CpuLoss(window_s, reason=f"{format_seconds(window_s)} are too short to see what used the CPU")
-    if counted_s < MIN_COUNTED_SHARE * capacity_s - 2 * old.tick_s:
+    # In some sandboxes accounts advance by less than the time that passed.
+    if counted_s < 0.5 * capacity_s - 2 * old.tick_s:
         return CpuLoss(window_s, reason="the counters in /proc/stat do not advance")
     stolen_s = new.stolen_s - old.stolen_s  # of time in which this process ran, where the kernel counts it to both
     lost_s = min(capacity_s, max(capacity_s - (new.idle_s - old.idle_s) - own_s, stolen_s, 0.0))

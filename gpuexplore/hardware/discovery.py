@@ -13,14 +13,11 @@ from gpuexplore.hardware.accelerators import with_row
 from gpuexplore.hardware.cpu import cpu_device
 from gpuexplore.hardware.cpu_ceiling.cache import load_ceiling, with_ceiling
 from gpuexplore.hardware.formula import formula_bandwidth, formula_peaks, native_since
-from gpuexplore.hardware.gpu_facts import GpuFacts, pci_id_of, visible_uuids
-from gpuexplore.hardware.nvml import load_nvml, read_gpus
+from gpuexplore.hardware.nvml import GpuFacts, load_nvml, pci_id_of, read_gpus, visible_uuids
 from gpuexplore.hardware.torch_devices import torch_devices
 from gpuexplore.hardware.variants import choose
 
 USUAL_DTYPES = ("fp32", "bf16", "fp16")
-CONTRAST = "bf16"  # where no device computes in it: emulated, it costs conversions; fp16 in a loop costs seconds a call
-
 VARIABLE = "GPUEXPLORE_SIMULATED_DEVICES"
 MOST = 64
 
@@ -61,12 +58,8 @@ def _facts(line: tuple[str, ...]) -> GpuFacts:
         memory_clock_hz=_whole(memory_clock_mhz, 1_000_000),
         driver=driver,
         pci_id=pci_id_of(int(pci_device, 16)) if pci_device.startswith("0x") else None,
-        power_limit_w=_watts(watts),
+        power_limit_w=float(watts) if watts.replace(".", "", 1).isdigit() else None,
     )
-
-
-def _watts(text: str) -> float | None:
-    return float(text) if text.replace(".", "", 1).isdigit() else None
 
 
 def _whole(text: str, unit: int) -> int | None:
@@ -175,6 +168,7 @@ def _plain(index: int, facts: GpuFacts, doubt: str | None = None) -> Device:
         facts: of the driver.
         doubt: a note on how its row was found.
     """
+    identity = Identity(pci_id=facts.pci_id, power_limit_w=facts.power_limit_w)
     return Device(
         id=f"cuda:{index}",
         kind="cuda",
@@ -186,14 +180,9 @@ def _plain(index: int, facts: GpuFacts, doubt: str | None = None) -> Device:
         driver=facts.driver,
         uuid=facts.uuid,
         native=native_since(facts.compute_capability),
-        identity=_identity(facts),
+        identity=None if identity == Identity() else identity,
         notes=() if doubt is None else (f"{doubt}.",),
     )
-
-
-def _identity(facts: GpuFacts) -> Identity | None:
-    found = Identity(pci_id=facts.pci_id, power_limit_w=facts.power_limit_w)
-    return None if found == Identity() else found
 
 
 def _by_formula(device: Device, facts: GpuFacts, doubt: str) -> Device:
@@ -223,5 +212,6 @@ def first_dtypes(devices: Iterable[Device], chosen_ids: str = "") -> str:
     """
     ids = chosen_ids.split(",") if chosen_ids else []
     native = [set(device.native) for device in devices if device.id in ids or not ids]
-    chosen = [name for name in USUAL_DTYPES if name in ("fp32", CONTRAST) or all(name in formats for formats in native)]
-    return ",".join(chosen if len(chosen) == len(USUAL_DTYPES) else ["fp64", *chosen])
+    if all("fp16" in formats for formats in native):
+        return ",".join(USUAL_DTYPES)
+    return "fp64,fp32,bf16"  # emulated, bf16 costs conversions; fp16 in a loop costs seconds a call

@@ -6,7 +6,8 @@ used on which all classes of that compute capability agree.
 """
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from gpuexplore.core.model import Bandwidth, Peak
 from gpuexplore.hardware.accelerators import RATE_FIELDS, Rate, peaks_from, read_table
@@ -18,19 +19,19 @@ class RateClass:
 
     name: str
     compute_capability: str
-    flop_per_clock: tuple[tuple[str, float], ...]
+    flop_per_clock: Mapping[str, float] = field(hash=False)
 
-    def rate(self, field: str) -> float | None:
+    def rate(self, column: str) -> float | None:
         """Return FLOP per clock and multiprocessor; None where the unit does not exist."""
-        return dict(self.flop_per_clock).get(field)
+        return self.flop_per_clock.get(column)
 
 
-def _rate_class(row: dict[str, str]) -> RateClass:
-    rates = tuple((name, float(row[name])) for name in RATE_FIELDS if row.get(name))
-    return RateClass(row["rate_class"], row["compute_capability"], rates)
-
-
-RATE_CLASSES: tuple[RateClass, ...] = tuple(_rate_class(row) for row in read_table("flop_per_clock.csv"))
+RATE_CLASSES = tuple(
+    RateClass(
+        row["rate_class"], row["compute_capability"], {name: float(row[name]) for name in RATE_FIELDS if row.get(name)}
+    )
+    for row in read_table("flop_per_clock.csv")
+)
 
 # What a driver name must contain to distinguish the classes of one compute capability.
 NAMES_OF_CLASS = {
@@ -47,21 +48,10 @@ NAMES_OF_CLASS = {
     "hopper-h800": r"\bH800\b",
     "hopper-h20": r"\bH20\b",
 }
-# Under tensor load these run, and are rated, below the clock the driver calls the maximum.
-TENSOR_CLOCK_SHARE = {
-    "hopper": 0.924,
-    "hopper-h800": 0.924,
-    "hopper-h20": 0.924,
-    "blackwell-b200": 0.945,
-    "blackwell-b300": 0.945,
-}
-SLOWED_FIELDS = ("tf32_tensor", "fp16_tensor", "bf16_tensor", "fp8_tensor")
-# First compute capability with arithmetic of its own:
-# https://docs.nvidia.com/cuda/cuda-c-programming-guide/#arithmetic-instructions
-NATIVE_SINCE = {"fp64": (1, 3), "fp32": (1, 0), "tf32": (8, 0), "bf16": (8, 0), "fp16": (5, 3), "fp8": (8, 9)}
+SLOWED_FIELDS = ("tf32_tensor", "fp16_tensor", "bf16_tensor", "fp8_tensor")  # under tensor load
 
 
-def classes_of(compute_capability: str, driver_name: str) -> tuple[RateClass, ...]:
+def _classes_of(compute_capability: str, driver_name: str) -> tuple[RateClass, ...]:
     """Return the classes the device may belong to: one where the name decides, none when unknown."""
     candidates = tuple(class_ for class_ in RATE_CLASSES if class_.compute_capability == compute_capability)
     named = tuple(
@@ -76,32 +66,34 @@ def formula_peaks(
     """Return rate x multiprocessors x clock for every dtype that is certain; empty where a factor is missing."""
     if compute_capability is None or multiprocessors is None or clock_hz is None:
         return ()
-    classes = classes_of(compute_capability, driver_name)
+    classes = _classes_of(compute_capability, driver_name)
 
     def rate_of(field: str) -> Rate | None:
-        shares = {_rate_at_clock(class_, field) for class_ in classes}
-        if len(shares) != 1 or None in shares:
+        rates = {rate * _clock_share(class_, field) for class_ in classes if (rate := class_.rate(field)) is not None}
+        if len(rates) != 1 or any(class_.rate(field) is None for class_ in classes):
             return None
-        flop_per_s = multiprocessors * clock_hz * sum(share for share in shares if share is not None)
+        flop_per_s = multiprocessors * clock_hz * rates.pop()
         return Rate(flop_per_s, "formula", _source(classes, multiprocessors, clock_hz, field))
 
     return peaks_from(rate_of, lambda field: bool(classes) and all(class_.rate(field) is None for class_ in classes))
 
 
-def _rate_at_clock(rate_class: RateClass, field: str) -> float | None:
-    """Return FLOP per multiprocessor and cycle of the maximum clock."""
-    rate = rate_class.rate(field)
-    return None if rate is None else rate * _clock_share(rate_class, field)
-
-
 def tensor_clock_share(compute_capability: str | None, driver_name: str, field: str) -> float:
     """Return the share of the maximum clock that the formula counts on for a column; 1 where no class is slowed."""
-    classes = classes_of(compute_capability or "", driver_name)
+    classes = _classes_of(compute_capability or "", driver_name)
     return _clock_share(classes[0], field) if classes else 1.0
 
 
 def _clock_share(rate_class: RateClass, field: str) -> float:
-    return TENSOR_CLOCK_SHARE.get(rate_class.name, 1.0) if field in SLOWED_FIELDS else 1.0
+    # Under tensor load these run, and are rated, below the clock the driver calls the maximum.
+    shares = {
+        "hopper": 0.924,
+        "hopper-h800": 0.924,
+        "hopper-h20": 0.924,
+        "blackwell-b200": 0.945,
+        "blackwell-b300": 0.945,
+    }
+    return shares.get(rate_class.name, 1.0) if field in SLOWED_FIELDS else 1.0
 
 
 def _source(classes: tuple[RateClass, ...], multiprocessors: int, clock_hz: float, field: str) -> str:
@@ -135,4 +127,6 @@ def native_since(compute_capability: str | None) -> tuple[str, ...]:
     if compute_capability is None:
         return ()
     version = tuple(int(part) for part in compute_capability.split("."))
-    return tuple(name for name, since in NATIVE_SINCE.items() if version >= since)
+    # https://docs.nvidia.com/cuda/cuda-c-programming-guide/#arithmetic-instructions
+    first = {"fp64": (1, 3), "fp32": (1, 0), "tf32": (8, 0), "bf16": (8, 0), "fp16": (5, 3), "fp8": (8, 9)}
+    return tuple(name for name, since in first.items() if version >= since)

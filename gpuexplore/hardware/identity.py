@@ -8,7 +8,6 @@ from gpuexplore.core.units import format_bytes, format_flop_per_s
 
 UnitKey = tuple[str, str | None, float | None]
 OTHER_PROCESSOR = "another processor of this name"
-CEILING_TOLERANCE = 0.15  # of two measured ceilings of one processor; Zen 4 and Zen 5 differ by 120 %
 MEMORY_TOLERANCE = 0.12  # ECC and firmware keep 6 to 7 % of a board's memory from the driver
 FACTS: Mapping[str, str] = {  # of an identity, in words: two that are known and differ make two devices
     "vendor": "vendor",
@@ -120,13 +119,16 @@ def _cpu_difference(device: Device, other: Device) -> str | None:
         return "its last-level cache is of another size"
     if set(device.native) != set(other.native):
         return f"its native formats are {', '.join(device.native)}, not {', '.join(other.native)}"
-    ceilings, others = _ceilings(device), _ceilings(other)
+    ceilings = _ceilings(device)
+    others = _ceilings(other)
     shared = [kind for kind in ceilings if kind in others]
     if not shared:
         return "the model is not stated, and no measured ceiling identifies it"
+    ceiling_tolerance = 0.15  # of two measured ceilings of one processor; Zen 4 and Zen 5 differ by 120 %
     for dtype, unit in shared:
-        rate, its_rate = ceilings[dtype, unit], others[dtype, unit]
-        if abs(rate - its_rate) > CEILING_TOLERANCE * max(rate, its_rate):
+        rate = ceilings[dtype, unit]
+        its_rate = others[dtype, unit]
+        if abs(rate - its_rate) > ceiling_tolerance * max(rate, its_rate):
             return f"its {dtype} ceiling is {format_flop_per_s(rate)}, not {format_flop_per_s(its_rate)}"
     return None
 

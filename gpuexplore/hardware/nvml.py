@@ -8,28 +8,78 @@ bits that are data, 8b/10b up to generation 2, 128b/130b from 3 on, 242 of 256 b
 on top is not taken off. https://en.wikipedia.org/wiki/PCI_Express
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from types import MappingProxyType
 from typing import Any
 
 from gpuexplore.core.hardware import Device
 from gpuexplore.hardware.formula import multiprocessors_from_cores
-from gpuexplore.hardware.gpu_facts import GpuFacts, pci_id_of, visible_uuids
+
+
+@dataclass(frozen=True, slots=True)
+class GpuFacts:
+    """One GPU as its driver describes it; unknown is None.
+
+    Attributes:
+        multiprocessors: of the part that CUDA runs on; None when MIG hides which part that is.
+        bus_bits: width of the memory bus.
+        pci_id: vendor and device, e.g. `10de:2335`.
+        power_limit_w: what the driver allows the whole GPU now.
+        sliced: the GPU is cut into MIG instances, or is one: whole-device figures do not apply.
+    """
+
+    name: str
+    uuid: str | None = None
+    memory_bytes: int | None = None
+    multiprocessors: int | None = None
+    compute_capability: str | None = None
+    clock_hz: float | None = None
+    memory_clock_hz: float | None = None
+    bus_bits: int | None = None
+    driver: str | None = None
+    pci_id: str | None = None
+    power_limit_w: float | None = None
+    sliced: bool = False
+
+
+def pci_id_of(number: int) -> str:
+    """Return `10de:2335` for 0x233510DE: NVIDIA's tools give the device's half first."""
+    return f"{number & 0xFFFF:04x}:{number >> 16:04x}"
+
+
+def visible_uuids(uuids: Sequence[str], variable: str | None) -> tuple[str, ...]:
+    """Return the UUIDs that CUDA sees, in its order: the first is `cuda:0`.
+
+    Args:
+        uuids: of all GPUs, in bus order.
+        variable: CUDA_VISIBLE_DEVICES; None when it is not set.
+
+    An index, a UUID, the unique beginning of one, and a MIG instance's UUID are accepted; the first
+    entry that names no device ends the list, and a repeated device leaves none, as in CUDA.
+    """
+    if variable is None:
+        return tuple(uuids)
+    seen: list[str] = []
+    for entry in variable.split(","):
+        uuid = _named(uuids, entry.strip())
+        if uuid is None:
+            break
+        seen.append(uuid)
+    return tuple(seen) if len(set(seen)) == len(seen) else ()
+
+
+def _named(uuids: Sequence[str], entry: str) -> str | None:
+    if entry.startswith("MIG-"):
+        return entry
+    if entry.isascii() and entry.isdigit():
+        return uuids[int(entry)] if int(entry) < len(uuids) else None
+    matching = [uuid for uuid in uuids if entry.startswith("GPU-") and uuid.startswith(entry)]
+    return matching[0] if len(matching) == 1 else None
+
 
 SOURCE = "https://en.wikipedia.org/wiki/PCI_Express#Comparison_table"
-LANE_BYTES_PER_S: Mapping[int, float] = MappingProxyType(
-    {
-        1: 2.5e9 * 8 / 10 / 8,
-        2: 5e9 * 8 / 10 / 8,
-        3: 8e9 * 128 / 130 / 8,
-        4: 16e9 * 128 / 130 / 8,
-        5: 32e9 * 128 / 130 / 8,
-        6: 64e9 * 242 / 256 / 8,
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +97,15 @@ class Link:
     @property
     def bytes_per_s(self) -> float | None:
         """Theoretical peak in one direction; None for a generation that is not in the table."""
-        lane = LANE_BYTES_PER_S.get(self.generation)
+        lane_bytes_per_s = {
+            1: 2.5e9 * 8 / 10 / 8,
+            2: 5e9 * 8 / 10 / 8,
+            3: 8e9 * 128 / 130 / 8,
+            4: 16e9 * 128 / 130 / 8,
+            5: 32e9 * 128 / 130 / 8,
+            6: 64e9 * 242 / 256 / 8,
+        }
+        lane = lane_bytes_per_s.get(self.generation)
         return None if lane is None else lane * self.lanes
 
 
@@ -68,9 +126,6 @@ def link_of(device: Device, nvml: Any | None = None) -> Link | None:
     generation = ask(asked, "nvmlDeviceGetMaxPcieLinkGeneration", handle)
     lanes = ask(asked, "nvmlDeviceGetMaxPcieLinkWidth", handle)
     return Link(generation, lanes) if generation and lanes else None
-
-
-GPU_IS_LOST = 15  # NVML_ERROR_GPU_IS_LOST
 
 
 @cache
@@ -136,7 +191,7 @@ def is_lost(uuid: str) -> bool:
     try:
         nvml.nvmlDeviceGetMemoryInfo(nvml.nvmlDeviceGetHandleByUUID(uuid))
     except nvml.NVMLError as error:
-        return getattr(error, "value", None) == GPU_IS_LOST
+        return getattr(error, "value", None) == 15  # NVML_ERROR_GPU_IS_LOST
     return False
 
 
@@ -150,7 +205,10 @@ def read_gpus(nvml: Any, visible: str | None) -> tuple[GpuFacts, ...]:
 
 
 def _read(nvml: Any, handle: Any, uuid: str) -> GpuFacts:
-    capability = _capability(ask(nvml, "nvmlDeviceGetCudaComputeCapability", handle))
+    version = ask(nvml, "nvmlDeviceGetCudaComputeCapability", handle)
+    capability = None if version is None else f"{version[0]}.{version[1]}"
+    pci_number = getattr(ask(nvml, "nvmlDeviceGetPciInfo", handle), "pciDeviceId", None)
+    limit_mw = ask(nvml, "nvmlDeviceGetEnforcedPowerLimit", handle)
     cut = _is_cut(nvml, handle)
     return GpuFacts(
         name=text(ask(nvml, "nvmlDeviceGetName", handle)) or "NVIDIA GPU without a name",
@@ -162,8 +220,8 @@ def _read(nvml: Any, handle: Any, uuid: str) -> GpuFacts:
         memory_clock_hz=_clock(nvml, handle, "NVML_CLOCK_MEM"),
         bus_bits=ask(nvml, "nvmlDeviceGetMemoryBusWidth", handle),
         driver=text(ask(nvml, "nvmlSystemGetDriverVersion")),
-        pci_id=_pci_id(nvml, handle),
-        power_limit_w=_power_limit_w(nvml, handle),
+        pci_id=None if pci_number is None else pci_id_of(pci_number),
+        power_limit_w=limit_mw / 1e3 if limit_mw else None,
         sliced=cut or uuid.startswith("MIG-"),
     )
 
@@ -172,25 +230,11 @@ def _is_cut(nvml: Any, handle: Any) -> bool:
     return bool((ask(nvml, "nvmlDeviceGetMigMode", handle) or (0,))[0])
 
 
-def _capability(answer: tuple[int, int] | None) -> str | None:
-    return None if answer is None else f"{answer[0]}.{answer[1]}"
-
-
 def _multiprocessors(nvml: Any, handle: Any, capability: str | None) -> int | None:
     """Return the count of a MIG instance from its attributes, else derive it from the CUDA cores."""
     attributes = ask(nvml, "nvmlDeviceGetAttributes", handle)
     counted = getattr(attributes, "multiprocessorCount", None)
     return counted or multiprocessors_from_cores(capability, ask(nvml, "nvmlDeviceGetNumGpuCores", handle))
-
-
-def _pci_id(nvml: Any, handle: Any) -> str | None:
-    number = getattr(ask(nvml, "nvmlDeviceGetPciInfo", handle), "pciDeviceId", None)
-    return None if number is None else pci_id_of(number)
-
-
-def _power_limit_w(nvml: Any, handle: Any) -> float | None:
-    milliwatts = ask(nvml, "nvmlDeviceGetEnforcedPowerLimit", handle)
-    return milliwatts / 1e3 if milliwatts else None
 
 
 def _clock(nvml: Any, handle: Any, clock: str) -> float | None:

@@ -18,7 +18,6 @@ from gpuexplore.hardware.accelerators import (
     rows_named,
 )
 
-_OF_ANY = frozenset({"gpu", "gpus", "card", "graphics", "accelerator", "generation", "edition", "tensor", "core"})
 _BRANDS = frozenset({"tesla", "quadro", "geforce", "gtx", "rtx", "instinct", "radeon", "dgx", "hgx"})  # of others too
 
 
@@ -260,7 +259,8 @@ def _words_of(row: Accelerator) -> frozenset[str]:
         row.memory_type or "",
     )
     words = _spaced(" ".join((*texts, row.chip, *(f"{size}GB" for size in _memory(row)))))
-    return _OF_ANY.union(words, (word.rstrip("0123456789") for word in words if word.startswith("sxm")))
+    of_any = frozenset({"gpu", "gpus", "card", "graphics", "accelerator", "generation", "edition", "tensor", "core"})
+    return of_any.union(words, (word.rstrip("0123456789") for word in words if word.startswith("sxm")))
 
 
 _WORDS = {row.key: _words_of(row) for row in ACCELERATORS}

@@ -11,30 +11,16 @@ from gpuexplore.core.model import Device, Telemetry
 from gpuexplore.hardware.cpu import ROOT, read_line
 from gpuexplore.hardware.nvml import ask, handle_of, load_nvml
 
-# Bits of nvmlDeviceGetCurrentClocksEventReasons but idling (0x1), which no busy GPU does:
-# https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html
-THROTTLE_REASONS = {
-    0x2: "application clocks are set",
-    0x4: "software power cap",
-    0x8: "hardware slowdown",
-    0x10: "sync boost",
-    0x20: "software thermal slowdown",
-    0x40: "hardware thermal slowdown",
-    0x80: "power brake",
-    0x100: "display clock",
-}
-NVML_TEMPERATURE_GPU = 0
-
 
 def read(device: Device) -> Telemetry:
     """Return the state of `device` now."""
     if device.kind == "cpu":
-        return read_cpu()
+        return _read_cpu()
     nvml = load_nvml() if device.kind == "cuda" else None
-    return Telemetry() if nvml is None or device.uuid is None else read_gpu(nvml, device.uuid)
+    return Telemetry() if nvml is None or device.uuid is None else _read_gpu(nvml, device.uuid)
 
 
-def read_gpu(nvml: Any, uuid: str) -> Telemetry:
+def _read_gpu(nvml: Any, uuid: str) -> Telemetry:
     """Return the state of the GPU with this UUID as the initialised `nvml` module reports it."""
     handle = handle_of(nvml, uuid)
     if handle is None:
@@ -43,7 +29,7 @@ def read_gpu(nvml: Any, uuid: str) -> Telemetry:
     milliwatts = ask(nvml, "nvmlDeviceGetPowerUsage", handle)
     return Telemetry(
         clock_hz=None if mhz is None else mhz * 1e6,
-        temperature_c=ask(nvml, "nvmlDeviceGetTemperature", handle, NVML_TEMPERATURE_GPU),
+        temperature_c=ask(nvml, "nvmlDeviceGetTemperature", handle, 0),  # NVML_TEMPERATURE_GPU
         power_w=None if milliwatts is None else milliwatts / 1e3,
         throttle_reasons=_throttle_reasons(nvml, handle),
         foreign_processes=_foreign_processes(nvml, handle),
@@ -61,7 +47,19 @@ def _throttle_reasons(nvml: Any, handle: Any) -> tuple[str, ...]:
     bits = ask(nvml, "nvmlDeviceGetCurrentClocksEventReasons", handle)
     if bits is None:  # the name before driver 535
         bits = ask(nvml, "nvmlDeviceGetCurrentClocksThrottleReasons", handle)
-    return tuple(word for bit, word in THROTTLE_REASONS.items() if (bits or 0) & bit)
+    # All bits but idling (0x1), which no busy GPU does:
+    # https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html
+    words = {
+        0x2: "application clocks are set",
+        0x4: "software power cap",
+        0x8: "hardware slowdown",
+        0x10: "sync boost",
+        0x20: "software thermal slowdown",
+        0x40: "hardware thermal slowdown",
+        0x80: "power brake",
+        0x100: "display clock",
+    }
+    return tuple(word for bit, word in words.items() if (bits or 0) & bit)
 
 
 def _foreign_processes(nvml: Any, handle: Any) -> int | None:
@@ -73,7 +71,7 @@ def _foreign_processes(nvml: Any, handle: Any) -> int | None:
     return len(pids) if all(Path(f"/proc/{pid}").exists() for pid in pids) else None
 
 
-def read_cpu(root: Path = ROOT) -> Telemetry:
+def _read_cpu(root: Path = ROOT) -> Telemetry:
     """Return the CPU's fastest current clock and highest temperature.
 
     The clock is cpufreq's: what /proc/cpuinfo states on a machine without it is the nominal one.

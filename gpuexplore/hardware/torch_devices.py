@@ -26,10 +26,8 @@ from gpuexplore.core.model import Device
 from gpuexplore.hardware.accelerators import with_row
 from gpuexplore.hardware.cpu import ROOT, read_line
 from gpuexplore.hardware.directories import cache_directory
-from gpuexplore.hardware.gpu_facts import GpuFacts
+from gpuexplore.hardware.nvml import GpuFacts
 from gpuexplore.hardware.variants import choose
-
-INTEL = "0x8086"  # the PCI vendor
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +94,8 @@ def _intel_nodes(host: Host) -> tuple[str, ...]:
         node: read_line(host.root / "sys/class/drm" / node.name / "device/vendor")
         for node in sorted(nodes.glob("renderD*"))
     }
-    return tuple(str(node) for node, vendor in vendors.items() if vendor == INTEL)
+    intel = "0x8086"  # the PCI vendor
+    return tuple(str(node) for node, vendor in vendors.items() if vendor == intel)
 
 
 _BY_EVENTS = "Times come from torch's events; the device is not kept busy before them, so a time may include a launch."
@@ -148,14 +147,6 @@ LOG = logging.getLogger(__name__)
 COMMAND = (sys.executable, "-P", "-m", "gpuexplore.hardware.torch_probe")
 LIMIT_S = 60.0  # loading torch from a cold disk takes twenty
 AGAIN_S = 600.0  # so long no answer is taken for an answer: a driver may be loaded later
-VERSION = 1  # raise it when other facts are asked
-VISIBLE = (
-    "CUDA_VISIBLE_DEVICES",
-    "HIP_VISIBLE_DEVICES",
-    "ROCR_VISIBLE_DEVICES",
-    "ONEAPI_DEVICE_SELECTOR",
-    "ZE_AFFINITY_MASK",
-)
 
 Answer = Sequence[Mapping[str, Any]]
 Build = Mapping[str, str]  # what torch.version sets, by its names
@@ -174,18 +165,18 @@ def torch_devices(
     """
     looked_at = host or Host()
     hinted = [(kind, hints) for kind in TORCH_KINDS.values() if (hints := kind.hints(looked_at))]
-    torch = (build or installed_build)() if hinted else None
+    torch = (build or _installed_build)() if hinted else None
     if torch is None:
         return ()
     return tuple(
         _device(kind, index, facts)
         for kind, hints in hinted
         if kind.build is None or kind.build in torch
-        for index, facts in enumerate(_kept(kind, torch, hints, ask or ask_torch))
+        for index, facts in enumerate(_kept(kind, torch, hints, ask or _ask_torch))
     )
 
 
-def installed_build() -> Build | None:
+def _installed_build() -> Build | None:
     """Return the texts that torch.version of the installed torch sets; None without one. This does not load it."""
     try:
         found = find_spec("torch")
@@ -200,7 +191,7 @@ def installed_build() -> Build | None:
     return dict(re.findall(r"""^(\w+)(?:\s*:[^=\n]*)?\s*=\s*['"]([^'"\n]+)['"]""", text, re.MULTILINE))
 
 
-def ask_torch(kind: str, command: Sequence[str] = COMMAND, limit_s: float = LIMIT_S) -> Answer | None:
+def _ask_torch(kind: str, command: Sequence[str] = COMMAND, limit_s: float = LIMIT_S) -> Answer | None:
     """Return what torch says of the devices of a kind; None where it fails, hangs or says nothing that can be read."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     try:
@@ -234,13 +225,20 @@ def _kept(kind: TorchKind, torch: Build, hints: Sequence[str], ask: Ask) -> Answ
 def _circumstances(torch: Build, hints: Sequence[str]) -> str:
     """Return a short text that changes with torch, this Python, the driver's nodes and what is to be visible."""
     loaded = [_changed(Path(hint)) for hint in hints]
+    visible = (
+        "CUDA_VISIBLE_DEVICES",
+        "HIP_VISIBLE_DEVICES",
+        "ROCR_VISIBLE_DEVICES",
+        "ONEAPI_DEVICE_SELECTOR",
+        "ZE_AFFINITY_MASK",
+    )
     installed = (
-        VERSION,
+        1,  # the version of this file: raise it when other facts are asked
         torch.get("__version__", ""),
         sys.prefix,
         *hints,
         *loaded,
-        *(os.environ.get(name) for name in VISIBLE),
+        *(os.environ.get(name) for name in visible),
     )
     return hashlib.sha256(repr(installed).encode()).hexdigest()[:16]
 
@@ -255,7 +253,8 @@ def _changed(node: Path) -> float | None:
 
 def _saved(path: Path) -> Answer | None:
     try:
-        answer, age_s = json.loads(path.read_text(encoding="utf-8")), time.time() - path.stat().st_mtime
+        answer = json.loads(path.read_text(encoding="utf-8"))
+        age_s = time.time() - path.stat().st_mtime
     except (OSError, ValueError):
         return None
     return answer if _is_answer(answer) and (answer or age_s < AGAIN_S) else None

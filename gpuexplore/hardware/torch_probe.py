@@ -15,7 +15,8 @@ def main() -> None:
     """Write a list with the facts of each device of the kind that the command line names."""
     import torch
 
-    sys.stdout.write(json.dumps([dict(facts) for facts in _PROBES[sys.argv[1]](torch)]) + "\n")
+    probes = {"rocm": _rocm, "mps": _mps, "xpu": _xpu}
+    sys.stdout.write(json.dumps([dict(facts) for facts in probes[sys.argv[1]](torch)]) + "\n")
 
 
 def _rocm(torch: Any) -> Iterator[Facts]:
@@ -61,8 +62,6 @@ def _xpu(torch: Any) -> Iterator[Facts]:
             "uuid": str(getattr(found, "uuid", "")),
         }
 
-
-_PROBES = {"rocm": _rocm, "mps": _mps, "xpu": _xpu}
 
 if __name__ == "__main__":
     main()

@@ -10,8 +10,8 @@ import re
 from gpuexplore.core.units import format_bytes, format_bytes_per_s
 from gpuexplore.hardware.accelerators import ACCELERATORS, Accelerator, rows_named
 from gpuexplore.hardware.formula import formula_bandwidth
-from gpuexplore.hardware.gpu_facts import GpuFacts
 from gpuexplore.hardware.identity import MEMORY_TOLERANCE
+from gpuexplore.hardware.nvml import GpuFacts
 
 # What vendors print is up to 2.4 % below twice clock times width (H200); the RTX 4070 with slower memory lacks 4.8 %.
 BANDWIDTH_TOLERANCE = 0.035
@@ -32,7 +32,7 @@ def choose(facts: GpuFacts) -> tuple[Accelerator | None, str | None]:
         return None, "the GPU is split into MIG instances"
     if not rows:
         return _of_board(facts) or (None, f"no row is called {facts.name!r}")
-    contradictions = [(row, contradiction(row, facts)) for row in rows]
+    contradictions = [(row, _contradiction(row, facts)) for row in rows]
     left = [row for row, contradicted in contradictions if contradicted is None]
     if len(left) == 1:
         return left[0], None
@@ -56,7 +56,7 @@ def _of_board(facts: GpuFacts) -> tuple[Accelerator, str] | None:
 
 
 def _may_be_board(row: Accelerator, facts: GpuFacts) -> bool:
-    if None in (row.multiprocessors, row.memory_bytes) or contradiction(row, facts) is not None:
+    if None in (row.multiprocessors, row.memory_bytes) or _contradiction(row, facts) is not None:
         return False
     if row.vendor == "NVIDIA" and facts.compute_capability not in (None, row.compute_capability):
         return False  # others' numbers differ from library to library
@@ -65,41 +65,23 @@ def _may_be_board(row: Accelerator, facts: GpuFacts) -> bool:
     return all(_NOT_A_MODEL.fullmatch(word) for word in further)
 
 
-def contradiction(row: Accelerator, facts: GpuFacts) -> str | None:
+def _contradiction(row: Accelerator, facts: GpuFacts) -> str | None:
     """Return why a row does not describe the device the driver sees, or None when it may."""
-    checks = (_other_multiprocessors, _other_memory, _other_pci_id, _other_bandwidth)
-    return next((found for check in checks if (found := check(row, facts)) is not None), None)
-
-
-def _other_multiprocessors(row: Accelerator, facts: GpuFacts) -> str | None:
     counted = facts.multiprocessors
-    known = row.multiprocessors
-    if counted is None or known is None or counted == known:
-        return None
-    return f"the driver counts {counted} multiprocessors, the table {known}"
-
-
-def _other_memory(row: Accelerator, facts: GpuFacts) -> str | None:
+    if None not in (counted, row.multiprocessors) and counted != row.multiprocessors:
+        return f"the driver counts {counted} multiprocessors, the table {row.multiprocessors}"
     seen = facts.memory_bytes
     size = row.memory_bytes
-    if seen is None or size is None or abs(seen - size) <= MEMORY_TOLERANCE * size:
-        return None
-    return f"the driver sees {seen / 2**30:.1f} GiB of memory, the table {size / 2**30:.0f} GiB"
-
-
-def _other_pci_id(row: Accelerator, facts: GpuFacts) -> str | None:
-    if facts.pci_id is None or not row.pci_ids or facts.pci_id in row.pci_ids:
-        return None
-    return f"its PCI id is {facts.pci_id}, in the table {' or '.join(row.pci_ids)}"
-
-
-def _other_bandwidth(row: Accelerator, facts: GpuFacts) -> str | None:
-    """Tell memories of one size apart: the GTX 1650 was sold with GDDR5 and with GDDR6."""
+    if seen is not None and size is not None and abs(seen - size) > MEMORY_TOLERANCE * size:
+        return f"the driver sees {seen / 2**30:.1f} GiB of memory, the table {size / 2**30:.0f} GiB"
+    if facts.pci_id is not None and row.pci_ids and facts.pci_id not in row.pci_ids:
+        return f"its PCI id is {facts.pci_id}, in the table {' or '.join(row.pci_ids)}"
+    # Of memories of one size the bandwidth decides: the GTX 1650 was sold with GDDR5 and with GDDR6.
     stated = formula_bandwidth(facts.memory_clock_hz, facts.bus_bits)
     known = row.bandwidth_bytes_per_s
     if stated is None or known is None or (row.memory_type or "").startswith(SHARED_MEMORY):
         return None
     if abs(stated.bytes_per_s - known) <= BANDWIDTH_TOLERANCE * known:
         return None
-    rates = format_bytes_per_s(stated.bytes_per_s), format_bytes_per_s(known)
-    return f"memory clock and bus width give {rates[0]}, the table {rates[1]}"
+    rate = format_bytes_per_s(stated.bytes_per_s)
+    return f"memory clock and bus width give {rate}, the table {format_bytes_per_s(known)}"

@@ -16,7 +16,7 @@ from gpuexplore.hardware.accelerators import (
     peaks_of,
     read_table,
 )
-from gpuexplore.hardware.formula import RATE_CLASSES, SLOWED_FIELDS, classes_of, formula_peaks
+from gpuexplore.hardware.formula import RATE_CLASSES, SLOWED_FIELDS, _classes_of, formula_peaks
 
 PRECISIONS = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8")
 NUMBERS = [field.name for field in fields(Accelerator) if field.type in (int | None, float | None)]
@@ -69,16 +69,13 @@ def _figures(row):
     return {**row.rates, **bandwidth}
 
 
-def _printed(row):
-    entry = next(entry for entry in read_table("accelerators.csv") if entry["key"] == row.key)
-    return set(filter(None, entry["vendor_printed_fields"].split(";")))
-
-
 def undeclared_figures(rows):
     """Return the figures that are called both printed and derived, or neither, or derived in no way that is known."""
     found = {}
+    printed_fields = {entry["key"]: entry["vendor_printed_fields"] for entry in read_table("accelerators.csv")}
     for row in rows:
-        printed, derived = _printed(row), set(row.derived)
+        printed = set(filter(None, printed_fields[row.key].split(";")))
+        derived = set(row.derived)
         wrong = (printed & derived) | (set(_figures(row)) ^ (printed | derived))
         wrong |= {name for name, how in row.derived.items() if how not in DERIVATIONS}
         found |= {row.key: wrong} if wrong else {}
@@ -163,7 +160,7 @@ def wrong_rate_classes(rows):
     """Return the driver names whose class has another compute capability, or which the formula puts in another one."""
     capabilities = {rate_class.name: rate_class.compute_capability for rate_class in RATE_CLASSES}
     classes = {
-        (row.key, name): (row.rate_class, {rate_class.name for rate_class in classes_of(row.compute_capability, name)})
+        (row.key, name): (row.rate_class, {rate_class.name for rate_class in _classes_of(row.compute_capability, name)})
         for row in rows
         for name in row.driver_names
         if row.compute_capability in capabilities.values()

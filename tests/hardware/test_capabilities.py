@@ -69,6 +69,10 @@ def test_every_limit_is_above_zero_and_says_where_it_is_printed(capability):
     assert capability.source_url.startswith("https://docs.nvidia.com/cuda/")
     assert len(numbers) == len(fields(capability)) - 2
     assert all(number > 0 for number in numbers[:-1])
+    major = int(
+        capability.compute_capability.split(".")[0]
+    )  # one kibibyte of each block is the driver's from Ampere on
+    assert capability.reserved_shared_bytes_per_block == (1024 if major >= 8 else 0)
 
 
 @EVERY
@@ -78,13 +82,6 @@ def test_a_block_never_gets_more_than_a_multiprocessor_has(capability):
     assert capability.max_shared_bytes_per_block <= capability.max_shared_bytes_per_block_opt_in
     taken = capability.max_shared_bytes_per_block_opt_in + capability.reserved_shared_bytes_per_block
     assert taken <= capability.shared_bytes
-
-
-@EVERY
-def test_one_kibibyte_of_each_block_is_the_drivers_from_ampere_on(capability):
-    major = int(capability.compute_capability.split(".")[0])
-
-    assert capability.reserved_shared_bytes_per_block == (1024 if major >= 8 else 0)
 
 
 def test_a_gpu_has_the_limits_of_its_compute_capability():

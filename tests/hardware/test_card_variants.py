@@ -6,8 +6,8 @@ import pytest
 
 from gpuexplore.hardware.accelerators import ACCELERATORS, rows_named
 from gpuexplore.hardware.discovery import device_from
-from gpuexplore.hardware.gpu_facts import GpuFacts
-from gpuexplore.hardware.variants import BANDWIDTH_TOLERANCE, choose, contradiction
+from gpuexplore.hardware.nvml import GpuFacts
+from gpuexplore.hardware.variants import BANDWIDTH_TOLERANCE, choose
 
 ROWS = {row.key: row for row in ACCELERATORS}
 
@@ -102,13 +102,6 @@ def test_card_with_slower_memory_of_the_same_size_is_not_the_row():
 
     assert choose(replace(gddr6, memory_clock_hz=10_501e6))[0] is ROWS["rtx-4070"]
     assert choose(gddr6)[1] == "rtx-4070: memory clock and bus width give 480 GB/s, the table 504 GB/s"
-
-
-def test_a_row_is_believed_when_the_driver_agrees_or_says_nothing():
-    row = ROWS["rtx-3080-10gb"]
-
-    assert contradiction(row, GpuFacts(row.driver_names[0])) is None
-    assert contradiction(row, facts_of(row, row.driver_names[0])) is None
 
 
 def test_memory_kept_by_ecc_costs_no_row_and_half_the_memory_does():

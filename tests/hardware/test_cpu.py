@@ -5,10 +5,10 @@ import pytest
 from gpuexplore.core.model import Identity
 from gpuexplore.hardware.cpu import (
     CacheLevel,
+    _cpu_identity,
     cache_bytes,
     cache_levels,
     cpu_device,
-    cpu_identity,
     cpu_name,
     native_dtypes,
     physical_cores,
@@ -69,7 +69,7 @@ CPU revision\t: 2
     ],
 )  # fmt: skip
 def test_cpu_says_who_it_is(lay_out, cpuinfo, identity):
-    assert cpu_identity(lay_out(proc__cpuinfo=cpuinfo)) == identity
+    assert _cpu_identity(lay_out(proc__cpuinfo=cpuinfo)) == identity
 
 
 def test_identity_holds_the_caches_of_a_core(lay_out):
@@ -77,7 +77,7 @@ def test_identity_holds_the_caches_of_a_core(lay_out):
     sizes = {f"{folder}{index}__size": f"{size}K" for index, size in enumerate((48, 2048))}
     levels = {f"{folder}{index}__level": str(index + 1) for index in range(2)}
 
-    assert cpu_identity(lay_out(proc__cpuinfo=X86, **sizes, **levels)).cache_sizes_bytes == (48 * 2**10, 2**21)
+    assert _cpu_identity(lay_out(proc__cpuinfo=X86, **sizes, **levels)).cache_sizes_bytes == (48 * 2**10, 2**21)
 
 
 @pytest.mark.parametrize(

@@ -42,17 +42,10 @@ def test_a_known_gpu_gets_its_row():
     assert gpu.peak("bf16", "matrix").flop_per_s == 312e12
     assert gpu.bandwidth.bytes_per_s == 1555e9
     assert "row a100-sxm4-40gb" in gpu.notes[0]
-
-
-def test_a_gpu_has_the_notes_of_its_row():
-    gpu = found(replace(A100, name="NVIDIA A100-PCIE-40GB"))[1]
-    assert gpu.notes[1] == "Of that row: same printed peaks as SXM but 250 W: measured 234-253."
-
-
-def test_a_gpu_says_who_it_is():
-    gpu = found(replace(A100, pci_device=0x20B010DE, milliwatts=350_000))[1]
-    assert gpu.identity == Identity(pci_id="10de:20b0", power_limit_w=350.0)
-    assert found(A100)[1].identity is None
+    assert gpu.identity is None
+    pcie = found(replace(A100, name="NVIDIA A100-PCIE-40GB", pci_device=0x20B010DE, milliwatts=350_000))[1]
+    assert pcie.notes[1] == "Of that row: same printed peaks as SXM but 250 W: measured 234-253."
+    assert pcie.identity == Identity(pci_id="10de:20b0", power_limit_w=350.0)
 
 
 def test_a_row_that_the_driver_contradicts_gives_way_to_the_formula():

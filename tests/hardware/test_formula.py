@@ -7,7 +7,7 @@ from gpuexplore.hardware.formula import (
     NAMES_OF_CLASS,
     RATE_CLASSES,
     SLOWED_FIELDS,
-    classes_of,
+    _classes_of,
     formula_bandwidth,
     formula_peaks,
     multiprocessors_from_cores,
@@ -135,7 +135,7 @@ def test_without_a_factor_there_is_no_peak(missing):
 
 def test_an_unknown_compute_capability_has_no_peaks_rather_than_a_neighbours():
     assert peaks(capability="99.0") == ()
-    assert classes_of("99.0", "NVIDIA X") == ()
+    assert _classes_of("99.0", "NVIDIA X") == ()
 
 
 def test_the_source_names_class_multiprocessors_and_clock():

@@ -9,7 +9,7 @@ from gpuexplore.core.hardware import CAN_HAVE, FIRST_WITH
 from gpuexplore.core.model import Device, Identity
 from gpuexplore.core.serialization import decode, encode
 from gpuexplore.hardware.accelerators import read_table
-from gpuexplore.hardware.cpu import INSTRUCTION_SETS, MICROARCHITECTURES, cpu_identity, microarchitecture_of
+from gpuexplore.hardware.cpu import INSTRUCTION_SETS, MICROARCHITECTURES, _cpu_identity, _microarchitecture_of
 from gpuexplore.hardware.identity import same_device, why_other_device
 
 
@@ -37,7 +37,7 @@ from gpuexplore.hardware.identity import same_device, why_other_device
     ],
 )
 def test_numbers_of_a_cpu_have_a_name_or_none(numbers, name):
-    assert microarchitecture_of(*numbers) == name
+    assert _microarchitecture_of(*numbers) == name
 
 
 def test_no_cpu_has_two_names():
@@ -106,7 +106,7 @@ def test_flags_veto_the_name_of_a_processor_that_cannot_have_them(tmp_path, vend
     (tmp_path / "proc").mkdir()
     lines = (f"{key}\t: {value}\n" for key, value in (arm if vendor == "0x41" else x86).items())
     (tmp_path / "proc/cpuinfo").write_text("".join(lines))
-    found = cpu_identity(tmp_path)
+    found = _cpu_identity(tmp_path)
     assert found.microarchitecture == name
     assert decode(Identity, encode(found)) == found
 

@@ -6,7 +6,7 @@ import pytest
 
 from gpuexplore.core.model import Device, Telemetry
 from gpuexplore.hardware import governor, nvml, read
-from gpuexplore.hardware.telemetry import read_cpu, read_gpu
+from gpuexplore.hardware.telemetry import _read_cpu, _read_gpu
 from tests.hardware.fake_nvml import FakeGpu, FakeNvml
 
 
@@ -15,42 +15,32 @@ def gpu(**facts):
 
 
 def test_a_gpu_tells_its_clock_and_nothing_it_does_not_know():
-    assert read_gpu(gpu(), "GPU-1") == Telemetry(clock_hz=1410e6, foreign_processes=0)
+    assert _read_gpu(gpu(), "GPU-1") == Telemetry(clock_hz=1410e6, foreign_processes=0)
+    assert _read_gpu(gpu(), "GPU-2") == Telemetry()
 
 
 def test_throttle_reasons_are_words_and_idling_is_none():
-    assert read_gpu(gpu(reasons=0x1 | 0x4 | 0x40), "GPU-1").throttle_reasons == (
+    assert _read_gpu(gpu(reasons=0x1 | 0x4 | 0x40), "GPU-1").throttle_reasons == (
         "software power cap",
         "hardware thermal slowdown",
     )
 
 
-def test_this_process_is_not_foreign_to_itself():
+def test_this_process_is_not_foreign_to_itself_and_ids_of_another_namespace_say_nothing():
     others = gpu(pids=(os.getpid(), 1))
-    assert read_gpu(others, "GPU-1").foreign_processes in (0, 1)  # 0 where this test's parent is process 1
+    assert _read_gpu(others, "GPU-1").foreign_processes in (0, 1)  # 0 where this test's parent is process 1
+    assert _read_gpu(gpu(pids=(2**31 - 1,)), "GPU-1").foreign_processes is None
 
 
-def test_process_ids_of_another_namespace_say_nothing():
-    assert read_gpu(gpu(pids=(2**31 - 1,)), "GPU-1").foreign_processes is None
-
-
-def test_a_gpu_that_is_gone_tells_nothing():
-    assert read_gpu(gpu(), "GPU-2") == Telemetry()
-
-
-def test_a_cpu_tells_its_fastest_clock(tmp_path):
+def test_a_cpu_tells_its_fastest_clock_with_cpufreq(tmp_path):
+    assert (_read_cpu(tmp_path).clock_hz, governor(tmp_path)) == (None, None)
     for core, khz in enumerate(("1500000", "4200000")):
         folder = tmp_path / f"sys/devices/system/cpu/cpu{core}/cpufreq"
         folder.mkdir(parents=True)
         (folder / "scaling_cur_freq").write_text(khz)
         (folder / "scaling_governor").write_text("powersave\n")
-    assert read_cpu(tmp_path).clock_hz == 4.2e9
+    assert _read_cpu(tmp_path).clock_hz == 4.2e9
     assert governor(tmp_path) == "powersave"
-
-
-def test_without_cpufreq_clock_and_governor_are_unknown(tmp_path):
-    assert read_cpu(tmp_path).clock_hz is None
-    assert governor(tmp_path) is None
 
 
 def test_this_machines_cpu_is_read_without_an_error():

@@ -11,7 +11,14 @@ import torch
 from gpuexplore.core.errors import Unsupported
 from gpuexplore.core.model import Telemetry
 from gpuexplore.hardware import read, torch_devices, torch_probe
-from gpuexplore.hardware.torch_devices import AGAIN_S, TORCH_KINDS, Host, ask_torch, check_measured_on, installed_build
+from gpuexplore.hardware.torch_devices import (
+    AGAIN_S,
+    TORCH_KINDS,
+    Host,
+    _ask_torch,
+    _installed_build,
+    check_measured_on,
+)
 from tests.hardware.torch_answers import ANSWERS, ARC, EVERY_BUILD, M3_MAX, MI300X, add, found_on, host_with
 
 find = torch_devices.torch_devices
@@ -156,22 +163,22 @@ def test_a_file_that_cannot_be_read_is_written_again(tmp_path):
 def test_a_process_that_fails_hangs_or_answers_nonsense_is_no_answer(code, answer):
     limit_s = 0.3 if "sleep" in code else 30.0
 
-    assert ask_torch("rocm", [sys.executable, "-S", "-c", code], limit_s) == answer
+    assert _ask_torch("rocm", [sys.executable, "-S", "-c", code], limit_s) == answer
 
 
 def test_a_python_that_cannot_be_started_is_no_answer():
-    assert ask_torch("rocm", ["/nowhere/python"]) is None
+    assert _ask_torch("rocm", ["/nowhere/python"]) is None
 
 
 @pytest.mark.long
 def test_the_torch_that_is_here_is_asked_in_a_process_of_its_own():
     if torch.xpu.is_available():
         pytest.skip("a GPU of Intel is here")
-    assert ask_torch("xpu") == []
+    assert _ask_torch("xpu") == []
 
 
 def test_the_file_of_the_installed_torch_tells_its_version_and_what_it_is_built_for():
-    build = installed_build()
+    build = _installed_build()
 
     assert build["__version__"] == torch.__version__
     assert {name for name in ("cuda", "hip", "xpu") if name in build} == {
@@ -184,7 +191,7 @@ def test_a_build_for_rocm_is_known_by_that_file(tmp_path, monkeypatch):
     add(tmp_path / "version.py", (tmp_path / "version.py").read_text() + "cuda: Optional[str] = None\nhip = '6.4.4'\n")
     monkeypatch.setattr(torch_devices, "find_spec", lambda _: SimpleNamespace(origin=str(tmp_path / "__init__.py")))
 
-    build = installed_build()
+    build = _installed_build()
 
     assert (build["__version__"], "hip" in build, "cuda" in build) == ("2.13.0+rocm6.4", True, False)
 

@@ -4,7 +4,7 @@ import pytest
 
 from gpuexplore.hardware import ACCELERATORS
 from gpuexplore.hardware.discovery import device_from
-from gpuexplore.hardware.gpu_facts import GpuFacts
+from gpuexplore.hardware.nvml import GpuFacts
 from gpuexplore.ui import session
 from tests.analysis.made import device
 from tests.hardware.torch_answers import found_on

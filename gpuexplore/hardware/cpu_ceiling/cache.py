@@ -21,12 +21,7 @@ from gpuexplore.hardware.identity import device_key
 
 CEILING_VERSION = 4  # raise it when the loops change: older files are then measured again
 ATTEMPTS = 5  # on a machine that is never quiet, and on later occasions
-REMEASURE_AFTER = timedelta(minutes=10)  # other programs that used the memory then may have ended
-REMEASURE_CONTENDED_AFTER = timedelta(minutes=1)  # what used the CPU, like an app that starts, may have ended
-TRIAD = "STREAM triad with streaming stores"
-UNITS: tuple[Unit, ...] = ("matrix", "dot", "vector")
 DOT_PRODUCT = "bf16"  # its instruction sums pairs of products: of no use element by element
-SUMS_IN_FP16 = "fp16"  # of its vector instructions: libraries sum products in fp32
 
 
 def load_ceiling(cpu: Device, threads: int) -> Ceiling | None:
@@ -74,7 +69,7 @@ def ensure_ceiling(device: Device, threads: int | None = None, *, again: bool = 
     from gpuexplore.hardware.cpu_ceiling.measure import measure_ceiling
 
     passed_over = _stale_file_notes(device, count)
-    measured = with_saved(device, best_of(saved, replace(measure_ceiling(count), cpu_name=device.title)))
+    measured = _with_saved(device, best_of(saved, replace(measure_ceiling(count), cpu_name=device.title)))
     return replace(measured, notes=(*measured.notes, *passed_over))
 
 
@@ -82,7 +77,8 @@ def _is_due(saved: Ceiling, later: bool) -> bool:
     if saved.attempts >= ATTEMPTS:
         return False
     age = datetime.now(UTC) - _measured_at(saved)
-    return (saved.contended and age >= REMEASURE_CONTENDED_AFTER) or (later and age >= REMEASURE_AFTER)
+    # By then what used the CPU, like an app that starts, may have ended; or other programs that used the memory.
+    return (saved.contended and age >= timedelta(minutes=1)) or (later and age >= timedelta(minutes=10))
 
 
 def _measured_at(saved: Ceiling) -> datetime:
@@ -102,7 +98,7 @@ def _stale_file_notes(cpu: Device, threads: int) -> tuple[str, ...]:
     return ()
 
 
-def with_saved(device: Device, ceiling: Ceiling) -> Device:
+def _with_saved(device: Device, ceiling: Ceiling) -> Device:
     """Return `device` with the peaks of `ceiling`, which is saved for the next process."""
     measured = with_ceiling(device, ceiling)
     try:
@@ -156,12 +152,12 @@ def with_ceiling(device: Device, ceiling: Ceiling) -> Device:
 
 
 def _roofs(ceiling: Ceiling) -> ThreadRoofs:
-    rows = ((dtype, unit) for dtype in ("fp64", "fp32", "bf16", "fp16") for unit in UNITS)
-    peaks = (_peak(ceiling, dtype, unit) for dtype, unit in rows)
+    units: tuple[Unit, ...] = ("matrix", "dot", "vector")
+    peaks = (_peak(ceiling, dtype, unit) for dtype in ("fp64", "fp32", "bf16", "fp16") for unit in units)
     ordinary = ceiling.ordinary_bytes_per_s
     return ThreadRoofs(
         peaks=tuple(peak for peak in peaks if peak is not None),
-        bandwidth=_memory(TRIAD, ceiling.bytes_per_s, ceiling),
+        bandwidth=_memory("STREAM triad with streaming stores", ceiling.bytes_per_s, ceiling),
         ordinary_stores=_memory("STREAM triad with ordinary stores (their reads not counted)", ordinary, ceiling)
         if ordinary
         else None,
@@ -186,7 +182,8 @@ def _caches(ceiling: Ceiling) -> tuple[CacheRoof, ...]:
 
 
 def _peak(ceiling: Ceiling, dtype: str, unit: Unit) -> Peak | None:
-    fp32, own = ceiling.flop_per_s["fp32"], ceiling.flop_per_s.get(dtype, 0.0)
+    fp32 = ceiling.flop_per_s["fp32"]
+    own = ceiling.flop_per_s.get(dtype, 0.0)
     if unit == "dot" and dtype != DOT_PRODUCT:
         return None
     if unit == "matrix" and dtype in ceiling.tiles:
@@ -195,7 +192,8 @@ def _peak(ceiling: Ceiling, dtype: str, unit: Unit) -> Peak | None:
     if unit == "matrix" and dtype in ceiling.unreached:
         return None
     is_slower = dtype == DOT_PRODUCT and own < fp32  # on some CPUs
-    is_other = (dtype, unit) in {(DOT_PRODUCT, "vector"), (SUMS_IN_FP16, "matrix")}
+    # Vector instructions of fp16 sum in fp16, and libraries sum products in fp32.
+    is_other = (dtype, unit) in {(DOT_PRODUCT, "vector"), ("fp16", "matrix")}
     if own and not is_slower and not is_other:
         loop = "dot-product loop" if dtype == DOT_PRODUCT else "FMA loop"
         return Peak(dtype, unit, own, "measured_ceiling", _source(loop, ceiling))

@@ -8,9 +8,6 @@ from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import CacheRoof
 from gpuexplore.hardware.cpu import CacheLevel
 
-FILLED = 0.5  # of a thread's share: other data, the code and the stack fit next to the arrays
-OVERFLOW_FACTOR = 2  # cyclic reading of twice a cache leaves next to nothing in it, so the level behind it delivers
-MOST_FILLED = 0.8
 CACHES_OVERFLOWN = 4  # STREAM's rule: arrays of four caches, so that memory delivers nearly all of them
 ASSUMED_CACHE_BYTES = 64 * 2**20  # where nothing states it: more than most have
 
@@ -43,8 +40,10 @@ def plan_caches(
     below_bytes = 0
     for level in levels:
         share_bytes = level.size_bytes // max(1, min(threads, cores_of(level.cpus)))
-        wanted = max(int(FILLED * share_bytes), OVERFLOW_FACTOR * below_bytes)
-        if wanted <= MOST_FILLED * share_bytes:
+        # Half of a thread's share: other data, the code and the stack fit next to the arrays. Twice the level before:
+        # cyclic reading of that leaves next to nothing in it, so the level behind it delivers.
+        wanted = max(int(0.5 * share_bytes), 2 * below_bytes)
+        if wanted <= 0.8 * share_bytes:
             plans.append(CachePlan(level.level, share_bytes * threads, wanted))
         below_bytes = max(below_bytes, share_bytes)
     return tuple(plans)

@@ -42,11 +42,7 @@ class MultiplyAddLoop:
         return f"<{self.lanes} x {self.element}>"
 
 
-ELEMENTS = {"fp64": ("double", "f64", 8), "fp32": ("float", "f32", 4), "fp16": ("half", "f16", 2)}
 ATTRIBUTES = '"min-legal-vector-width"="512" "prefer-vector-width"="512"'
-# Faster than any vector instruction, and not driven here: a vector loop would understate the ceiling.
-TILES = {"bf16": "amx-bf16", "fp16": "amx-fp16"}  # of Intel's AMX
-ARM_MATRIX = {"bf16": "bf16"}
 # TDPBF16PS: 16 x 16 sums of 32 products, 16,384 FLOPs, one in 16 cycles; two 512-bit FMAs in fp32 are 64 in one.
 # Intel 64 and IA-32 architectures optimization reference manual, chapter 20
 TILES_PER_FMA = 1024 / 64
@@ -70,16 +66,20 @@ def loops_for(features: Mapping[str, bool]) -> dict[str, MultiplyAddLoop]:
 
 def tile_dtypes(features: Mapping[str, bool]) -> tuple[str, ...]:
     """Return the dtypes that AMX multiplies, whose rate follows from that of the fp32 loop."""
-    return tuple(dtype for dtype, name in TILES.items() if features.get(name))
+    return tuple(dtype for dtype in ("bf16", "fp16") if features.get(f"amx-{dtype}"))
 
 
 def unreached_dtypes(features: Mapping[str, bool]) -> tuple[str, ...]:
-    """Return the dtypes with a matrix unit of Arm, whose rate is unknown: it differs from core to core."""
-    return tuple(dtype for dtype, name in ARM_MATRIX.items() if features.get(name))
+    """Return the dtypes with a matrix unit of Arm, whose rate is unknown: it differs from core to core.
+
+    Such units are faster than any vector instruction: a vector loop would understate the ceiling.
+    """
+    return ("bf16",) if features.get("bf16") else ()
 
 
 def _fma_loop(dtype: str, features: Mapping[str, bool]) -> MultiplyAddLoop:
-    element, suffix, size_bytes = ELEMENTS[dtype]
+    elements = {"fp64": ("double", "f64", 8), "fp32": ("float", "f32", 4), "fp16": ("half", "f16", 2)}
+    element, suffix, size_bytes = elements[dtype]
     lanes = register_bytes(features) // size_bytes
     accumulators = 12 if features.get("sse2") and not features.get("avx512f") else 24
     # fmuladd is one instruction where the host has it, else a multiply and an add: never a library call.
@@ -91,8 +91,10 @@ def loop_code(name: str, loop: MultiplyAddLoop) -> str:
 
     The factors are loaded and the sums stored, so the work depends on memory and is not dropped.
     """
-    vector, operand, order = loop.vector, loop.operand, (loop.operand, loop.operand, loop.vector)
-    signature = ", ".join((loop.vector, loop.operand, loop.operand) if loop.accumulator_first else order)
+    vector = loop.vector
+    operand = loop.operand
+    order = (vector, operand, operand) if loop.accumulator_first else (operand, operand, vector)
+    signature = ", ".join(order)
     numbers = range(loop.accumulators)
     phis = "\n".join(f"  %a{i} = phi {vector} [%s, %entry], [%b{i}, %loop]" for i in numbers)
     steps = "\n".join(f"  %b{i} = call {vector} @{loop.instruction}({_arguments(loop, i)})" for i in numbers)

@@ -43,13 +43,8 @@ from gpuexplore.hardware.cpu_ceiling.loops import (
 )
 from gpuexplore.hardware.cpu_times import cpu_lost_share, read_cpu_times
 
-TRIALS = 60
-TRIALS_ALONE = 15  # of one thread, which nothing but the others of this machine disturbs
-FEWEST_STREAMS = 3
-STREAMS_S = 0.4  # for the trials of one triad: where last-level caches are huge, a single one takes a tenth of a second
 TRIAL_S = 0.002  # shorter than a scheduler's slice: some trials have the core to themselves, however busy it is
 FIRST_ITERATIONS = 10_000
-CONTENDED_SHARE = 0.1
 TRIAD_ARRAYS = 3
 LINE_ELEMENTS = 8  # a cache line of doubles: where one thread's part ends and the next begins
 CACHED_LENGTH = 8 * CACHED_TRIAD_VECTORS  # doubles of an iteration in the widest registers: arrays are multiples of it
@@ -60,34 +55,34 @@ Functions = Mapping[str, Callable[..., None]]
 
 
 @dataclass(frozen=True, slots=True)
-class ThreadTeam:
+class _ThreadTeam:
     """The threads that run machine code side by side; ctypes lets go of the GIL meanwhile."""
 
     threads: int
     pool: ThreadPoolExecutor
-    trials: int = TRIALS
+    trials: int = 60
 
     def seconds(self, part: Callable[[int], None]) -> float:
         """Return the time until every thread has done its part."""
         return _seconds(lambda: list(self.pool.map(part, range(self.threads))))
 
 
-def host_features() -> dict[str, bool]:
+def _host_features() -> dict[str, bool]:
     """Return the host's instruction sets by LLVM's names."""
     return dict(llvm.get_host_cpu_features())
 
 
 def _compile_loops(loops: Mapping[str, MultiplyAddLoop], features: Mapping[str, bool]) -> Functions:
     """Return the loops and the triads as machine code for this host."""
-    modules = parsed_loops(loops, features)
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), host_machine())
+    modules = _parsed_loops(loops, features)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _host_machine())
     for module in modules.values():
         engine.add_module(module)
     engine.finalize_object()
     return {name: _function(engine, name) for name in modules}
 
 
-def parsed_loops(loops: Mapping[str, MultiplyAddLoop], features: Mapping[str, bool]) -> Mapping[str, Any]:
+def _parsed_loops(loops: Mapping[str, MultiplyAddLoop], features: Mapping[str, bool]) -> Mapping[str, Any]:
     """Return a module of LLVM for each of the loops and the triads."""
     lanes = register_bytes(features) // 8
     texts = {dtype: loop_code(dtype, loop) for dtype, loop in loops.items()}
@@ -95,7 +90,7 @@ def parsed_loops(loops: Mapping[str, MultiplyAddLoop], features: Mapping[str, bo
     return {name: llvm.parse_assembly(text) for name, text in texts.items()}
 
 
-def host_machine() -> Any:
+def _host_machine() -> Any:
     """Return what makes machine code for this host."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
@@ -117,16 +112,17 @@ def measure_ceiling(threads: int) -> Ceiling:
 
     No more threads run than there are cores: two that alternate on one core would count it twice.
     """
-    features = host_features()
+    features = _host_features()
     before = read_cpu_times()
     loops = loops_for(features)
     functions = _compile_loops(loops, features)
     used = min(threads, physical_cores(affinity()))
     with ThreadPoolExecutor(used) as pool:
-        arrays = _stream_arrays(functions["triad"], ThreadTeam(used, pool))
-        together = _measured(functions, loops, ThreadTeam(used, pool), arrays)
-        alone = _measured(functions, loops, ThreadTeam(1, pool, TRIALS_ALONE), arrays) if used > 1 else None
-    contended = (cpu_lost_share(before, read_cpu_times()) or 0.0) > CONTENDED_SHARE
+        arrays = _stream_arrays(functions["triad"], _ThreadTeam(used, pool))
+        together = _measured(functions, loops, _ThreadTeam(used, pool), arrays)
+        # Fewer trials do: nothing disturbs one thread but other processes of this machine.
+        alone = _measured(functions, loops, _ThreadTeam(1, pool, 15), arrays) if used > 1 else None
+    contended = (cpu_lost_share(before, read_cpu_times()) or 0.0) > 0.1
     return replace(_at_least(together, alone), threads=threads, one_thread=alone, contended=contended)
 
 
@@ -138,7 +134,7 @@ def _at_least(together: Ceiling, alone: Ceiling | None) -> Ceiling:
     return replace(together, bytes_per_s=max(together.bytes_per_s, alone.bytes_per_s), ordinary_bytes_per_s=ordinary)
 
 
-def _measured(functions: Functions, loops: Mapping[str, MultiplyAddLoop], team: ThreadTeam, arrays: Arrays) -> Ceiling:
+def _measured(functions: Functions, loops: Mapping[str, MultiplyAddLoop], team: _ThreadTeam, arrays: Arrays) -> Ceiling:
     """Return the best rates of `team`."""
     return Ceiling(
         cpu_name=cpu_name(),
@@ -148,13 +144,13 @@ def _measured(functions: Functions, loops: Mapping[str, MultiplyAddLoop], team: 
         ordinary_bytes_per_s=_stream_rate(functions["ordinary_triad"], team, arrays),
         trials=team.trials,
         measured_utc=datetime.now(UTC).isoformat(timespec="seconds"),
-        unreached=unreached_dtypes(host_features()),
-        tiles=tile_dtypes(host_features()),
+        unreached=unreached_dtypes(_host_features()),
+        tiles=tile_dtypes(_host_features()),
         caches=_cache_roofs(functions["cached_triad"], team),
     )
 
 
-def _loop_rate(function: Callable[..., None], flop_count: int, dtype: str, team: ThreadTeam) -> float:
+def _loop_rate(function: Callable[..., None], flop_count: int, dtype: str, team: _ThreadTeam) -> float:
     """Return the FLOP/s of all threads, each at its best while the others run; `flop_count` is of one iteration."""
     best_s = [0.0] * team.threads
     shortest_s = _best_seconds(function, FIRST_ITERATIONS, dtype, team.trials)
@@ -185,7 +181,7 @@ def _factors(dtype: str) -> npt.NDArray[np.generic]:
     return dtype_named(dtype).round(values)
 
 
-def _stream_arrays(function: Callable[..., None], team: ThreadTeam) -> Arrays:
+def _stream_arrays(function: Callable[..., None], team: _ThreadTeam) -> Arrays:
     """Return the arrays of a triad through memory, of four last-level caches together."""
     length = _triad_length(team.threads)
     a, b, c = (_aligned(length) for _ in range(TRIAD_ARRAYS))
@@ -194,27 +190,28 @@ def _stream_arrays(function: Callable[..., None], team: ThreadTeam) -> Arrays:
     return a, b, c
 
 
-def _stream_rate(function: Callable[..., None], team: ThreadTeam, arrays: Arrays) -> float:
+def _stream_rate(function: Callable[..., None], team: _ThreadTeam, arrays: Arrays) -> float:
     """Return the best bytes/s of a triad over `arrays`."""
     first_s = _stream_seconds(function, team, arrays)
-    more = min(team.trials, max(FEWEST_STREAMS, int(STREAMS_S / first_s)))
+    trials_s = 0.4  # where last-level caches are huge, a single one takes a tenth of a second
+    more = min(team.trials, max(3, int(trials_s / first_s)))
     best_s = min(first_s, *(_stream_seconds(function, team, arrays) for _ in range(more)))
     return sum(array.nbytes for array in arrays) / best_s
 
 
-def _stream_seconds(function: Callable[..., None], team: ThreadTeam, arrays: Arrays) -> float:
+def _stream_seconds(function: Callable[..., None], team: _ThreadTeam, arrays: Arrays) -> float:
     pointers = [array.ctypes.data for array in arrays]
     share = arrays[0].size // team.threads
     return team.seconds(lambda part: function(part * share, (part + 1) * share, *pointers))
 
 
-def _cache_roofs(function: Callable[..., None], team: ThreadTeam) -> tuple[CacheRoof, ...]:
+def _cache_roofs(function: Callable[..., None], team: _ThreadTeam) -> tuple[CacheRoof, ...]:
     """Return the best bytes/s of each cache level, all threads at once."""
     plans = plan_caches(cache_levels(), team.threads, cores_of=physical_cores)
     return tuple(_cache_roof(function, plan, team) for plan in plans)
 
 
-def _cache_roof(function: Callable[..., None], plan: CachePlan, team: ThreadTeam) -> CacheRoof:
+def _cache_roof(function: Callable[..., None], plan: CachePlan, team: _ThreadTeam) -> CacheRoof:
     length = max(1, plan.thread_bytes // (TRIAD_ARRAYS * 8 * CACHED_LENGTH)) * CACHED_LENGTH
     best_s = [0.0] * team.threads
     together = Barrier(team.threads)

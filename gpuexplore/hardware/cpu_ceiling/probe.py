@@ -19,16 +19,10 @@ from gpuexplore.hardware.cpu_ceiling.loops import loop_code, loops_for
 
 DTYPE = "fp32"
 TRIAL_S = 1e-4  # shorter than a scheduler's slice: the best of several is not about others on this core
-# without a faster one: a core that slept raises its clock in steps of 0.3 ms, from 63 to 102 GFLOP/s on a Zen 3
-STEADY_TRIALS = 6
 FEWEST_TRIALS = 20
 MOST_TRIALS = 60
-FASTER = 1.01
 LONGEST_WAIT_S = 0.1  # for a core that another process keeps busy
-FIRST_ITERATIONS = 2_000
-CALIBRATIONS = 5
 SCRATCH_BYTES = 256  # two vector registers and some more
-SCRATCH_FLOATS = SCRATCH_BYTES // 4
 
 
 def prepare_clock_probe() -> None:
@@ -69,14 +63,17 @@ def _rate_on(core: int, trial: Callable[[], float], together: Barrier) -> float:
 
 
 def _best(trial: Callable[[], float]) -> float:
-    """Return the rate of the fastest trial, once it has not risen for a while."""
+    """Return the rate of the fastest trial, once it has not risen for a while.
+
+    A core that slept raises its clock in steps of 0.3 ms, from 63 to 102 GFLOP/s on a Zen 3.
+    """
     best = 0.0
     steady = 0
     for number in range(MOST_TRIALS):
         rate = trial()
-        steady = 0 if rate > FASTER * best else steady + 1
+        steady = 0 if rate > 1.01 * best else steady + 1
         best = max(best, rate)
-        if number >= FEWEST_TRIALS and steady >= STEADY_TRIALS:
+        if number >= FEWEST_TRIALS and steady >= 6:
             break
     return best
 
@@ -113,7 +110,8 @@ def _compiled() -> Callable[[], float]:
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(loop_code(DTYPE, loop)), target)
     engine.finalize_object()
     run = CFUNCTYPE(None, c_int64, c_void_p, c_void_p)(engine.get_function_address(DTYPE))
-    factors = (c_float * SCRATCH_FLOATS)(*(gauss(0.0, 1.0) for _ in range(SCRATCH_FLOATS)))
+    scratch_floats = SCRATCH_BYTES // 4
+    factors = (c_float * scratch_floats)(*(gauss(0.0, 1.0) for _ in range(scratch_floats)))
 
     def rate(iterations: int, _: Any = engine) -> float:  # whose machine code stays in memory as long
         sums = create_string_buffer(SCRATCH_BYTES)  # of the thread's own
@@ -121,5 +119,5 @@ def _compiled() -> Callable[[], float]:
         run(iterations, addressof(sums), addressof(factors))
         return iterations * loop.flop_count / (perf_counter() - start)
 
-    iterations = round(max(rate(FIRST_ITERATIONS) for _ in range(CALIBRATIONS)) * TRIAL_S / loop.flop_count)
+    iterations = round(max(rate(2_000) for _ in range(5)) * TRIAL_S / loop.flop_count)
     return partial(rate, iterations)

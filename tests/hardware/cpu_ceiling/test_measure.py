@@ -15,16 +15,15 @@ from gpuexplore.hardware.cpu import CacheLevel
 from gpuexplore.hardware.cpu_ceiling.cache import (
     ATTEMPTS,
     CEILING_VERSION,
-    Ceiling,
+    _with_saved,
     best_of,
     load_ceiling,
     save_ceiling,
     with_ceiling,
-    with_saved,
 )
-from gpuexplore.hardware.cpu_ceiling.ceiling import CachePlan, plan_caches
+from gpuexplore.hardware.cpu_ceiling.ceiling import CachePlan, Ceiling, plan_caches
 from gpuexplore.hardware.cpu_ceiling.loops import loops_for, tile_dtypes, unreached_dtypes
-from gpuexplore.hardware.cpu_ceiling.measure import host_features, host_machine, measure_ceiling, parsed_loops
+from gpuexplore.hardware.cpu_ceiling.measure import _host_features, _host_machine, _parsed_loops, measure_ceiling
 from gpuexplore.hardware.identity import device_key
 from gpuexplore.operations import OPERATIONS
 from tests.hardware.processors import ZEN_4, ZEN_5
@@ -59,11 +58,11 @@ def test_a_measured_ceiling_is_positive_and_halves_with_precision_doubled():
 
 
 def assembly_of(loops, features):
-    return "\n".join(map(host_machine().emit_assembly, parsed_loops(loops, features).values()))
+    return "\n".join(map(_host_machine().emit_assembly, _parsed_loops(loops, features).values()))
 
 
 def test_the_loops_run_in_the_widest_vector_registers():
-    features = host_features()
+    features = _host_features()
     if not features.get("avx"):
         pytest.skip("no AVX here: its registers are named otherwise")
     assembly = assembly_of(loops_for(features), features)
@@ -71,7 +70,7 @@ def test_the_loops_run_in_the_widest_vector_registers():
 
 
 def test_every_accumulator_stays_a_multiply_add_of_its_own():
-    features = host_features()
+    features = _host_features()
     if not features.get("fma"):
         pytest.skip("no x86 FMA here: multiply-adds are named otherwise")
     loops = {"fp32": loops_for(features)["fp32"]}
@@ -80,7 +79,7 @@ def test_every_accumulator_stays_a_multiply_add_of_its_own():
 
 
 def test_only_the_triad_for_memory_stores_past_the_caches():
-    features = host_features()
+    features = _host_features()
     if not features.get("avx"):
         pytest.skip("no AVX here: its stores are named otherwise")
     assembly = assembly_of({}, features)
@@ -98,9 +97,7 @@ def test_caches_are_filled_by_half_and_past_the_level_before():
         CachePlan(2, 4 * MIB, 512 * KIB),
         CachePlan(3, 32 * MIB, 4 * MIB),
     )
-
-
-def test_a_thread_of_its_own_has_the_whole_of_a_shared_cache():
+    # A thread of its own has the whole of a shared cache.
     assert plan_caches([CacheLevel(3, 32 * MIB, (0, 1))], 1, cores_of=len) == (CachePlan(3, 32 * MIB, 16 * MIB),)
 
 
@@ -134,8 +131,10 @@ def test_a_turn_counts_two_flops_per_multiply_add():
     assert loops_for(features)["bf16"].flop_count == 2 * 32 * 24
 
 
-def test_a_saved_ceiling_comes_back():
+def test_a_saved_ceiling_comes_back_and_leaves_no_draft_behind(home):
     save_ceiling(CPU, QUIET)
+    assert [json.loads(path.read_text())["threads"] for path in (home / "cache").iterdir()] == [2]
+    assert ensure_ceiling(CPU) == with_ceiling(CPU, QUIET)
     assert load_ceiling(CPU, 2) == replace(QUIET, device_key=device_key(CPU))
     assert load_ceiling(CPU, 4) is load_ceiling(replace(CPU, name="another"), 2) is None
 
@@ -145,14 +144,6 @@ def test_two_processors_of_one_name_that_share_a_home_share_no_ceiling():
 
     saved = replace(QUIET, device_key=device_key(ZEN_4))
     assert load_ceiling(ZEN_4, 2) == load_ceiling(replace(ZEN_4, peaks=()), 2) == saved
-    assert load_ceiling(ZEN_5, 2) is None
-
-
-def test_file_of_another_processor_of_this_name_is_not_read_wherever_it_came_from(home):
-    save_ceiling(ZEN_4, QUIET)
-    (written,) = (home / "cache").glob("ceiling-*.json")
-    written.rename(written.with_name(written.name.replace(device_key(ZEN_4), device_key(ZEN_5))))
-
     assert load_ceiling(ZEN_5, 2) is None
 
 
@@ -196,19 +187,9 @@ def test_rates_that_no_loop_reaches_are_refused(rates):
 def test_a_directory_that_cannot_be_written_costs_a_note_and_not_the_peaks(monkeypatch, tmp_path):
     (tmp_path / "file").touch()
     monkeypatch.setenv("GPUEXPLORE_HOME", str(tmp_path / "file" / "below"))
-    cpu = with_saved(CPU, QUIET)
+    cpu = _with_saved(CPU, QUIET)
     assert cpu.peaks == with_ceiling(CPU, QUIET).peaks
     assert "could not be saved" in cpu.notes[-1]
-
-
-def test_saving_leaves_no_draft_behind(home):
-    save_ceiling(CPU, QUIET)
-    assert [json.loads(path.read_text())["threads"] for path in (home / "cache").iterdir()] == [2]
-
-
-def test_a_saved_ceiling_is_not_measured_again():
-    save_ceiling(CPU, QUIET)
-    assert ensure_ceiling(CPU) == with_ceiling(CPU, QUIET)
 
 
 @pytest.mark.parametrize(
@@ -279,8 +260,6 @@ def test_the_best_of_two_ceilings_takes_each_rate_at_its_highest():
     assert best_of(QUIET, better).bytes_per_s == 5e10
     assert best_of(None, better) == better
 
-
-def test_the_best_of_two_ceilings_keeps_each_cache_at_its_fastest():
     saved = replace(QUIET, caches=(cache_roof(1, 4e11), cache_roof(2, 3e11)))
 
     assert best_of(saved, replace(QUIET, caches=CACHES)).caches == (cache_roof(1, 4e11), cache_roof(2, 3e11), CACHES[2])
