@@ -26,7 +26,7 @@ from gpuexplore.core.serialization import encode
 from gpuexplore.jobs.run_sources import listed_with_summaries
 from gpuexplore.recorded import recordings
 from gpuexplore.store import Description, Store, Wanted, open_store
-from gpuexplore.store.run_rows import searched
+from gpuexplore.store.run_states import searched
 from gpuexplore.store.tables import ENVIRONMENTS, RESULTS, RUN_TAGS, RUNS
 from gpuexplore.store.tolerant_decode import digest_of, row_of, take_out
 

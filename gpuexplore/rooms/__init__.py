@@ -17,8 +17,6 @@ from gpuexplore.core.units import format_whole_seconds, read_whole
 LONGEST_NAME = 24  # characters: what fits a tile of the wall
 LONGEST_TITLE = 80
 LONGEST_MESSAGE = 280
-LONGEST_LINK = 2000
-HOURS = range(1, 7 * 24 + 1)  # that a room may be open
 
 
 def read_name(text: str) -> str:
@@ -85,8 +83,8 @@ def read_link(text: str, pages: Iterable[str], first_page: str) -> str:
     accepted = tuple(pages)
     if page not in accepted or parts.scheme not in ("", "http", "https"):
         raise InvalidInput.of("link", typed, f"addresses of this app, which end in one of {', '.join(accepted)}")
-    if len(parts.query) > LONGEST_LINK:
-        raise InvalidInput.of("link", f"{len(typed):,} characters", f"at most {LONGEST_LINK:,}")
+    if len(parts.query) > 2000:
+        raise InvalidInput.of("link", f"{len(typed):,} characters", "at most 2,000")
     return f"{page}?{parts.query}" if parts.query else page
 
 
@@ -96,7 +94,7 @@ def read_hours(text: str) -> int:
     Raises:
         InvalidInput: no whole number, or out of range.
     """
-    return _whole("hours", text, HOURS)
+    return _whole("hours", text, range(1, 7 * 24 + 1))
 
 
 def read_weight(text: str) -> int:

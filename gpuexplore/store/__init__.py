@@ -3,9 +3,9 @@
 `Store` is the only interface; each of its methods is a function of one module. A run enters by `submission.py`; its
 supervisor takes it and writes what comes of it by `claims.py`, in the order of `turns.py`, on devices that no
 administrator restricts (`restrictions.py`); `positions.py` says when it starts. `runs.py` and `listing.py` are what
-pages read, `run_states.py` says who may change a run's state, `leases.py` what becomes of the runs of a supervisor that
-died. `tables.py` has the tables, `migrations/` their history, `upgrade.py` runs it; `prune.py` and `backup.py` are for
-those who keep a server.
+pages read, `run_states.py` says who may change a run's state and who shares it, `leases.py` what becomes of the runs
+of a supervisor that died. `tables.py` has the tables, `migrations/` their history, `upgrade.py` runs it; `prune.py` and
+`backup.py` are for those who keep a server.
 
 It imports values, rooms and operations, and nothing that computes or draws. A column is a migration, its line in
 `tables.py` and a test that an older database still opens; saved runs stay readable.
@@ -21,7 +21,6 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.store import (
     answers,
-    askers,
     audit,
     claims,
     leases,
@@ -65,7 +64,6 @@ class Store(Database):
     # owners
     submit = submission.submit
     ask = submission.ask
-    runs_asked_by = askers.runs_asked_by
     submit_all = submission.submit_all
     load_activity = runs.load_activity
     record = submission.record
@@ -92,7 +90,7 @@ class Store(Database):
     set_outcomes = answers.set_outcomes
     answers_of = answers.answers_of
     erase_answers = answers.erase_answers
-    see = askers.see
+    see = run_states.see
     rooms_of = rooms.rooms_of
     join_room = rooms.join_room
     leave_room = rooms.leave_room
@@ -125,7 +123,7 @@ class Store(Database):
     results_of_runs = room_tasks.results_of_runs
     newest_result = runs.newest_result
     newest_alike = runs.newest_alike
-    askers_of = askers.askers_of
+    askers_of = run_states.askers_of
     answers_since = answers.answers_since
     running = runs.running
     running_activities = runs.running_activities

@@ -14,8 +14,6 @@ from gpuexplore.store.database import Database
 from gpuexplore.store.tables import AUDIT
 
 ACCOUNT_PREFIX = "user:"  # of owners that are accounts
-NO_BROWSERS = ("command line",)
-DIGEST_LENGTH = 12
 MOST_LISTED = 100_000
 
 
@@ -82,6 +80,6 @@ def shown(owner: str) -> str:
     """Return an owner as the log names them."""
     if owner.startswith(ACCOUNT_PREFIX):
         return owner.removeprefix(ACCOUNT_PREFIX)
-    if owner in NO_BROWSERS:
+    if owner == "command line":
         return owner
-    return f"browser {sha256(owner.encode(errors='surrogatepass')).hexdigest()[:DIGEST_LENGTH]}"
+    return f"browser {sha256(owner.encode(errors='surrogatepass')).hexdigest()[:12]}"

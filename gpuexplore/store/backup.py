@@ -13,19 +13,12 @@ from pathlib import Path
 
 from gpuexplore.core.errors import InvalidInput, StoreUnavailable
 from gpuexplore.core.units import format_bytes
-from gpuexplore.store.database import because, unavailable
-from gpuexplore.store.sqlite_connection import OWNER_ONLY, size_of
+from gpuexplore.store.database import OWNER_ONLY, because, size_of, unavailable
 from gpuexplore.store.upgrade import revisions
 
 FILES = "backup_files"  # the table of what else of the home is in a copy
-COUNTED = ("runs", "results", "observations", "answers", "rooms")
 SIDE_FILES = ("-wal", "-shm", "-journal")
 READ_ONLY = "mode=ro&immutable=1"  # not even a lock is written
-ALONE_S = 1.0
-IN_USE = (
-    "The database is in use: another program has it open. Stop the web server and the supervisor, and close all "
-    "other programs that use it."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,14 +149,17 @@ def alone(database: Path) -> Iterator[sqlite3.Connection]:
         StoreUnavailable: another process has it open.
     """
     with closing(_opened(database)) as connection:
-        connection.execute(f"PRAGMA busy_timeout = {round(1000 * ALONE_S)}")
+        connection.execute("PRAGMA busy_timeout = 1000")
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         try:
             connection.execute("PRAGMA journal_mode = DELETE").fetchone()
             connection.execute("BEGIN EXCLUSIVE")
             connection.execute("COMMIT")  # the lock stays
         except sqlite3.OperationalError as error:
-            raise StoreUnavailable(IN_USE) from error
+            raise StoreUnavailable(
+                "The database is in use: another program has it open. Stop the web server and the supervisor, and "
+                "close all other programs that use it."
+            ) from error
         yield connection
 
 
@@ -217,9 +213,10 @@ def _contents(connection: sqlite3.Connection, backup: Path) -> Contents:
     (revision,) = connection.execute("SELECT version_num FROM alembic_version").fetchone()
     if revision not in revisions():
         raise InvalidInput.of("schema", revision, revisions())
+    counted = ("runs", "results", "observations", "answers", "rooms")
     counts = {
         table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
-        for table in COUNTED
+        for table in counted
         if _has(connection, table)
     }
     rows = connection.execute(f"SELECT name FROM {FILES} ORDER BY name") if _has(connection, FILES) else ()

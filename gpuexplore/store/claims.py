@@ -25,8 +25,7 @@ from gpuexplore.core.model import Case, Experiment, Result, RunState
 from gpuexplore.core.serialization import encode
 from gpuexplore.store.database import Database, insertion, upsert
 from gpuexplore.store.restrictions import Restriction, free_of, restrictions_now
-from gpuexplore.store.run_rows import note_device, settle
-from gpuexplore.store.run_states import FINAL, changeable
+from gpuexplore.store.run_states import FINAL, changeable, note_device, settle
 from gpuexplore.store.tables import DEVICE_USE, EXPERIMENT, OBSERVATIONS, RESULTS, RUNS
 from gpuexplore.store.tolerant_decode import activity_of, experiment_of, keep, take_out
 from gpuexplore.store.turns import ORDER, QUEUED, book, claimable, order_runs_of
@@ -128,7 +127,11 @@ def claim(database: Database, supervisor: str, device_ids: Collection[str]) -> W
             return WorkClaim(row.id, row.attempt, row.owner, activity_of(row.id, row.experiment))
         experiment = experiment_of(row.id, row.experiment)
     except NotFound as error:  # another version queued it: it fails with that reason, and the queue goes on
-        _fail(database, row.id, str(error))
+        ended = update(RUNS).where(RUNS.c.id == row.id, changeable("supervisor", RunState.RUNNING, RunState.FAILED))
+        with database.writing() as connection:
+            values = {"state": RunState.FAILED, "reason": str(error), "finished_utc": database.now()}
+            connection.execute(ended.values(**values))
+            settle(connection)
         return None
     return WorkClaim(row.id, row.attempt, row.owner, experiment, frozenset(done), frozenset(passed))
 
@@ -148,13 +151,6 @@ def _offers(
         for offer, owner, whose in [*theirs, *of_all]
     )
     return [(offer, {**whose, "claimable": devices}) for offer, whose, devices in found]
-
-
-def _fail(database: Database, run_id: str, reason: str) -> None:
-    ended = update(RUNS).where(RUNS.c.id == run_id, changeable("supervisor", RunState.RUNNING, RunState.FAILED))
-    with database.writing() as connection:
-        connection.execute(ended.values(state=RunState.FAILED, reason=reason, finished_utc=database.now()))
-        settle(connection)
 
 
 def set_current(database: Database, claim: WorkClaim, case: Case | None) -> bool:

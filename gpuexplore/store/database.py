@@ -7,25 +7,116 @@ import json
 import logging
 import os
 import sqlite3
+import stat
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Float, Table, create_engine, select
+from sqlalchemy import Connection, Engine, Float, Table, create_engine, event, select
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, OperationalError
+from sqlalchemy.exc import DBAPIError, DisconnectionError, InterfaceError, InternalError, OperationalError
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
 from gpuexplore.core.errors import StoreUnavailable
 from gpuexplore.hardware.directories import data_directory
-from gpuexplore.store.sqlite_connection import PATIENCE_S, check_whole, listen
 from gpuexplore.store.tables import REPLACEMENT, storable
+
+PATIENCE_S = 10.0  # a writer waits this long for another one before it gives up
+OWNER_ONLY = 0o600  # owners are cookies: who reads one is its visitor
+
+
+def listen(engine: Engine) -> None:
+    """Prepare every connection of `engine`."""
+    file = _file(engine)
+    event.listen(engine, "connect", lambda connection, record: _prepare(connection, record, file))
+    event.listen(engine, "begin", _begin)
+    if file:
+        event.listen(engine, "do_connect", lambda *_: _check_exists(file))
+        event.listen(engine, "checkout", lambda _, record, __: _check_file(record, file))
+
+
+def _prepare(connection: Any, record: Any, file: str | None) -> None:
+    # The driver would begin a transaction only before the first change: a read followed by a write could then fail
+    # as stale. See https://docs.sqlalchemy.org/en/21/dialects/sqlite.html#pysqlite-serializable
+    connection.isolation_level = None
+    connection.execute("PRAGMA foreign_keys = ON")
+    record.info["file"] = _file_id(file)
+
+
+def _begin(connection: Connection) -> None:
+    options = connection.get_execution_options()
+    # With WAL a power cut may lose the last moments under NORMAL, nothing under FULL, and never the file.
+    synchronous = "FULL" if options.get("sqlite_durable") else "NORMAL"
+    connection.exec_driver_sql(f"PRAGMA synchronous = {synchronous}")
+    connection.exec_driver_sql(f"PRAGMA busy_timeout = {round(1000 * options.get('sqlite_patience_s', PATIENCE_S))}")
+    connection.exec_driver_sql(options.get("sqlite_begin", "BEGIN"))
+
+
+def create(engine: Engine) -> None:
+    """Create an empty file, unless there is one: nothing else does, so that a deleted one is missed.
+
+    Only its owner reads it, also one that an older version left open to all.
+    """
+    file = _file(engine) if engine.dialect.name == "sqlite" else None
+    if not file:
+        return
+    if not Path(file).exists():
+        Path(file).touch(OWNER_ONLY)
+    for path in map(Path, (file, f"{file}-wal", f"{file}-shm")):
+        with suppress(OSError):  # there is none, or it is another user's
+            if stat.S_IMODE(path.stat().st_mode) == 0o644:
+                path.chmod(OWNER_ONLY)
+
+
+def _check_whole(connection: Connection) -> None:
+    """Refuse a file that was cut off: it lacks more than its write-ahead log can hold, which reads find out too late.
+
+    Raises:
+        sqlite3.DatabaseError: it was.
+    """
+    file = _file(connection.engine) if connection.dialect.name == "sqlite" else None
+    if not file:
+        return
+    pages, page_bytes = (connection.exec_driver_sql(f"PRAGMA page_{name}").scalar_one() for name in ("count", "size"))
+    if pages * page_bytes > size_of(Path(file)):
+        raise sqlite3.DatabaseError("the database is malformed: its file was cut off")
+
+
+def size_of(file: Path) -> int:
+    """Return the bytes of the file of a database, its write-ahead log among them."""
+    log = Path(f"{file}-wal")
+    return file.stat().st_size + (log.stat().st_size if log.exists() else 0)
+
+
+def _file(engine: Engine) -> str | None:
+    """Return the path of the database's file; None for one in memory."""
+    return engine.url.database if engine.url.database not in ("", ":memory:") else None
+
+
+def _check_exists(file: str) -> None:
+    if not Path(file).exists():
+        raise sqlite3.OperationalError("the file of the database was deleted or replaced")
+
+
+def _check_file(record: Any, file: str) -> None:
+    """Open the file anew when another one, or none, has its name: what is written to a deleted file is lost."""
+    if _file_id(file) != record.info["file"]:
+        raise DisconnectionError("the file of the database was deleted or replaced")
+
+
+def _file_id(file: str | None) -> tuple[int, int] | None:
+    try:
+        found = Path(file).stat() if file else None
+    except FileNotFoundError:
+        return None
+    return (found.st_dev, found.st_ino) if found else None
+
 
 LOG = logging.getLogger(__name__)
 KEPT = "No stored data is lost"
@@ -39,7 +130,8 @@ CAUSES = (  # of SQLite's texts (https://www.sqlite.org/rescode.html) and of Pos
      "its file was deleted or replaced. The administrator has to restore a backup, or restart with an empty one"),
     (("disk i/o error",), "its disk does not respond"),
 )  # fmt: skip
-LOCKED, FULL = CAUSES[0][1], CAUSES[1][1]
+LOCKED = CAUSES[0][1]
+FULL = CAUSES[1][1]
 UNREACHABLE = f"the database server does not respond. {KEPT}: it is retried"
 
 URL_VARIABLE = "GPUEXPLORE_DATABASE_URL"
@@ -129,7 +221,7 @@ class Database:
             StoreUnavailable: it is not; says why.
         """
         with self.reading() as connection:
-            check_whole(connection)
+            _check_whole(connection)
         if writing:
             with self.writing(patience_s=SOON_S) as connection:
                 connection.exec_driver_sql("UPDATE alembic_version SET version_num = version_num")
@@ -208,14 +300,9 @@ def _translated() -> Iterator[None]:
     try:
         yield
     except (DBAPIError, sqlite3.Error) as error:
-        if not is_unavailable(error):
-            raise
-        raise unavailable(error) from error
-
-
-def is_unavailable(error: BaseException) -> bool:
-    """Return whether the database is to blame, and not the statement."""
-    return isinstance(error, OperationalError | InterfaceError | InternalError) or _cause(error) is not None
+        if isinstance(error, OperationalError | InterfaceError | InternalError) or _cause(error) is not None:
+            raise unavailable(error) from error
+        raise  # the statement is to blame
 
 
 def unavailable(error: BaseException) -> StoreUnavailable:

@@ -22,16 +22,13 @@ from gpuexplore.core.errors import CANCELLED_BY_OWNER, StoreUnavailable
 from gpuexplore.core.model import Device, RunState
 from gpuexplore.core.serialization import decode, encode
 from gpuexplore.store.database import Database, epoch_s, upsert
-from gpuexplore.store.run_rows import settle
-from gpuexplore.store.run_states import changeable
+from gpuexplore.store.run_states import changeable, settle
 from gpuexplore.store.tables import RUNS, SUPERVISORS
 
 SupervisorState = Literal["warming", "ready", "measuring"]
 FRESH_S = 5.0  # five beats: who reported itself since is alive
 LEASE_S = 30.0  # a run of who is silent for longer may be taken over
-FORGOTTEN_S = 3600.0
 MOST_LOST = 3
-LOST_TOO_OFTEN = f"the measuring process ended {MOST_LOST} times during this run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +85,7 @@ def heartbeat(database: Database, instance: Supervisor, *, state: SupervisorStat
 
 def end_lease(database: Database, instance: Supervisor) -> None:
     """Forget `instance`, which ends in good order, and those that were silent for an hour."""
-    silent = epoch_s() - SUPERVISORS.c.beat_epoch_s > FORGOTTEN_S
+    silent = epoch_s() - SUPERVISORS.c.beat_epoch_s > 3600.0
     with database.writing() as connection:
         connection.execute(delete(SUPERVISORS).where((SUPERVISORS.c.name == instance.name) | silent))
 
@@ -118,7 +115,7 @@ def ready(database: Database) -> None:
 
 def silent_supervisors(database: Database) -> frozenset[str]:
     """Return the supervisors of running runs whose lease has expired by the database's clock."""
-    leased = select(SUPERVISORS.c.name).where(is_leased())
+    leased = select(SUPERVISORS.c.name).where(_is_leased())
     with database.reading() as connection:
         found = connection.scalars(
             select(RUNS.c.supervisor)
@@ -139,7 +136,7 @@ def take_over(database: Database, instance: Supervisor, silent: Collection[str] 
         silent: names whose lease has expired; not taken on trust, but once more compared with the lease.
     """
     scope = select(SUPERVISORS.c.name).where(SUPERVISORS.c.scope == instance.scope)
-    leased = select(SUPERVISORS.c.name).where(is_leased())
+    leased = select(SUPERVISORS.c.name).where(_is_leased())
     known = select(SUPERVISORS.c.name)
     dead = (
         RUNS.c.supervisor.in_(scope)
@@ -164,7 +161,8 @@ def _requeue(database: Database, dead: ColumnElement[bool]) -> Update:
                 (RUNS.c.cancel_requested, RunState.CANCELLED), (give_up, RunState.FAILED), else_=RunState.QUEUED
             ),
             reason=choose(
-                (RUNS.c.cancel_requested, func.coalesce(RUNS.c.reason, CANCELLED_BY_OWNER)), (give_up, LOST_TOO_OFTEN)
+                (RUNS.c.cancel_requested, func.coalesce(RUNS.c.reason, CANCELLED_BY_OWNER)),
+                (give_up, f"the measuring process ended {MOST_LOST} times during this run"),
             ),
             finished_utc=choose((ends, database.now())),
             lost=RUNS.c.lost + 1,
@@ -176,7 +174,7 @@ def _requeue(database: Database, dead: ColumnElement[bool]) -> Update:
 def leased(connection: Connection) -> tuple[Supervisor, ...]:
     """Return the supervisors heard of within a lease, the one heard of last first."""
     age_s = (epoch_s() - SUPERVISORS.c.beat_epoch_s).label("age_s")
-    rows = connection.execute(select(SUPERVISORS, age_s).where(is_leased()).order_by(age_s))
+    rows = connection.execute(select(SUPERVISORS, age_s).where(_is_leased()).order_by(age_s))
     return tuple(
         Supervisor(
             name=row.name,
@@ -199,7 +197,7 @@ def names_of(host: str, device_ids: Iterable[str]) -> frozenset[str]:
     return ids | {f"{host}/{device_id}" for device_id in ids}
 
 
-def is_leased() -> ColumnElement[bool]:
+def _is_leased() -> ColumnElement[bool]:
     """Return the condition that a supervisor was heard of within a lease, on whichever side of now."""
     return _reported_within(LEASE_S)
 

@@ -5,16 +5,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, and_, delete, insert, select, true, union_all, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, delete, insert, select, true, union_all, update
 
 from gpuexplore.core.errors import InvalidInput, NotFound
 from gpuexplore.core.model import RunState, RunSummary
 from gpuexplore.core.naming import checked_note, checked_tags, checked_title, default_title
 from gpuexplore.core.serialization import decode, encode
-from gpuexplore.store.askers import askers_in, was_asked_for_by
 from gpuexplore.store.audit import Action, note
 from gpuexplore.store.database import Database
-from gpuexplore.store.run_rows import ACTIVE, LISTED, run_row, searched
+from gpuexplore.store.run_states import ACTIVE, LISTED, askers_in, run_row, searched, was_asked_for_by
 from gpuexplore.store.tables import ENVIRONMENTS, EXPERIMENT, RUN_TAGS, RUNS
 from gpuexplore.store.tolerant_decode import DECODE_ERRORS, experiment_of
 
@@ -180,7 +179,10 @@ def describe(
             connection.execute(insert(RUN_TAGS), [{"tag": tag, "number": row.number} for tag in tags])
         if changes:
             connection.execute(update(RUNS).where(RUNS.c.number == row.number).values(**changes))
-        _renew_words(connection, row.number)
+        described = connection.execute(select(RUNS).where(RUNS.c.number == row.number)).one()
+        tags_now = _tags(connection, [row.number]).get(row.number, ())
+        words = searched(described.title, *tags_now, row.id, described.device_names, described.note)
+        connection.execute(update(RUNS).where(RUNS.c.number == row.number).values(words=words))
     return listed_run(database, run_id)
 
 
@@ -245,11 +247,6 @@ def summary_of_row(payload: Any) -> RunSummary | None:
         return None
 
 
-def _order_number(wanted: Wanted) -> ColumnElement[int]:
-    """Return the column that orders the list: where a tag is asked for, that of the tags, whose index has the order."""
-    return RUN_TAGS.c.number if wanted.tag else RUNS.c.number
-
-
 def _whose(owner: str | None) -> Sequence[ColumnElement[bool]]:
     """Return the conditions on whose runs are listed, one by one: of two at once no index has the order."""
     return [true()] if owner is None else [RUNS.c.owner == owner, was_asked_for_by(owner)]
@@ -257,24 +254,18 @@ def _whose(owner: str | None) -> Sequence[ColumnElement[bool]]:
 
 def _page(wanted: Wanted, whose: ColumnElement[bool], before: int | None, limit: int) -> Select[Any]:
     """Return the query of the newest numbers that `whose` allows."""
-    numbers = _numbers(wanted).where(whose)
-    if before is not None:
-        numbers = numbers.where(_order_number(wanted) < before)
-    return select(numbers.order_by(_order_number(wanted).desc()).limit(limit).subquery().c.number)
-
-
-def _numbers(wanted: Wanted) -> Select[Any]:
-    query = select(_order_number(wanted).label("number"))
+    number = RUN_TAGS.c.number if wanted.tag else RUNS.c.number  # each with an index that has the order
+    query = select(number.label("number"))
     if wanted.tag:
-        query = query.join_from(RUN_TAGS, RUNS, RUNS.c.number == RUN_TAGS.c.number).where(
-            RUN_TAGS.c.tag == wanted.tag.strip().lower()
-        )
-    conditions = list(LISTED)
+        query = query.join_from(RUN_TAGS, RUNS, RUNS.c.number == RUN_TAGS.c.number)
+        query = query.where(RUN_TAGS.c.tag == wanted.tag.strip().lower())
     if wanted.operation:
-        conditions.append(RUNS.c.operation == wanted.operation)
+        query = query.where(RUNS.c.operation == wanted.operation)
     words = f"{wanted.text} {wanted.device or ''}".lower().split()
-    conditions += [RUNS.c.words.contains(word, autoescape=True) for word in words]
-    return query.where(and_(*conditions))
+    query = query.where(*LISTED, *(RUNS.c.words.contains(word, autoescape=True) for word in words), whose)
+    if before is not None:
+        query = query.where(number < before)
+    return select(query.order_by(number.desc()).limit(limit).subquery().c.number)
 
 
 def _tags(connection: Connection, numbers: Sequence[int]) -> Mapping[int, tuple[str, ...]]:
@@ -296,9 +287,3 @@ def _check_own(row: Row[Any], owner: str, verb: str, *, admin: bool) -> None:
         raise InvalidInput(f"run {row.id} belongs to another user: only its owner can {verb} it")
     if row.kind != EXPERIMENT:
         raise NotFound(f"{row.id!r} is an activity, not a run: it has no title")
-
-
-def _renew_words(connection: Connection, number: int) -> None:
-    row = connection.execute(select(RUNS).where(RUNS.c.number == number)).one()
-    words = searched(row.title, *tags_of(connection, number), row.id, row.device_names, row.note)
-    connection.execute(update(RUNS).where(RUNS.c.number == number).values(words=words))

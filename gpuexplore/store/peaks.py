@@ -75,11 +75,8 @@ def _entered(database: Database, table: Table, owner: str, device: Device, *, ki
         rows = connection.execute(select(table).where(_is(table, {"owner": owner}), _is_of(table, device))).all()
     for row in sorted(rows, key=lambda row: row.device_key == device_key(device)):
         if found := _usable(kind, row):
-            yield found if row.device_key == device_key(device) else _by_name(found)
-
-
-def _by_name(found: P) -> P:
-    return replace(found, source=f"{found.source} ({BY_NAME})")
+            is_own = row.device_key == device_key(device)
+            yield found if is_own else replace(found, source=f"{found.source} ({BY_NAME})")
 
 
 def _usable(kind: type[P], row: Row[Any]) -> P | None:

@@ -8,7 +8,7 @@ comes back in the same way while others have the database open, else at once.
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,25 +20,17 @@ from gpuexplore.core.errors import StoreUnavailable
 from gpuexplore.core.units import format_bytes
 from gpuexplore.store.audit import Action, note
 from gpuexplore.store.backup import alone
-from gpuexplore.store.database import Database, seconds_since_1970
+from gpuexplore.store.database import Database, seconds_since_1970, size_of
 from gpuexplore.store.run_states import FINAL
-from gpuexplore.store.sqlite_connection import size_of
 from gpuexplore.store.tables import AUDIT, DEVICE_SECONDS, OBSERVATIONS, RESULTS, RUN_TAGS, RUNS
 from gpuexplore.store.turns import MINUTES
 
 ROWS = 200  # of a transaction, to begin with
-FEWEST, MOST = 10, 1000
-TRANSACTION_S = 0.05  # so long one is to take: the number of rows follows
-PAUSE_S = 0.1  # SQLite looks so often whether it can write
+MOST = 1000
 PAGES = 300  # that one transaction gives back: some ten milliseconds
+PAUSE_S = 0.1  # SQLite looks so often whether it can write
 INCREMENTAL = 2  # the value of PRAGMA auto_vacuum
-ENVIRONMENTS_OF_NOTHING = (
-    "DELETE FROM environments WHERE digest NOT IN (SELECT environment FROM results WHERE environment IS NOT NULL)"
-)
 Paced = Callable[[Callable[[Connection, int], Any]], Any]  # calls a function with how many rows it may change
-SERVER_KEEPS = (
-    "PostgreSQL reuses the space by itself; VACUUM FULL returns it to the disk, but locks the tables meanwhile"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +48,7 @@ class Pruned:
     audit: int = 0
 
 
-def old_runs(before_utc: str, *, marked: bool = False) -> ColumnElement[bool]:
+def _old_runs(before_utc: str, *, marked: bool = False) -> ColumnElement[bool]:
     """Return the condition on the runs that go: those that ended before then, and those that were deleted before then.
 
     Args:
@@ -72,9 +64,9 @@ def old_runs(before_utc: str, *, marked: bool = False) -> ColumnElement[bool]:
 
 def prunable(database: Database, before_utc: str, *, marked: bool = False) -> Pruned:
     """Return what `prune` would erase."""
-    old = old_runs(before_utc, marked=marked)
+    old = _old_runs(before_utc, marked=marked)
     gone = select(RUNS.c.id).where(old)
-    everything = old_runs(before_utc, marked=True)
+    everything = _old_runs(before_utc, marked=True)
     with database.reading() as connection:
         runs = _count(connection, select(func.count()).select_from(RUNS).where(old))
         results = _count(connection, select(func.count()).select_from(RESULTS).where(RESULTS.c.run_id.in_(gone)))
@@ -95,7 +87,7 @@ def prune(
 
     Args:
         database: where they are.
-        before_utc: which; see `old_runs`.
+        before_utc: which; see `_old_runs`.
         owner: who asks, for the audit log.
         pause: waits so many seconds, in which others write.
         marked: also those with a tag or a note.
@@ -103,7 +95,7 @@ def prune(
     do = _paced(database, pause)
     kept = prunable(database, before_utc, marked=marked).kept
     erased = Counter[Table]()
-    for table, rows in _erased(database, old_runs(before_utc, marked=marked), do):
+    for table, rows in _erased(database, _old_runs(before_utc, marked=marked), do):
         erased[table] += rows
     do(_erase_uses)
     while rows := do(partial(_erase_some, AUDIT, AUDIT.c.at_utc < before_utc)):
@@ -132,15 +124,15 @@ def _erased(database: Database, old: ColumnElement[bool], do: Paced) -> Iterator
         left = list(connection.scalars(select(RUNS.c.id).where(old).order_by(RUNS.c.number)))
     while left:
         ids = do(partial(_hide, old, left, now=database.now()))
-        for table in (RESULTS, OBSERVATIONS):
-            while rows := do(partial(_erase_some, table, table.c.run_id.in_(ids))):
+        for table, run_id in ((RESULTS, RESULTS.c.run_id), (OBSERVATIONS, OBSERVATIONS.c.run_id), (RUNS, RUNS.c.id)):
+            while rows := do(partial(_erase_some, table, run_id.in_(ids))):
                 yield table, rows
-        yield RUNS, do(partial(_erase_runs, ids))
 
 
 def _paced(database: Database, pause: Callable[[float], None]) -> Paced:
     """Return what does a little in each transaction, by what the ones before took."""
     rows = ROWS
+    wanted_s = 0.05  # a transaction: the number of rows follows
 
     def do(act: Callable[[Connection, int], Any]) -> Any:
         """Return what `act` does in one transaction to so many rows; then let others write."""
@@ -149,9 +141,9 @@ def _paced(database: Database, pause: Callable[[float], None]) -> Paced:
             start_s = time.perf_counter()
             done = act(connection, rows)
             took_s = time.perf_counter() - start_s
-        if took_s > TRANSACTION_S:
-            rows = max(FEWEST, rows // 2)
-        elif took_s < TRANSACTION_S / 4:
+        if took_s > wanted_s:
+            rows = max(10, rows // 2)
+        elif took_s < wanted_s / 4:
             rows = min(MOST, 2 * rows)
         pause(PAUSE_S)
         return done
@@ -172,10 +164,6 @@ def _hide(old: ColumnElement[bool], ids: list[str], connection: Connection, rows
 def _erase_some(table: Table, which: ColumnElement[bool], connection: Connection, rows: int) -> int:
     some = select(table.c.number).where(which).limit(rows)
     return connection.execute(delete(table).where(table.c.number.in_(some))).rowcount
-
-
-def _erase_runs(run_ids: Sequence[str], connection: Connection, _: int) -> int:
-    return connection.execute(delete(RUNS).where(RUNS.c.id.in_(run_ids))).rowcount
 
 
 def _erase_uses(connection: Connection, _: int) -> None:
@@ -210,16 +198,20 @@ def give_back(database: Database, pause: Callable[[float], None] = time.sleep) -
     one has, it gives back a little in each transaction, if it was rewritten or made by this version.
     """
     if database.engine.dialect.name != "sqlite":
-        return Space(None, None, 0, SERVER_KEEPS)
+        server = "PostgreSQL reuses the space by itself; VACUUM FULL returns it to the disk, but locks the tables"
+        return Space(None, None, 0, f"{server} meanwhile")
     file = Path(str(database.engine.url.database))
-    before_bytes, reason = size_of(file), None
+    before_bytes = size_of(file)
+    reason = None
     _shrink_in_steps(database, pause)
     database.engine.dispose()  # this process's own connections
     try:
         _rewrite(file)
     except StoreUnavailable as error:
         reason = str(error)
-    return Space(before_bytes, size_of(file), _free_bytes(database), reason)
+    with database.reading() as connection:
+        page_bytes = int(connection.exec_driver_sql("PRAGMA page_size").scalar() or 0)
+    return Space(before_bytes, size_of(file), page_bytes * _free_pages(database), reason)
 
 
 def _shrink_in_steps(database: Database, pause: Callable[[float], None]) -> None:
@@ -243,7 +235,8 @@ def _rewrite(file: Path) -> None:
             f"{format_bytes(free_bytes)} are free."
         )
     with alone(file) as connection:
-        connection.execute(ENVIRONMENTS_OF_NOTHING)
+        in_use = "SELECT environment FROM results WHERE environment IS NOT NULL"
+        connection.execute(f"DELETE FROM environments WHERE digest NOT IN ({in_use})")
         connection.execute(f"PRAGMA auto_vacuum = {INCREMENTAL}")
         connection.execute("VACUUM")
         connection.execute("PRAGMA locking_mode = NORMAL")
@@ -253,9 +246,3 @@ def _rewrite(file: Path) -> None:
 def _free_pages(database: Database) -> int:
     with database.reading() as connection:
         return int(connection.exec_driver_sql("PRAGMA freelist_count").scalar() or 0)
-
-
-def _free_bytes(database: Database) -> int:
-    with database.reading() as connection:
-        page_bytes = int(connection.exec_driver_sql("PRAGMA page_size").scalar() or 0)
-    return page_bytes * _free_pages(database)

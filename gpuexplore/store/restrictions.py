@@ -23,13 +23,6 @@ class RestrictionKind(StrEnum):
     RESERVED = "reserved"
 
 
-ACTIONS = {
-    RestrictionKind.PAUSED: Action.PAUSED,
-    RestrictionKind.DRAINED: Action.DRAINED,
-    RestrictionKind.RESERVED: Action.RESERVED,
-}
-
-
 @dataclass(frozen=True, slots=True)
 class Restriction:
     """A device that an administrator restricts.
@@ -69,9 +62,14 @@ def restrict(database: Database, restriction: Restriction, owner: str) -> None:
         "owner": restriction.owner,
         "until_utc": restriction.until_utc,
     }
+    actions = {
+        RestrictionKind.PAUSED: Action.PAUSED,
+        RestrictionKind.DRAINED: Action.DRAINED,
+        RestrictionKind.RESERVED: Action.RESERVED,
+    }
     with database.writing(durable=True) as connection:
         upsert(connection, DEVICE_HOLDS, row)
-        note(connection, database.now(), (ACTIONS[restriction.kind], owner, restriction.device))
+        note(connection, database.now(), (actions[restriction.kind], owner, restriction.device))
 
 
 def resume(database: Database, device: str, owner: str) -> bool:

@@ -16,7 +16,7 @@ from gpuexplore.rooms import Room, RoomGuess, RoomTask
 from gpuexplore.store.answers import Answer, answer_from
 from gpuexplore.store.database import Database, epoch_s, insertion, seconds_since_1970
 from gpuexplore.store.rooms import check_open, leading, room_from, theirs
-from gpuexplore.store.run_rows import LISTED
+from gpuexplore.store.run_states import LISTED
 from gpuexplore.store.tables import (
     ANSWERS,
     PARTICIPANTS,
@@ -31,10 +31,8 @@ from gpuexplore.store.tables import (
 from gpuexplore.store.tolerant_decode import decodable, shared_environments
 
 PREFIX = "sent:"  # no cookie has a colon, and accounts begin otherwise: who sends is no visitor of the pages
-DIGITS = 32
 
 MOST_TASKS = 100  # of one room
-AT_ONCE = 200  # runs whose results are read together
 MOST_ANSWERS = 20_000  # of one room
 Mark = Literal["revealed", "frozen", "hidden"]
 
@@ -215,9 +213,10 @@ def runs_of_room(database: Database, room: Room) -> tuple[AskedRun, ...]:
 def results_of_runs(database: Database, run_ids: Sequence[str]) -> Mapping[str, Sequence[Result]]:
     """Return the final results of runs, by id, in the order of their cases; those this version understands."""
     found: dict[str, list[Result]] = {}
-    for first in range(0, len(run_ids), AT_ONCE):
+    at_once = 200  # runs whose results are read together
+    for first in range(0, len(run_ids), at_once):
         wanted = select(RESULTS.c.run_id, RESULTS.c.payload, RESULTS.c.environment).where(
-            RESULTS.c.run_id.in_(run_ids[first : first + AT_ONCE]), ~RESULTS.c.provisional
+            RESULTS.c.run_id.in_(run_ids[first : first + at_once]), ~RESULTS.c.provisional
         )
         with database.reading() as connection:
             rows = connection.execute(wanted.order_by(RESULTS.c.run_id, RESULTS.c.case_index)).all()
@@ -257,7 +256,7 @@ def _task_from(row: Row[Any], now_s: float) -> RoomTask:
 
 def owner_of_sender(room: Room, secret: str) -> str:
     """Return the owner of runs that are sent to a room with a secret; another one in every room."""
-    return PREFIX + sha256(f"{room.code} {secret}".encode()).hexdigest()[:DIGITS]
+    return f"{PREFIX}{sha256(f'{room.code} {secret}'.encode()).hexdigest()[:32]}"
 
 
 def sent_by(database: Database, owner: str) -> int:

@@ -17,7 +17,6 @@ from gpuexplore.store.database import Database, epoch_s, insertion, seconds_sinc
 from gpuexplore.store.tables import PARTICIPANTS, ROOM_LEADERS, ROOMS
 
 MOST_OPEN = 20  # rooms that one leader may have open
-TRIES = 8  # of a new code, where others have the same
 
 
 def open_room(database: Database, owner: str, title: str, hours: int) -> tuple[Room, str]:
@@ -32,7 +31,8 @@ def open_room(database: Database, owner: str, title: str, hours: int) -> tuple[R
     Raises:
         InvalidInput: too many of theirs are open.
     """
-    key, now = secrets.token_urlsafe(24), database.now()
+    key = secrets.token_urlsafe(24)
+    now = database.now()
     ends = (datetime.fromisoformat(now) + timedelta(hours=hours)).isoformat(timespec="microseconds")
     row = {"title": title, "key_digest": _digest(key), "created_utc": now, "ends_utc": ends}
     with database.writing(durable=True) as connection:
@@ -47,7 +47,7 @@ def open_room(database: Database, owner: str, title: str, hours: int) -> tuple[R
 
 
 def _inserted(connection: Connection, row: dict[str, str]) -> int:
-    for _ in range(TRIES):
+    for _ in range(8):  # a code may be taken
         made = insertion(connection, ROOMS).values(**row, code=new_code()).on_conflict_do_nothing()
         number = connection.execute(made.returning(ROOMS.c.number)).scalar()
         if number is not None:
@@ -96,8 +96,7 @@ def new_leader_key(database: Database, owner: str, room: Room) -> str:
         InvalidInput: another visitor leads the room.
     """
     key = secrets.token_urlsafe(24)
-    with leading(database, owner, room) as connection:
-        connection.execute(update(ROOMS).where(ROOMS.c.number == room.number).values(key_digest=_digest(key)))
+    _change(database, owner, room, key_digest=_digest(key))
     return key
 
 
@@ -126,8 +125,7 @@ def announce(database: Database, owner: str, room: Room, *, message: str, link: 
     Raises:
         InvalidInput: another visitor leads the room.
     """
-    with leading(database, owner, room) as connection:
-        connection.execute(update(ROOMS).where(ROOMS.c.number == room.number).values(message=message, link=link))
+    _change(database, owner, room, message=message, link=link)
 
 
 def show_names(database: Database, owner: str, room: Room, *, shown: bool) -> None:
@@ -136,8 +134,7 @@ def show_names(database: Database, owner: str, room: Room, *, shown: bool) -> No
     Raises:
         InvalidInput: another visitor leads it.
     """
-    with leading(database, owner, room) as connection:
-        connection.execute(update(ROOMS).where(ROOMS.c.number == room.number).values(names_shown=shown))
+    _change(database, owner, room, names_shown=shown)
 
 
 def set_weight(database: Database, room: Room, weight: int) -> None:
@@ -250,6 +247,12 @@ def leading(database: Database, owner: str, room: Room) -> Iterator[Connection]:
         if not _leads(connection, owner, room.number):
             raise InvalidInput(f"room {spoken(room.code)}: only its leader can do this")
         yield connection
+
+
+def _change(database: Database, owner: str, room: Room, **values: str | bool) -> None:
+    """Change columns of a room, as its leader."""
+    with leading(database, owner, room) as connection:
+        connection.execute(update(ROOMS).where(ROOMS.c.number == room.number).values(**values))
 
 
 def _note(database: Database, action: Action, owner: str, room: Room) -> None:

@@ -15,7 +15,7 @@ from gpuexplore.core.serialization import decode
 from gpuexplore.hardware.identity import same_device
 from gpuexplore.store.database import Database
 from gpuexplore.store.listing import summary_of_row, tags_of
-from gpuexplore.store.run_rows import LISTED, existing
+from gpuexplore.store.run_states import LISTED, existing
 from gpuexplore.store.tables import ENVIRONMENTS, EXPERIMENT, OBSERVATIONS, RESULTS, RUNS
 from gpuexplore.store.tolerant_decode import (
     DECODE_ERRORS,
@@ -31,9 +31,7 @@ from gpuexplore.store.tolerant_decode import (
 Found = TypeVar("Found", Run, ActivityRun)
 
 ACTIVITY = RUNS.c.kind != EXPERIMENT
-MAX_SIMILAR_RUNS = 400  # runs among which one of the same experiment is looked for
 MAX_SEARCHED_RUNS = 40  # runs that are searched for results on a device
-MAX_SCANNED_RESULTS = 2000  # results, one after the other
 MEASURED_HERE = (*LISTED, RUNS.c.origin.is_(None))  # what is imported counts for no device of this server
 
 
@@ -131,21 +129,22 @@ def measured_results(
     wanted = select(RESULTS.c.run_id, RESULTS.c.payload, RESULTS.c.environment).select_from(looked_in)
     if numbers is not None:
         # Many are not looked through one by one: those of the newest runs are, which an index finds.
-        number = RESULTS.c.number if len(numbers) <= MAX_SCANNED_RESULTS else RESULTS.c.number + 0
+        number = RESULTS.c.number if len(numbers) <= 2000 else RESULTS.c.number + 0
         of_numbers = number >= numbers.start, number < numbers.stop
-        digests, wanted = digests.where(*of_numbers), wanted.where(*of_numbers)
+        digests = digests.where(*of_numbers)
+        wanted = wanted.where(*of_numbers)
     with database.reading() as connection:
         shared = shared_environments(connection, set(connection.scalars(digests)))
         here = {digest for digest, environment in shared.items() if may_be_of(device, environment)}
         final = wanted.where(RESULTS.c.environment.in_(here), measured, ~RESULTS.c.provisional)
         rows = connection.execute(final.order_by(RESULTS.c.number.desc()))
         found = decodable(((row.run_id, row.payload, row.environment) for row in rows), shared)
-        on_device = ((run_id, result) for run_id, result in found if _measured_on(device, result))
+        on_device = (
+            (run_id, result)
+            for run_id, result in found
+            if result.environment is not None and same_device(result.environment.device, device)
+        )
         return tuple(islice(on_device, limit))
-
-
-def _measured_on(device: Device, result: Result) -> bool:
-    return result.environment is not None and same_device(result.environment.device, device)
 
 
 def newest_alike(database: Database, experiment: Experiment, since_utc: str) -> Run | None:
@@ -153,7 +152,8 @@ def newest_alike(database: Database, experiment: Experiment, since_utc: str) -> 
     done = RUNS.c.operation == experiment.operation, RUNS.c.state == RunState.DONE, RUNS.c.finished_utc >= since_utc
     wanted = _runs_with_counts().where(*done, *MEASURED_HERE)
     with database.reading() as connection:
-        found = _decodable(_to_run, connection.execute(wanted.order_by(RUNS.c.number.desc()).limit(MAX_SIMILAR_RUNS)))
+        newest = wanted.order_by(RUNS.c.number.desc()).limit(400)
+        found = _decodable(_to_run, connection.execute(newest))
         alike = next((run for run in found if run.experiment == experiment), None)
     return load(database, alike.id) if alike else None
 

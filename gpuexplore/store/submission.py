@@ -24,16 +24,9 @@ from gpuexplore.operations.implementation import OF_USERS
 from gpuexplore.store.audit import Action, note
 from gpuexplore.store.claims import add_row
 from gpuexplore.store.database import Database, epoch_s, insertion, upsert
-from gpuexplore.store.run_rows import ACTIVE, searched
+from gpuexplore.store.run_states import ACTIVE, searched
 from gpuexplore.store.tables import EXPERIMENT, OWNERS, RUN_ASKERS, RUNS
 from gpuexplore.store.turns import QUEUED, head_start_s, next_turn_s, order_runs_of
-
-PREFIX = "GPUEXPLORE_LIMIT_"
-FEW = 5  # waiting runs: an address with fewer may queue one
-SPARE = 2  # until so many times the limit of all wait
-ADVISORY_LOCK = 0x6770_6173  # "gpas": any number that no other program locks in this database
-ID_LENGTH = 10  # 36**10: a link cannot be guessed
-ALPHABET = string.ascii_lowercase + string.digits
 
 
 def submit(
@@ -93,7 +86,8 @@ def ask(
     row = _new_row(database, work, owner, estimated_s=estimated_s, address=address)
     with database.writing(durable=True) as connection:
         _one_at_a_time(connection)
-        same = None if _is_private(work) else _of_another(connection, row)
+        is_private = isinstance(work, Experiment) and any(OF_USERS in name for name in work.implementations)
+        same = None if is_private else _of_another(connection, row)
         if same is None:
             _queue(connection, [row], owner)
             return str(row["id"])
@@ -149,11 +143,8 @@ def _queue(connection: Connection, rows: Iterable[Mapping[str, Any]], owner: str
 def _one_at_a_time(connection: Connection) -> None:
     """Let thirty who ask at once ask one after the other; on SQLite there is one writer at a time anyway."""
     if connection.dialect.name == "postgresql":
-        connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": ADVISORY_LOCK})
-
-
-def _is_private(work: Experiment | Activity) -> bool:
-    return isinstance(work, Experiment) and any(OF_USERS in name for name in work.implementations)
+        # "gpas": any number that no other program locks in this database
+        connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": 0x6770_6173})
 
 
 def _of_another(connection: Connection, row: dict[str, object]) -> Row[Any] | None:
@@ -175,7 +166,8 @@ def _new_row(
     address: str | None = None,
 ) -> dict[str, Any]:
     """Return the row of a run that is queued now; without an estimate, that of its sampling."""
-    run_id = "".join(secrets.choice(ALPHABET) for _ in range(ID_LENGTH))
+    alphabet = string.ascii_lowercase + string.digits
+    run_id = "".join(secrets.choice(alphabet) for _ in range(10))  # 36**10: a link cannot be guessed
     row = {
         "id": run_id,
         "owner": owner,
@@ -219,7 +211,7 @@ def limits(environment: Mapping[str, str] = os.environ) -> QueueLimits:
     Raises:
         InvalidInput: a setting is no whole number from 1.
     """
-    named = {field.name: PREFIX + field.name.upper() for field in fields(QueueLimits)}
+    named = {field.name: f"GPUEXPLORE_LIMIT_{field.name.upper()}" for field in fields(QueueLimits)}
     return QueueLimits(**{name: _whole(key, environment[key]) for name, key in named.items() if key in environment})
 
 
@@ -229,15 +221,25 @@ def _check(connection: Connection, row: Mapping[str, object], allowed: QueueLimi
     Raises:
         InvalidInput: a limit is reached; names it, and when it will not be.
     """
-    owner, address = str(row["owner"]), row["address"]
+    owner = str(row["owner"])
+    address = row["address"]
     near = None if address is None else _waiting(connection, RUNS.c.address == address)
     total = _waiting(connection)
-    is_filled_by_others = near is not None and near < FEW and 2 * near < total
-    _check_count(total, allowed.waiting, "on this server", times=SPARE if is_filled_by_others else 1)
+    # An address with few waiting runs may queue one until twice the limit of all wait.
+    is_filled_by_others = near is not None and near < 5 and 2 * near < total
+    _check_count(total, allowed.waiting, "on this server", times=2 if is_filled_by_others else 1)
     _check_count(_waiting(connection, RUNS.c.owner == owner), allowed.waiting_per_owner, "of yours")
     if near is not None:
         _check_count(near, allowed.waiting_per_address, "from your network address")
-    _check_seconds(connection, owner, row, allowed.device_seconds_per_hour)
+    most_s = allowed.device_seconds_per_hour
+    used_s = next_turn_s(connection, owner)
+    asked_s = float(str(row["estimated_s"]))
+    if used_s + asked_s > most_s:
+        raise InvalidInput(
+            f"this run may take {format_seconds(asked_s)}, and you have used {format_seconds(used_s)} of device time "
+            f"in this hour: the limit per visitor is {format_seconds(most_s)}. Nothing was queued. "
+            "Ask for less, or try again later"
+        )
 
 
 def _waiting(connection: Connection, *conditions: object) -> int:
@@ -248,17 +250,6 @@ def _check_count(count: int, most: int, whose: str, *, times: int = 1) -> None:
     if count >= most * times:
         raise InvalidInput(
             f"{count:,} runs {whose} are queued, the limit is {most:,}: nothing was added. Try again when one has ended"
-        )
-
-
-def _check_seconds(connection: Connection, owner: str, row: Mapping[str, object], most_s: int) -> None:
-    used_s = next_turn_s(connection, owner)
-    asked_s = float(str(row["estimated_s"]))
-    if used_s + asked_s > most_s:
-        raise InvalidInput(
-            f"this run may take {format_seconds(asked_s)}, and you have used {format_seconds(used_s)} of device time "
-            f"in this hour: the limit per visitor is {format_seconds(most_s)}. Nothing was queued. "
-            "Ask for less, or try again later"
         )
 
 

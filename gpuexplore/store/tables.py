@@ -40,7 +40,7 @@ def storable(text: str) -> str:
     return _REFUSED.sub(REPLACEMENT, text)
 
 
-class StorableText(TypeDecorator[str]):
+class _StorableText(TypeDecorator[str]):
     """A column of text from anywhere: an implementation's error, a browser."""
 
     impl = Text
@@ -60,9 +60,6 @@ METADATA = MetaData(
     }
 )
 
-RUN_STATE = Enum(
-    RunState, native_enum=False, length=16, values_callable=lambda states: [state.value for state in states]
-)
 
 EXPERIMENT = "experiment"
 PROVISIONAL = "provisional"  # the index has the few results that are
@@ -77,7 +74,11 @@ RUNS = Table(
     Column("kind", String(32), nullable=False, server_default=EXPERIMENT),  # of what `experiment` is: else an activity
     Column("experiment", JSON, nullable=False),
     Column("total", Integer, nullable=False),
-    Column("state", RUN_STATE, nullable=False),
+    Column(
+        "state",
+        Enum(RunState, native_enum=False, length=16, values_callable=lambda states: [state.value for state in states]),
+        nullable=False,
+    ),
     Column(
         "devices", String(1000), nullable=False, server_default="cpu"
     ),  # sorted and joined by commas: who has them all may claim the run
@@ -90,15 +91,15 @@ RUNS = Table(
     Column("supervisor", String(255)),
     Column("current", Integer),  # index of the case being measured
     Column("cancel_requested", Boolean, nullable=False, default=False),
-    Column("reason", StorableText),
+    Column("reason", _StorableText),
     Column("created_utc", String(32), nullable=False),
     Column("started_utc", String(32)),
     Column("finished_utc", String(32)),
     Column("operation", String(64)),  # of an experiment, which lists are filtered by
-    Column("title", StorableText, nullable=False, server_default=text("''")),
-    Column("note", StorableText, nullable=False, server_default=text("''")),
-    Column("device_names", StorableText, nullable=False, server_default=text("''")),  # of those it was measured on
-    Column("origin", StorableText),  # of one that was imported; NULL: measured by this server or on its machine
+    Column("title", _StorableText, nullable=False, server_default=text("''")),
+    Column("note", _StorableText, nullable=False, server_default=text("''")),
+    Column("device_names", _StorableText, nullable=False, server_default=text("''")),  # of those it was measured on
+    Column("origin", _StorableText),  # of one that was imported; NULL: measured by this server or on its machine
     Column("summary", JSON),  # what a list says of it; NULL until it has ended and was worked out
     Column(
         "words", String(500), nullable=False, server_default=text("''")
@@ -231,7 +232,7 @@ DEVICE_HOLDS = Table(
     METADATA,
     Column("device", String(255), primary_key=True),  # as runs ask for it
     Column("kind", String(16), nullable=False),
-    Column("reason", StorableText, nullable=False),
+    Column("reason", _StorableText, nullable=False),
     Column("owner", String(64)),  # whose runs a reserved one measures
     Column("until_utc", String(32)),
 )
@@ -241,7 +242,7 @@ AUDIT = Table(
     METADATA,
     Column("number", Integer, primary_key=True),  # the order of what was done
     Column("at_utc", String(32), nullable=False),
-    Column("who", StorableText, nullable=False),
+    Column("who", _StorableText, nullable=False),
     Column("address", String(64)),
     Column("action", String(32), nullable=False),
     Column("object", String(64), nullable=False),
@@ -276,13 +277,15 @@ ROOMS = Table(
     METADATA,
     Column("number", Integer, primary_key=True),
     Column("code", String(6), nullable=False),
-    Column("title", StorableText, nullable=False),
+    Column("title", _StorableText, nullable=False),
     Column("key_digest", String(64), nullable=False),  # SHA-256 of what the leader's link carries
     Column("created_utc", String(32), nullable=False),
     Column("ends_utc", String(32), nullable=False),
     Column("closed_utc", String(32)),
-    Column("message", StorableText, nullable=False, server_default=text("''")),  # of its leader, on everybody's page
-    Column("link", StorableText, nullable=False, server_default=text("''")),  # a page of ours, below the message
+    Column(
+        "message", _StorableText, nullable=False, server_default=text("''")
+    ),  # of its leader, on the pages of all participants
+    Column("link", _StorableText, nullable=False, server_default=text("''")),  # a page of ours, below the message
     Column("names_shown", Boolean, nullable=False, server_default=false()),  # on the wall
     Column("weight", Integer, nullable=False, server_default=text("1")),  # of the turns of those in it, see `turns`
     UniqueConstraint("code"),
@@ -303,7 +306,7 @@ PARTICIPANTS = Table(
     Column("number", Integer, primary_key=True),  # what pages name people by: their owner is a secret of their browser
     Column("room", Integer, ForeignKey("rooms.number", ondelete="CASCADE"), nullable=False),
     Column("owner", String(64), nullable=False),
-    Column("name", StorableText, nullable=False),
+    Column("name", _StorableText, nullable=False),
     Column("name_key", String(200), nullable=False),  # the same for names that people would take for one
     Column("joined_utc", String(32), nullable=False),
     Column("seen_epoch_s", Float, nullable=False),

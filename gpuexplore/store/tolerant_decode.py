@@ -57,7 +57,7 @@ def activity_of(run_id: str, payload: Any) -> Activity:
         return found
 
 
-def result_of(run_id: str, payload: Any) -> Result:
+def _result_of(run_id: str, payload: Any) -> Result:
     """Return the result of a row.
 
     Raises:
@@ -87,7 +87,7 @@ def results_of(
         if digest is not None and digest in shared and isinstance(own, Mapping):
             result = _result_in(run_id, payload, digest, shared=shared, known=known)
         else:  # an older version kept environments whole
-            result = result_of(run_id, payload)
+            result = _result_of(run_id, payload)
         found.append(replace(result, provisional=True) if provisional else result)
     return tuple(found)
 
@@ -109,7 +109,13 @@ def decodable(rows: Iterable[tuple[str, Any, str]], shared: Mapping[str, Any]) -
     for run_id, payload, digest in rows:
         try:
             found = _result_in(run_id, payload, digest, shared=shared, known=environments)
-            _check_known_result(run_id, found)
+            with _named(run_id):
+                operation = operation_named(found.case.operation)
+                operation.implementation_named(found.case.implementation)
+                dtype_named(found.case.dtype)
+                check_shape(found.case.shape, operation)
+                if found.environment:
+                    check_device(found.environment.device)
         except NotFound as error:
             warn(str(error))
         else:
@@ -136,16 +142,6 @@ def _result_in(
         return replace(decode(Result, {**payload, "environment": None}), environment=environment)
 
 
-def _check_known_result(run_id: str, result: Result) -> None:
-    with _named(run_id):
-        operation = operation_named(result.case.operation)
-        operation.implementation_named(result.case.implementation)
-        dtype_named(result.case.dtype)
-        check_shape(result.case.shape, operation)
-        if result.environment:
-            check_device(result.environment.device)
-
-
 @lru_cache(maxsize=1000)
 def warn(text: str) -> None:
     """Log `text`, once: pages read the same rows again and again."""
@@ -167,7 +163,9 @@ def _named(run_id: str) -> Iterator[None]:
 def take_out(payload: Any) -> tuple[Any, dict[str, Any] | None]:
     """Return an encoded result without what its environment shares with others, and that; None when it has none."""
     environment = payload.get("environment") if isinstance(payload, Mapping) else None
-    if not isinstance(environment, Mapping) or not _has_device(environment):
+    device = environment.get("device") if isinstance(environment, Mapping) else None
+    name = device.get("name") if isinstance(device, Mapping) else None
+    if not isinstance(environment, Mapping) or not isinstance(name, str):
         return payload, None
     own = {name: environment[name] for name in OWN if name in environment}
     shared = {name: value for name, value in environment.items() if name not in OWN}
@@ -198,8 +196,3 @@ def row_of(digest: str, environment: Mapping[str, Any]) -> dict[str, Any]:
     device = environment["device"]
     named = {"device_name": device["name"], "spec_key": device.get("spec_key")}
     return {"digest": digest, **named, "payload": dict(environment)}
-
-
-def _has_device(environment: Mapping[str, Any]) -> bool:
-    device = environment.get("device")
-    return isinstance(device, Mapping) and isinstance(device.get("name"), str)

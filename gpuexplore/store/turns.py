@@ -49,7 +49,6 @@ MINUTES = 60  # the window in which device seconds count
 FIRST_PASS_S = 60.0  # of device time by which who has seen nothing yet may have used more than who has
 LEADER_S = 600.0  # the same of who leads an open room, over everyone else
 ACCOUNT_PREFIX = "user:"  # of the owners whom a login or a proxy vouches for
-ADDRESS_PREFIX = "address:"  # no cookie has a colon: no browser can call itself an address
 QUEUED = RUNS.c.state == RunState.QUEUED
 IS_ACTIVE = RUNS.c.state.in_((RunState.RUNNING, RunState.QUEUED))
 
@@ -106,12 +105,13 @@ def next_turn_s(connection: Connection, owner: str) -> float:
     return device_seconds(connection, owner) + float(connection.scalar(active) or 0.0)
 
 
-def group_of(owner: str, address: str | None) -> str | None:
+def _group_of(owner: str, address: str | None) -> str | None:
     """Return the group that an owner shares turns with: all visitors without an account of one address do.
 
     Cookies are free, and addresses are not. None: no group; where the address is unknown, or the owner has an account.
+    No cookie has a colon, so that no browser can call itself an address.
     """
-    return None if address is None or owner.startswith(ACCOUNT_PREFIX) else f"{ADDRESS_PREFIX}{address}"
+    return None if address is None or owner.startswith(ACCOUNT_PREFIX) else f"address:{address}"
 
 
 def book(connection: Connection, owner: str, device_s: float, *, address: str | None = None) -> None:
@@ -120,7 +120,7 @@ def book(connection: Connection, owner: str, device_s: float, *, address: str | 
     So do those of others that came from the same `address`.
     """
     minute = int(seconds_since_1970(connection) // 60)
-    for name in filter(None, (owner, group_of(owner, address))):
+    for name in filter(None, (owner, _group_of(owner, address))):
         upsert(connection, DEVICE_SECONDS, {"owner": name, "minute": minute, "device_s": device_s}, add=("device_s",))
     order_runs_of(connection, owner)
 
@@ -128,11 +128,11 @@ def book(connection: Connection, owner: str, device_s: float, *, address: str | 
 def order_runs_of(connection: Connection, owner: str) -> None:
     """Write the turns of an owner's waiting runs anew, and of those of others from the same addresses."""
     own = _active(connection, RUNS.c.owner == owner)
-    addresses = {run.address for run in own if group_of(owner, run.address)}
+    addresses = {run.address for run in own if _group_of(owner, run.address)}
     neighbours = _active(connection, RUNS.c.address.in_(addresses)) if addresses else []
     others = {run.owner for run in neighbours} - {owner}
     runs = own + (_active(connection, RUNS.c.owner.in_(others)) if others else [])
-    groups = {run.number: group_of(run.owner, run.address) for run in runs}
+    groups = {run.number: _group_of(run.owner, run.address) for run in runs}
     used = _used(connection, {run.owner for run in runs} | set(filter(None, groups.values())))
     weights = _weights(connection, runs, groups)
     rewritten = [run for run in runs if run.owner == owner or run.address in addresses]
@@ -197,7 +197,8 @@ def _with_head_starts(
         turns: of each without that.
         leaders: who of the owners leads an open room.
     """
-    due, begun = dict[int, float](), set[str]()
+    due = dict[int, float]()
+    begun = set[str]()
     for run in runs:
         due_s = turns[run.number] - (LEADER_S if run.owner in leaders else 0.0)
         due_s = due_s if run.asked_s is None else min(due_s, run.asked_s)
@@ -217,7 +218,8 @@ def _active(connection: Connection, whose: ColumnElement[bool]) -> list[Row[Any]
 
 def _in_turns(runs: Iterable[tuple[int, str, float]], used: Mapping[str, float]) -> dict[int, float]:
     """Return the turn of each run, of (number, whose, seconds left): what its owner used and what goes before it."""
-    before, turns = dict(used), {}
+    before = dict(used)
+    turns = {}
     for number, whose, run_s in runs:
         turns[number] = before.get(whose, 0.0)
         before[whose] = turns[number] + run_s

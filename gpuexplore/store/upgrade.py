@@ -19,27 +19,15 @@ from sqlalchemy import Column, Connection, Engine, MetaData, String, Table, insp
 from sqlalchemy.exc import DBAPIError
 
 from gpuexplore.core.units import format_bytes
-from gpuexplore.store.database import FULL, because, connect, database_url, unavailable
-from gpuexplore.store.sqlite_connection import create, size_of
+from gpuexplore.store.database import FULL, because, connect, create, database_url, size_of, unavailable
 
 if TYPE_CHECKING:
     from alembic.config import Config
 
 
-# Of the database's size: the copy, then tables and indexes that are written again, in the write-ahead log and in the
-# file. Seen: 2.1 from version 0.1.0, and 3.1 of a database that is nothing but runs.
-NEEDED = 3.5
-LEAST_BYTES = 10_000_000
-
 LOG = logging.getLogger(__name__)
 VERSIONS = Path(__file__).parent / "migrations" / "versions"
 KEPT_BY_ALEMBIC = Table("alembic_version", MetaData(), Column("version_num", String))
-SWITCH_S, POLL_S = 5.0, 0.02
-ADVISORY_LOCK = 0x6770_7565  # "gpue": any number that no other program locks in this database
-NO_WAL = (
-    "The database %s cannot keep a write-ahead log (journal mode %s), as on a network file system: pages will wait "
-    "while a result is written. Put GPUEXPLORE_HOME on a local disk, or use PostgreSQL."
-)
 
 
 def upgrade(engine: Engine) -> None:
@@ -66,9 +54,10 @@ def upgrade(engine: Engine) -> None:
 def _upgrade(engine: Engine, connection: Connection, copies: list[Path]) -> None:
     """Upgrade in the transaction of `connection`; what was copied before is added to `copies`."""
     if engine.dialect.name == "postgresql":
-        connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": ADVISORY_LOCK})
-    found, newest = revision_of(connection), newest_revision()
-    if found == newest:
+        # "gpue": any number that no other program locks in this database
+        connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": 0x6770_7565})
+    found = _revision_of(connection)
+    if found == newest_revision():
         return
     if found is not None:
         check_known(found)
@@ -88,7 +77,7 @@ def migration_config(connection: Connection) -> "Config":
     return config
 
 
-def revision_of(connection: Connection) -> str | None:
+def _revision_of(connection: Connection) -> str | None:
     """Return the schema that the database has, as Alembic notes it; None when it is empty."""
     if not inspect(connection).has_table(KEPT_BY_ALEMBIC.name):
         return None
@@ -128,7 +117,13 @@ def _copy(engine: Engine, revision: str) -> list[Path]:
         LOG.info("The schema is upgraded from %s: no copy is made (use pg_dump for one)", revision)
         return []
     file = Path(str(engine.url.database))
-    check_room(file)
+    needed = needed_bytes(file)
+    free = free_bytes(file)
+    if free < needed:
+        raise because(
+            f"its upgrade takes {format_bytes(needed)} of its disk for a copy and for the new schema, but "
+            f"{format_bytes(free)} are free. Nothing has changed: free some space, or use the previous version"
+        )
     target = file.with_name(f"{file.name}.before-{newest_revision()}")
     part = target.with_name(f"{target.name}.part")
     try:
@@ -154,43 +149,38 @@ def _keep_write_ahead_log(engine: Engine) -> None:
     finally:
         raw.close()
     if mode != "wal":
-        LOG.warning(NO_WAL, engine.url.render_as_string(), mode)
+        LOG.warning(
+            "The database %s cannot keep a write-ahead log (journal mode %s), as on a network file system: pages will "
+            "wait while a result is written. Put GPUEXPLORE_HOME on a local disk, or use PostgreSQL.",
+            engine.url.render_as_string(),
+            mode,
+        )
 
 
 def _write_ahead_log(switch: Callable[[], str]) -> str:
     """Return the journal mode after `switch`; SQLite does not wait when another process switches at that moment."""
-    deadline_s = time.monotonic() + SWITCH_S
+    deadline_s = time.monotonic() + 5.0
     while True:
         try:
             return switch()
         except sqlite3.OperationalError:
             if time.monotonic() > deadline_s:
                 raise
-            time.sleep(POLL_S)
+            time.sleep(0.02)
 
 
 def needed_bytes(file: Path) -> int:
-    """Return how much an upgrade of this file of SQLite takes of its disk, at most."""
-    return max(LEAST_BYTES, round(NEEDED * size_of(file)))
+    """Return how much an upgrade of this file of SQLite takes of its disk, at most.
+
+    The copy, then tables and indexes that are written again, in the write-ahead log and in the file. Seen: 2.1 times
+    the size from version 0.1.0, and 3.1 times of a database that is nothing but runs.
+    """
+    return max(10_000_000, round(3.5 * size_of(file)))
 
 
 def free_bytes(file: Path) -> int:
     """Return how much of its disk is free."""
     return shutil.disk_usage(file.parent).free
-
-
-def check_room(file: Path) -> None:
-    """Return when there is space to upgrade this file of SQLite.
-
-    Raises:
-        StoreUnavailable: there is not; says what is needed and what there is.
-    """
-    needed, free = needed_bytes(file), free_bytes(file)
-    if free < needed:
-        raise because(
-            f"its upgrade takes {format_bytes(needed)} of its disk for a copy and for the new schema, but "
-            f"{format_bytes(free)} are free. Nothing has changed: free some space, or use the previous version"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +224,7 @@ def plan_upgrade(url: str | None = None) -> Plan:
 
 def _plan(engine: Engine, file: Path | None) -> Plan:
     with engine.connect() as connection:
-        found = revision_of(connection)
+        found = _revision_of(connection)
         if found is None:
             return Plan(None, newest_revision(), {}, None, None, None)
         check_known(found)

@@ -123,17 +123,17 @@ def test_without_a_login_there_is_no_page(proxy):
 
     assert status == 401
     assert "max-age" in headers["strict-transport-security"]
+    assert got(proxy[0], "/api/status")[0] in (200, 503), "monitors need none"
+    wrong = got(proxy[0], "/metrics", Authorization="Bearer wrong")[0]
+    assert wrong == 404, "metrics have a token of their own, are off by default, and no login of nginx asks"
 
 
-def test_monitors_need_no_login(proxy):
-    assert got(proxy[0], "/api/status")[0] in (200, 503)
-
-
-def test_the_cookie_is_for_tls_alone(proxy):
+def test_the_cookie_is_for_tls_alone_and_long_links_are_answered(proxy):
     status, headers = got(proxy[0], Authorization=LOGIN)
 
     assert status == 200
     assert "Secure" in headers["set-cookie"]
+    assert got(proxy[0], f"/?shapes={'m=512;' * 2000}", Authorization=LOGIN)[0] == 200
 
 
 def test_a_websocket_through_nginx_is_the_accounts(proxy):
@@ -148,13 +148,3 @@ def test_a_visitor_who_comes_past_a_proxy_that_is_not_trusted_has_no_account(tmp
     settings = SETTINGS | {"GPUEXPLORE_TRUSTED_PROXIES": "192.0.2.1", "GPUEXPLORE_ALLOWED_HOSTS": ""}
     with served(tmp_path, warm=False, settings=settings) as address:
         assert not account_shown(address, **{"X-Remote-User": "ada@example.org"})
-
-
-def test_metrics_have_their_own_token_and_no_login(proxy):
-    assert got(proxy[0], "/metrics", Authorization="Bearer wrong")[0] == 404, (
-        "off by default, and no login of nginx asks"
-    )
-
-
-def test_a_link_of_12000_characters_is_answered(proxy):
-    assert got(proxy[0], f"/?shapes={'m=512;' * 2000}", Authorization=LOGIN)[0] == 200

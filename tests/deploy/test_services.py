@@ -28,19 +28,13 @@ def service_of(path):
     return parser["Service"]
 
 
-def test_there_is_a_unit_for_each_process():
+def test_systemd_watches_the_supervisor_and_the_web_server_starts_none_of_its_own():
     assert [path.stem for path in UNITS] == ["gpuexplore-supervisor", "gpuexplore-web"]
-
-
-def test_the_supervisor_is_watched_by_systemd():
     service = service_of(ROOT / "deploy" / "gpuexplore-supervisor.service")
 
     assert service["Type"] == "notify"
     assert 0 < int(service["WatchdogSec"]) <= 20
     assert service["ExecStart"].endswith("-m gpuexplore.jobs.supervisor")
-
-
-def test_the_web_server_starts_no_supervisor_of_its_own():
     assert "Environment=GPUEXPLORE_SUPERVISOR=external" in (ROOT / "deploy" / "gpuexplore-web.service").read_text()
 
 

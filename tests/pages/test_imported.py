@@ -14,6 +14,7 @@ from gpuexplore.hardware.accelerators import peaks_of
 from gpuexplore.hardware.specs import accelerator_named
 from gpuexplore.jobs.run_sources import keep_run
 from gpuexplore.recorded.files import ReadRun, read_runs
+from gpuexplore.store import Wanted
 from tests.analysis.made import ok
 from tests.pages.conftest import OWNER, texts
 from tests.recorded.test_files import RESULTS, report
@@ -45,7 +46,7 @@ def test_a_file_dropped_on_the_page_runs_is_the_visitors_own(page, store, report
     assert run.owner == OWNER
     assert store.load(run.id).results == RESULTS
     assert run.origin == "lab.json, measured on a made-up processor"
-    assert store.runs_asked_by(OWNER) == (run.id,)
+    assert [found.id for found in store.listed(Wanted(owner=OWNER))] == [run.id]
 
 
 def test_a_run_that_was_sent_shows_where_it_comes_from_and_its_device(page, sent):

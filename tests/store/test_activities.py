@@ -16,13 +16,8 @@ MISTAKE = of_kind("mistake", {"name": "first-call"}, expected_s=3.0)
 def test_activity_is_claimed_in_the_order_of_the_queue(store, claim, experiment):
     run_id, activity = store.submit(experiment, "ada"), store.submit(MISTAKE, "bob")
 
+    assert store.position(activity).estimated_s == 3.0
     assert [claim().run_id, claim().run_id] == [run_id, activity]
-
-
-def test_activity_counts_with_the_seconds_it_expects(store):
-    run_id = store.submit(MISTAKE, "ada")
-
-    assert store.position(run_id).estimated_s == 3.0
 
 
 def test_what_is_observed_is_kept_in_the_order_of_arrival(store, claim):
@@ -30,8 +25,11 @@ def test_what_is_observed_is_kept_in_the_order_of_arrival(store, claim):
     claimed = claim()
 
     assert [store.add_observation(claimed, ActivityReport({"step": step})) for step in (1, 2)] == [True, True]
-    assert store.load_activity(run_id).payloads == ({"step": 1}, {"step": 2})
-    assert store.load_activity(run_id).arguments == {"name": "first-call"}
+    assert store.add_observation(claimed, ActivityReport({}, {"torch": "2.13.0", DEVICE: device_key(ZEN_4)}))
+    found = store.load_activity(run_id)
+    assert found.payloads == ({"step": 1}, {"step": 2}, {})
+    assert found.arguments == {"name": "first-call"}
+    assert (found.device_key, found.software) == (device_key(ZEN_4), {"torch": "2.13.0"})
 
 
 def test_attempt_that_was_given_up_observes_nothing_and_the_next_begins_anew(store, claim):
@@ -46,7 +44,7 @@ def test_attempt_that_was_given_up_observes_nothing_and_the_next_begins_anew(sto
     assert store.add_observation(second, ActivityReport({"step": 1}))
 
 
-def test_activity_is_no_run_and_a_run_is_no_activity(store, experiment):
+def test_activity_is_no_run_and_a_run_is_no_activity(store, experiment, claim):
     run_id, activity = store.submit(experiment, "ada"), store.submit(MISTAKE, "ada")
 
     with pytest.raises(NotFound, match=activity):
@@ -54,6 +52,10 @@ def test_activity_is_no_run_and_a_run_is_no_activity(store, experiment):
     with pytest.raises(NotFound, match=run_id):
         store.load_activity(run_id)
     assert [run.id for run in store.history("ada")] == [run_id]
+    claim()
+    claim()
+    assert [run.id for run in store.running_activities()] == [activity]
+    assert [run.id for run in store.running()] == [run_id]
 
 
 def test_only_its_owner_cancels_an_activity(store):
@@ -63,14 +65,6 @@ def test_only_its_owner_cancels_an_activity(store):
     store.request_cancel(run_id, "ada")
 
     assert store.load_activity(run_id).state is RunState.CANCELLED
-
-
-def test_what_is_being_done_is_listed_apart_from_runs(store, claim):
-    run_id = store.submit(MISTAKE, "ada")
-    claim()
-
-    assert [run.id for run in store.running_activities()] == [run_id]
-    assert store.running() == ()
 
 
 def test_newest_one_that_was_done_alike_is_found(store, claim, clock):
@@ -106,11 +100,3 @@ def test_what_another_processor_of_the_same_name_did_is_not_the_newest_here(stor
     assert store.newest_activity(MISTAKE, since).id == ids[2]
     assert store.newest_activity(MISTAKE, since, device_keys={device_key(ZEN_5)}).id == ids[0]
     assert store.newest_activity(MISTAKE, since, device_keys=set()) is None
-
-
-def test_processor_of_an_activity_is_told_apart_from_its_software(store, claim):
-    run_id = store.submit(MISTAKE, "ada")
-    store.add_observation(claim(), ActivityReport({}, {"torch": "2.13.0", DEVICE: device_key(ZEN_4)}))
-
-    found = store.load_activity(run_id)
-    assert (found.device_key, found.software) == (device_key(ZEN_4), {"torch": "2.13.0"})

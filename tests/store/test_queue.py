@@ -17,10 +17,10 @@ from gpuexplore.store.tables import OWNERS, RUNS
 
 def test_many_supervisors_claim_each_run_once(experiment, home, database, store, monkeypatch):
     monkeypatch.setenv("GPUEXPLORE_LIMIT_WAITING_PER_OWNER", "100")
-    ids = [store.submit(experiment, owner) for owner in "abcd" * 15]
-    start = threading.Barrier(8)
-    with ThreadPoolExecutor(8) as threads:
-        parts = list(threads.map(lambda _: _claim_all(database, start), range(8)))
+    ids = [store.submit(experiment, owner) for owner in "abcd" * 8]
+    start = threading.Barrier(6)
+    with ThreadPoolExecutor(6) as threads:
+        parts = list(threads.map(lambda _: _claim_all(database, start), range(6)))
 
     assert Counter(run_id for part in parts for run_id in part) == Counter(ids)
 
@@ -47,12 +47,6 @@ def test_run_is_claimed_only_by_a_supervisor_that_has_its_devices(store, experim
     assert claim("lab2/x", ["cpu"]).run_id == ids[1]
     assert claim("lab2/x", ["cpu"]) is None
     assert claim("lab2/x", ["cpu", "gpu"]).run_id == ids[0]
-
-
-def test_device_without_a_host_is_any_hosts(store, experiment, claim):
-    ids = [store.submit(experiment, owner) for owner in "ab"]
-
-    assert [claim(name).run_id for name in ("lab1/x", "lab2/x")] == ids
 
 
 def test_current_case_is_shown(store, experiment, claim):
@@ -85,16 +79,11 @@ def test_attempt_that_was_given_up_writes_nothing(store, experiment, failed, cla
 def test_finished_run_takes_no_more_results(store, experiment, failed, claim):
     store.submit(experiment, "ada")
     claimed = claim()
+    with pytest.raises(InvalidInput, match="final state 'running': expected done, cancelled, failed"):
+        store.finish(claimed, RunState.RUNNING)
     assert store.finish(claimed, RunState.DONE)
 
     assert not store.add_result(claimed, failed(experiment.cases()[0]))
-
-
-def test_run_cannot_be_finished_as_running(store, experiment, claim):
-    store.submit(experiment, "ada")
-
-    with pytest.raises(InvalidInput, match="final state 'running': expected done, cancelled, failed"):
-        store.finish(claim(), RunState.RUNNING)
 
 
 def test_run_of_a_dead_supervisor_is_measured_on_from_where_it_stood(store, experiment, failed, claim, instance_of):

@@ -1,6 +1,5 @@
-"""The table of a run's states: as its module tells it, as the code has it, and as the database sees it kept."""
+"""The table of a run's states: as the code has it, and as the database sees it kept."""
 
-import re
 from contextlib import contextmanager
 
 import pytest
@@ -21,24 +20,8 @@ SEEN = (
 )
 
 
-def told():
-    """Return the table in the docstring: into which states each may change each state."""
-    lines = run_states.__doc__.splitlines()
-    first, second, last = (number for number, line in enumerate(lines) if line.startswith("=="))
-    columns = [(rule.start(), rule.end()) for rule in re.finditer("=+", lines[first])]
-    names, *rows = (
-        [line[start:end].strip() for start, end in columns] for line in [lines[first + 1], *lines[second + 1 : last]]
-    )
-    return {
-        (who, state): set(cell.split(", "))
-        for state, *cells in rows
-        for who, cell in zip(names[1:], cells, strict=True)
-        if cell != "-"
-    }
-
-
 def kept():
-    """Return the table that the code has, in the same form."""
+    """Return the table of states: into which each may change each, by who and from which."""
     return {(who, state or NONE): {into or NONE for into in changed} for (who, state), changed in CHANGES.items()}
 
 
@@ -71,12 +54,8 @@ def changes_by(store):
     return made
 
 
-def test_the_docstring_tells_the_table_of_the_code():
-    assert told() == kept()
-
-
 def test_every_state_is_in_the_table():
-    assert {state for _, state in told()} == {NONE, *(state.value for state in RunState)}
+    assert {state for _, state in kept()} == {NONE, *(state.value for state in RunState)}
 
 
 def test_what_the_table_lacks_is_refused():

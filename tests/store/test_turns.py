@@ -60,14 +60,14 @@ def test_who_has_seen_nothing_comes_before_who_has_unless_they_used_far_more(sto
     assert [run.owner for run in store.waiting()] == ["some", "begun", "much"]
 
 
-def test_two_hundred_cookies_of_one_address_wait_behind_the_first_run_of_another(store, experiment, claim):
-    ids = {store.submit(experiment, f"cookie {n}", estimated_s=1.0, address="10.0.0.1"): "flood" for n in range(40)} | {
+def test_many_cookies_of_one_address_wait_behind_the_first_run_of_another(store, experiment, claim):
+    ids = {store.submit(experiment, f"cookie {n}", estimated_s=1.0, address="10.0.0.1"): "flood" for n in range(12)} | {
         store.submit(experiment, name, estimated_s=1.0, address=f"10.0.1.{name}"): name for name in "23"
     }
 
-    order = [ids[measured(store, claim, 1.0)] for _ in range(7)]
+    order = [ids[measured(store, claim, 1.0)] for _ in range(3)]
 
-    assert order[:3] == ["flood", "2", "3"]
+    assert order == ["flood", "2", "3"]
     assert store.position(store.submit(experiment, "late", estimated_s=1.0, address="10.0.2.1")).position == 1
 
 
@@ -80,15 +80,15 @@ def test_new_cookies_of_an_address_that_used_the_device_do_not_begin_anew(store,
     assert [store.position(run_id).position for run_id in (honest, flood)] == [1, 2]
 
 
-def test_thirty_behind_one_address_take_turns_and_share_with_another(store, experiment, claim):
+def test_ten_behind_one_address_take_turns_and_share_with_another(store, experiment, claim):
     ids = {}
     for _ in range(2):
-        ids |= {store.submit(experiment, f"seat {n}", estimated_s=1.0, address="10.0.0.1"): n for n in range(30)}
+        ids |= {store.submit(experiment, f"seat {n}", estimated_s=1.0, address="10.0.0.1"): n for n in range(10)}
         ids[store.submit(experiment, "alone", estimated_s=1.0, address="10.0.0.2")] = "alone"
 
-    order = [ids[measured(store, claim, 1.0)] for _ in range(62)]
+    order = [ids[measured(store, claim, 1.0)] for _ in range(22)]
 
-    assert [seat for seat in order if seat != "alone"] == [*range(30), *range(30)]
+    assert [seat for seat in order if seat != "alone"] == [*range(10), *range(10)]
     assert [place for place, seat in enumerate(order) if seat == "alone"] in ([1, 2], [1, 3])
 
 
@@ -147,21 +147,13 @@ def test_position_is_the_order_of_the_claims(store, experiment, claim, seed):
     assert [claim().run_id for _ in waiting] == [waiting[place] for place in sorted(waiting)]
 
 
-def test_run_that_does_not_wait_has_no_position(store, experiment, claim):
-    run_id = store.submit(experiment, "ada")
-    claim()
-
-    assert store.position(run_id) is None
-    assert store.position("gone") is None
-
-
 def test_expected_start_is_what_stands_before_by_the_estimates(store, experiment, claim):
     running = store.submit(experiment, "ada", estimated_s=10.0)
     claimed = claim()
     store.add_device_seconds(claimed, 4.0)
     first, second = (store.submit(experiment, owner, estimated_s=3.0) for owner in "bc")
 
-    assert store.position(running) is None
+    assert store.position(running) is store.position("gone") is None
     assert store.position(first).expected_start_s == pytest.approx(6.0)
     assert store.position(second).expected_start_s == pytest.approx(9.0)
 

@@ -7,8 +7,7 @@ from alembic import command
 
 from gpuexplore.core.errors import StoreUnavailable
 from gpuexplore.store import open_store
-from gpuexplore.store.database import connect
-from gpuexplore.store.sqlite_connection import create
+from gpuexplore.store.database import connect, create
 from gpuexplore.store.upgrade import migration_config, newest_revision, plan_upgrade, revisions
 
 

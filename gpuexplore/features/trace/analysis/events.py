@@ -21,7 +21,7 @@ from typing import Any
 
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.typed_text import check_characters, readable
-from gpuexplore.hardware.gpu_facts import GpuFacts
+from gpuexplore.hardware.nvml import GpuFacts
 
 OPERATIONS = ("cpu_op", "user_annotation")
 HOST = (*OPERATIONS, "cuda_runtime", "cuda_driver")  # what takes time on a thread of the host
