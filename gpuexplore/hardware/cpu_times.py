@@ -185,14 +185,10 @@ def _loss(accounts: tuple[Account, Account], before: CpuTimes, after: CpuTimes, 
         return CpuLoss(window_s, reason="the counters in /proc/stat do not advance")
     stolen_s = new.stolen_s - old.stolen_s  # of time in which this process ran, where the kernel counts it to both
     lost_s = min(capacity_s, max(capacity_s - (new.idle_s - old.idle_s) - own_s, stolen_s, 0.0))
-    waited_s = min(_waited_s(before, after), max(0.0, lost_s - old.tick_s))  # own threads also wait for each other
-    return CpuLoss(window_s, lost_s / capacity_s, old.tick_s / capacity_s, waited_s / window_s)
-
-
-def _waited_s(before: CpuTimes, after: CpuTimes) -> float:
-    """Return how long the threads that are in both readings have waited for a core."""
     threads = before.waits_s.keys() & after.waits_s.keys()
-    return sum(max(0.0, after.waits_s[thread] - before.waits_s[thread]) for thread in threads)
+    waited_s = sum(max(0.0, after.waits_s[thread] - before.waits_s[thread]) for thread in threads)
+    waited_s = min(waited_s, max(0.0, lost_s - old.tick_s))  # own threads also wait for each other
+    return CpuLoss(window_s, lost_s / capacity_s, old.tick_s / capacity_s, waited_s / window_s)
 
 
 def cpu_lost_share(before: CpuTimes | None, after: CpuTimes | None) -> float | None:

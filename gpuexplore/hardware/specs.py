@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Device, Peak
+from gpuexplore.core.model import Device
 from gpuexplore.core.typed_text import LONGEST_TEXT
 from gpuexplore.hardware.accelerators import (
     ACCELERATORS,
@@ -276,11 +276,17 @@ def peaks_json(query: str) -> dict[str, Any]:
     """
     row = accelerator_named(query)
     bandwidth = bandwidth_of(row) if row else None
-    peaks = _matrix_first(peaks_of(row) if row else ())
+    known = peaks_of(row) if row else ()
+    matrix = {peak.dtype for peak in known if peak.unit == "matrix"}
+    peaks = [peak for peak in known if peak.unit == "matrix" or peak.dtype not in matrix]
+    kinds = {peak.kind for peak in peaks}
+    namesakes = (
+        [other.key for name in row.driver_names for other in rows_named(name) if other.key != row.key] if row else []
+    )
     return {
         "query": query,
         "key": row.key if row else None,
-        "kind": _kind(peaks),
+        "kind": "mixed" if len(kinds) > 1 else next(iter(kinds), None),
         "peaks": {
             peak.dtype: {"flop_per_s": peak.flop_per_s, "unit": peak.unit, "kind": peak.kind, "source": peak.source}
             for peak in peaks
@@ -291,22 +297,6 @@ def peaks_json(query: str) -> dict[str, Any]:
         "memory_bytes": row.memory_bytes if row else None,
         "confidence": row.confidence if row else None,
         "notes": (row.notes or None) if row else None,
-        "same_driver_name": _same_driver_name(row) if row else [],
+        "same_driver_name": list(dict.fromkeys(namesakes)),
         "readings": list(readings([query])),
     }
-
-
-def _same_driver_name(row: Accelerator) -> list[str]:
-    """Return the keys of other rows whose cards a driver calls the same."""
-    found = (other.key for name in row.driver_names for other in rows_named(name))
-    return [key for key in dict.fromkeys(found) if key != row.key]
-
-
-def _kind(peaks: list[Peak]) -> str | None:
-    kinds = {peak.kind for peak in peaks}
-    return "mixed" if len(kinds) > 1 else next(iter(kinds), None)
-
-
-def _matrix_first(peaks: tuple[Peak, ...]) -> list[Peak]:
-    matrix = {peak.dtype for peak in peaks if peak.unit == "matrix"}
-    return [peak for peak in peaks if peak.unit == "matrix" or peak.dtype not in matrix]

@@ -105,7 +105,12 @@ def listed(
     """
     if not 1 <= limit <= MOST_LISTED:
         raise InvalidInput.of("limit", limit, f"1 to {MOST_LISTED}")
-    pages = [_page(wanted, whose, before, limit) for whose in _whose(wanted.owner)]
+    # One condition a query: of two at once no index has the order.
+    owner = wanted.owner
+    whose: Sequence[ColumnElement[bool]] = (
+        [true()] if owner is None else [RUNS.c.owner == owner, was_asked_for_by(owner)]
+    )
+    pages = [_page(wanted, condition, before, limit) for condition in whose]
     query = (
         select(*(RUNS.c[name] for name in NAMES))
         .where(RUNS.c.number.in_(union_all(*pages)))
@@ -245,11 +250,6 @@ def summary_of_row(payload: Any) -> RunSummary | None:
         return None if payload is None else decode(RunSummary, payload)
     except DECODE_ERRORS:
         return None
-
-
-def _whose(owner: str | None) -> Sequence[ColumnElement[bool]]:
-    """Return the conditions on whose runs are listed, one by one: of two at once no index has the order."""
-    return [true()] if owner is None else [RUNS.c.owner == owner, was_asked_for_by(owner)]
 
 
 def _page(wanted: Wanted, whose: ColumnElement[bool], before: int | None, limit: int) -> Select[Any]:

@@ -8,7 +8,7 @@ from hashlib import sha256
 from hmac import compare_digest
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, Row, delete, func, insert, or_, select, update
 
 from gpuexplore.core.errors import InvalidInput, NotFound
 from gpuexplore.rooms import MOST_EVER, MOST_PEOPLE, Participant, Room, RoomState, name_key, new_code, spoken
@@ -37,7 +37,8 @@ def open_room(database: Database, owner: str, title: str, hours: int) -> tuple[R
     row = {"title": title, "key_digest": _digest(key), "created_utc": now, "ends_utc": ends}
     with database.writing(durable=True) as connection:
         mine = select(func.count()).select_from(ROOMS.join(ROOM_LEADERS)).where(ROOM_LEADERS.c.owner == owner)
-        if (connection.scalar(mine.where(*_is_open(now))) or 0) >= MOST_OPEN:
+        still_open = mine.where(ROOMS.c.closed_utc.is_(None), ROOMS.c.ends_utc > now)
+        if (connection.scalar(still_open) or 0) >= MOST_OPEN:
             raise InvalidInput(f"you have {MOST_OPEN} open rooms: close one first")
         number = _inserted(connection, row)
         connection.execute(insert(ROOM_LEADERS).values(owner=owner, room=number))
@@ -264,10 +265,6 @@ def _note(database: Database, action: Action, owner: str, room: Room) -> None:
 def _leads(connection: Connection, owner: str, number: int) -> bool:
     led = select(ROOM_LEADERS.c.room).where(ROOM_LEADERS.c.owner == owner, ROOM_LEADERS.c.room == number)
     return connection.execute(led).first() is not None
-
-
-def _is_open(now: str) -> tuple[ColumnElement[bool], ...]:
-    return (ROOMS.c.closed_utc.is_(None), ROOMS.c.ends_utc > now)
 
 
 def check_open(connection: Connection, room: Room, now: str) -> None:

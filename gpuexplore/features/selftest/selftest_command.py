@@ -86,11 +86,13 @@ def execute(arguments: argparse.Namespace) -> int:
         "No GPU was found on this machine, so the CPU was tested: one of NVIDIA needs its driver, and in a container "
         "`--gpus all`; docs/gpu.md says which driver."
     )
+    # The command that repeats the test, without names of files.
+    words = ["gpuexplore", "selftest", *(["--quick"] if arguments.quick else []), "--device", device.id]
     report = SelftestReport(
         started_utc=started_utc,
         app_version=gpuexplore.__version__,
         commit=git_commit(),
-        command=_command_of(arguments, device),
+        command=shlex.join(words),
         device=bench.device,
         is_quick=arguments.quick,
         lasted_s=time.monotonic() - began_s,
@@ -104,11 +106,6 @@ def execute(arguments: argparse.Namespace) -> int:
     else:
         print(report_text(report))
     return EXIT_FAILED if report.has_failed or report.is_interrupted else EXIT_OK
-
-
-def _command_of(arguments: argparse.Namespace, device: Device) -> str:
-    """Return the command that repeats the test, without names of files."""
-    return shlex.join(["gpuexplore", "selftest", *(["--quick"] if arguments.quick else []), "--device", device.id])
 
 
 def _default(devices: Sequence[Device]) -> str:

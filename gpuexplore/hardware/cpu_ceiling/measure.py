@@ -136,6 +136,7 @@ def _at_least(together: Ceiling, alone: Ceiling | None) -> Ceiling:
 
 def _measured(functions: Functions, loops: Mapping[str, MultiplyAddLoop], team: _ThreadTeam, arrays: Arrays) -> Ceiling:
     """Return the best rates of `team`."""
+    plans = plan_caches(cache_levels(), team.threads, cores_of=physical_cores)
     return Ceiling(
         cpu_name=cpu_name(),
         threads=team.threads,
@@ -146,7 +147,7 @@ def _measured(functions: Functions, loops: Mapping[str, MultiplyAddLoop], team: 
         measured_utc=datetime.now(UTC).isoformat(timespec="seconds"),
         unreached=unreached_dtypes(_host_features()),
         tiles=tile_dtypes(_host_features()),
-        caches=_cache_roofs(functions["cached_triad"], team),
+        caches=tuple(_cache_roof(functions["cached_triad"], plan, team) for plan in plans),
     )
 
 
@@ -165,7 +166,8 @@ def _loop_rate(function: Callable[..., None], flop_count: int, dtype: str, team:
 
 def _best_seconds(function: Callable[..., None], iterations: int, dtype: str, trials: int) -> float:
     sums = np.zeros(SCRATCH_BYTES, dtype=np.uint8)
-    factors = _factors(dtype)
+    # Random factors: with zeros the units draw less power and may clock higher.
+    factors = dtype_named(dtype).round(np.random.default_rng(0).normal(size=SCRATCH_BYTES // 2))
     return min(_seconds(lambda: function(iterations, sums.ctypes.data, factors.ctypes.data)) for _ in range(trials))
 
 
@@ -173,12 +175,6 @@ def _seconds(run: Callable[[], object]) -> float:
     start = perf_counter()
     run()
     return perf_counter() - start
-
-
-def _factors(dtype: str) -> npt.NDArray[np.generic]:
-    """Return random factors: with zeros the units draw less power and may clock higher."""
-    values = np.random.default_rng(0).normal(size=SCRATCH_BYTES // 2)
-    return dtype_named(dtype).round(values)
 
 
 def _stream_arrays(function: Callable[..., None], team: _ThreadTeam) -> Arrays:
@@ -205,13 +201,8 @@ def _stream_seconds(function: Callable[..., None], team: _ThreadTeam, arrays: Ar
     return team.seconds(lambda part: function(part * share, (part + 1) * share, *pointers))
 
 
-def _cache_roofs(function: Callable[..., None], team: _ThreadTeam) -> tuple[CacheRoof, ...]:
-    """Return the best bytes/s of each cache level, all threads at once."""
-    plans = plan_caches(cache_levels(), team.threads, cores_of=physical_cores)
-    return tuple(_cache_roof(function, plan, team) for plan in plans)
-
-
 def _cache_roof(function: Callable[..., None], plan: CachePlan, team: _ThreadTeam) -> CacheRoof:
+    """Return the best bytes/s of a cache level, all threads at once."""
     length = max(1, plan.thread_bytes // (TRIAD_ARRAYS * 8 * CACHED_LENGTH)) * CACHED_LENGTH
     best_s = [0.0] * team.threads
     together = Barrier(team.threads)

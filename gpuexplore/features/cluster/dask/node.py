@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import distributed
-from dask.typing import Key
 
 import gpuexplore
 from gpuexplore.activity import Activity
@@ -106,18 +105,13 @@ def _task(topic: str, token: str) -> Iterator[tuple[Engine, Callable[[Event], No
         worker.log_event(topic, {"token": token, "event": encode_event(event)})
 
     def is_unwanted() -> bool:
-        return cancelled() or node.closing.is_set() or _is_forgotten(worker, key)
+        task = worker.state.tasks.get(key)  # the scheduler forgets one whose supervisor has ended
+        return cancelled() or node.closing.is_set() or task is None or task.state == "cancelled"
 
     key = worker.get_current_task()
     with _cancellation(token) as cancelled:
         tell(Begun(os.getpid()))
         yield node.engine, tell, is_unwanted
-
-
-def _is_forgotten(worker: distributed.Worker, key: Key) -> bool:
-    """Return whether the scheduler notified this node that a task is no longer awaited: its supervisor has ended."""
-    task = worker.state.tasks.get(key)
-    return task is None or task.state == "cancelled"
 
 
 @contextmanager

@@ -176,7 +176,8 @@ def report_html(report: SelftestReport) -> str:
 
 def report_text(report: SelftestReport) -> str:
     """Return the report as lines for a terminal."""
-    lines = [report.headline, *(f"  {note}" for note in _report_notes(report))]
+    notes = (report.stand_in and f"Simulated: {report.stand_in}", report.no_gpu)  # before any figure
+    lines = [report.headline, *(f"  {note}" for note in notes if note)]
     for outcome in report.outcomes:
         lines += ["", outcome_line(outcome), *(f"  {sentence}" for sentence in outcome.said)]
         width = max((len(figure.name) for figure in outcome.figures), default=0)
@@ -191,8 +192,3 @@ def outcome_line(outcome: CheckOutcome) -> str:
     """Return how a check ended, in a line."""
     took = f"  ({format_seconds(outcome.lasted_s)})" if outcome.lasted_s >= 0.01 else ""
     return f"{outcome.verdict.upper():7}  {outcome.title}{took}"
-
-
-def _report_notes(report: SelftestReport) -> tuple[str, ...]:
-    """Return what a reader has to know before any figure."""
-    return tuple(filter(None, (report.stand_in and f"Simulated: {report.stand_in}", report.no_gpu)))

@@ -43,8 +43,8 @@ def _run(bench: Bench) -> CheckFinding:
     if peak:
         figures.append(CheckFigure("of the peak", best / peak.bytes_per_s, FRACTION, f"{peak.kind}: {peak.source}"))
     is_slow = peak is not None and best < MIN_SHARE[bench.device.kind] * peak.bytes_per_s
-    timed = (result for result in results if result.measurement)
-    if not problems and is_slow and all(map(_is_disturbed, timed)):
+    flags = [{flag.name for flag in result.flags} for result in results if result.measurement]
+    if not problems and is_slow and all(names & DISTURBED for names in flags):
         return skipped(
             "a copy was slow, and other work disturbed every one: try again when nothing else runs", tuple(figures)
         )
@@ -124,10 +124,6 @@ def _rates(results: Iterable[Result]) -> dict[Case, float]:
 
 def _failed(results: Iterable[Result]) -> list[str]:
     return [ended(result) for result in results if result.status not in (Status.OK, Status.SKIPPED)]
-
-
-def _is_disturbed(result: Result) -> bool:
-    return bool({flag.name for flag in result.flags} & DISTURBED)
 
 
 CHECK = SelfCheck("bandwidth", "Copies against the memory's peak", _run, share=0.15)
