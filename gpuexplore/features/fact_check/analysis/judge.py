@@ -19,7 +19,8 @@ from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.model import Result
 from gpuexplore.core.units import format_bytes, format_bytes_per_s, format_flop_per_s, format_seconds, format_si
 from gpuexplore.features.fact_check.analysis import Claim, ClaimFigure, Interval, claims, interval_of
-from gpuexplore.features.fact_check.analysis.measured import CARDS, NOT_NAMED, Variant, outcome
+from gpuexplore.features.fact_check.analysis.measured import CARDS, NOT_NAMED, outcome, peak_flop_per_s
+from gpuexplore.hardware.accelerators import Accelerator
 from gpuexplore.hardware.formula import RATE_CLASSES
 from gpuexplore.operations import operation_named
 
@@ -68,17 +69,17 @@ def _blocks(claim: Claim) -> Interval:
 
 
 def _lanes(claim: Claim) -> Interval | None:
-    rate = {class_.name: class_ for class_ in RATE_CLASSES}[CARDS[claim.card][0].row.rate_class].rate("fp32")
+    rate = {class_.name: class_ for class_ in RATE_CLASSES}[CARDS[claim.card][0].rate_class].rate("fp32")
     return _exact(rate / 2) if rate else None  # a multiply-add is 2 FLOPs
 
 
 def _fp64_slowdown(claim: Claim) -> Interval | None:
-    rates = CARDS[claim.card][0].row.rates
+    rates = CARDS[claim.card][0].rates
     return _exact(round(rates["fp32"] / rates["fp64"], 1))
 
 
 def _native(claim: Claim) -> str:
-    return str(any(variant.peak_flop_per_s(claim.dtype) for variant in CARDS[claim.card]))
+    return str(any(peak_flop_per_s(variant, claim.dtype) for variant in CARDS[claim.card]))
 
 
 def _allclose(claim: Claim) -> str:
@@ -255,15 +256,15 @@ def _limits(claim: Claim) -> Iterator[Finding]:
     yield None, f"{_done(claim)}: {'; '.join([*above, f'not excluded on: {others}'])}"
 
 
-def _above_limit(claim: Claim, variant: Variant) -> str | None:
+def _above_limit(claim: Claim, variant: Accelerator) -> str | None:
     """Return the limit that the time exceeds, however it was rounded; None where it exceeds none."""
     flops = flop_count(claim)
     moved = byte_count(claim)
     time_s = interval_of(claim.time_s)
     if not (flops and moved and time_s):
         return None
-    return exceeded_peak(flops.low, time_s.high, variant.peak_flop_per_s(claim.dtype)) or exceeded_bandwidth(
-        moved.low, time_s.high, variant.bandwidth_bytes_per_s, variant.row.cache_bytes
+    return exceeded_peak(flops.low, time_s.high, peak_flop_per_s(variant, claim.dtype)) or exceeded_bandwidth(
+        moved.low, time_s.high, variant.bandwidth_bytes_per_s, variant.cache_bytes
     )
 
 

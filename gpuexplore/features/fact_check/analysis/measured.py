@@ -6,7 +6,7 @@ expected, the check decides nothing.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 
 from gpuexplore.analysis.utilization.best_results import is_ranked
@@ -25,41 +25,35 @@ from gpuexplore.operations import operation_named
 NOT_NAMED = "not named"
 
 
-@dataclass(frozen=True, slots=True)
-class Variant:
-    """One device that a claim may have been measured on; FLOP/s and bytes/s are the most that it can do."""
-
-    name: str
-    row: Accelerator
-    multiprocessors: int | None
-    bandwidth_bytes_per_s: float | None
-
-    def peak_flop_per_s(self, dtype: str) -> float | None:
-        """Return the largest rate it has for `dtype`; None where its units for that are unknown or absent."""
-        columns = (column for (name, _), column in PEAK_FIELDS.items() if name == dtype)
-        known = [self.row.rates[column] for column in columns if column in self.row.rates]
-        if not known:
-            return None
-        ours = self.multiprocessors
-        theirs = self.row.multiprocessors
-        return max(known) * (ours / theirs if ours and theirs else 1)
+def peak_flop_per_s(row: Accelerator, dtype: str) -> float | None:
+    """Return the largest rate a device has for `dtype`; None where its units for that are unknown or absent."""
+    columns = (column for (name, _), column in PEAK_FIELDS.items() if name == dtype)
+    return max((row.rates[column] for column in columns if column in row.rates), default=None)
 
 
-def _as_listed(key: str) -> Variant:
+def _as_listed(key: str) -> Accelerator:
     row = accelerator_named(key)
     assert row, key
-    return Variant(row.name, row, row.multiprocessors, row.bandwidth_bytes_per_s)
+    return row
 
 
-def _laptop_gtx_1650(memory: str, bandwidth_bytes_per_s: float) -> Variant:
+def _laptop_gtx_1650(memory: str, bandwidth_bytes_per_s: float) -> Accelerator:
     """Return a laptop's variant: the notebook printed 16 multiprocessors (B1), whose clock is at most the desktop's.
 
     Both memories go by one name: see the row's notes.
     """
-    return Variant(f"GeForce GTX 1650 of a laptop ({memory})", _as_listed("gtx-1650").row, 16, bandwidth_bytes_per_s)
+    row = _as_listed("gtx-1650")
+    factor = 16 / (row.multiprocessors or 16)
+    return replace(
+        row,
+        name=f"GeForce GTX 1650 of a laptop ({memory})",
+        multiprocessors=16,
+        bandwidth_bytes_per_s=bandwidth_bytes_per_s,
+        rates={column: rate * factor for column, rate in row.rates.items()},
+    )
 
 
-CARDS: Mapping[str, tuple[Variant, ...]] = {
+CARDS: Mapping[str, tuple[Accelerator, ...]] = {
     "GTX 1650": (_as_listed("gtx-1650"), _laptop_gtx_1650("GDDR5", 128e9), _laptop_gtx_1650("GDDR6", 192e9)),
     "Tesla T4": (_as_listed("t4"),),
     # What Colab lends, and what is faster.
@@ -113,7 +107,7 @@ def _suits(device: Device | None, side: CheckSide, claim: Claim) -> bool:
         return False
     if side.device == "cpu" or not _is_named(claim):
         return True
-    return device.spec_key in {variant.row.key for variant in CARDS[claim.card]}
+    return device.spec_key in {variant.key for variant in CARDS[claim.card]}
 
 
 def _is_named(claim: Claim) -> bool:
