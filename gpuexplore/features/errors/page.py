@@ -5,38 +5,14 @@ from datetime import timedelta
 import streamlit as st
 
 from gpuexplore.activity import ActivityRun, of_kind
-from gpuexplore.core.model import Device
 from gpuexplore.core.serialization import decode
-from gpuexplore.features.errors.measure import ERRORS, CommonError, Provoked
+from gpuexplore.features.errors.measure import ERRORS, Provoked
 from gpuexplore.ui.activity import show_newest
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.url_widgets import device, select
-
-
-def show_errors() -> None:
-    """Show the error that is chosen, and the words of torch as they were provoked on this server."""
-    error = ERRORS[select("Error", "error", list(ERRORS), shown=lambda name: ERRORS[name].title)]
-    chosen = device(known_devices())
-    st.subheader(error.title, anchor="error")
-    st.caption(f"Rows of the notebooks: {', '.join(error.rows)}.")
-    provoking, instead = st.columns(2, gap="medium")
-    with provoking:
-        st.markdown(":material/close: **What provokes it**")
-        st.code(error.code, language="python", wrap_lines=True)
-    with instead:
-        st.markdown(f":material/check: **Instead.** {plain(error.instead)}")
-        st.code(error.instead_code, language="python", wrap_lines=True)
-    st.markdown("**What torch says**")
-    _show_words(error, chosen)
-    st.markdown(f"**What it means.** {plain(error.meaning)}")
-
-
-def _show_words(error: CommonError, chosen: Device) -> None:
-    asked = of_kind("provoke", {"name": error.name}, device=chosen.id, expected_s=1.0)
-    show_newest(asked, timedelta(days=30), _draw, missing="Not provoked on this server yet.", label="Provoke it")
 
 
 def _draw(run: ActivityRun) -> None:
@@ -56,4 +32,18 @@ st.caption(
     help=page_help("errors"),
 )
 open_page("errors")
-show_errors()
+error = ERRORS[select("Error", "error", list(ERRORS), shown=lambda name: ERRORS[name].title)]
+chosen = device(known_devices())
+st.subheader(error.title, anchor="error")
+st.caption(f"Rows of the notebooks: {', '.join(error.rows)}.")
+provoking, instead = st.columns(2, gap="medium")
+with provoking:
+    st.markdown(":material/close: **What provokes it**")
+    st.code(error.code, language="python", wrap_lines=True)
+with instead:
+    st.markdown(f":material/check: **Instead.** {plain(error.instead)}")
+    st.code(error.instead_code, language="python", wrap_lines=True)
+st.markdown("**What torch says**")
+asked = of_kind("provoke", {"name": error.name}, device=chosen.id, expected_s=1.0)
+show_newest(asked, timedelta(days=30), _draw, missing="Not provoked on this server yet.", label="Provoke it")
+st.markdown(f"**What it means.** {plain(error.meaning)}")

@@ -51,10 +51,10 @@ def show_atlas(choice: AtlasChoice, facts: AtlasFacts) -> None:
     if found and st.session_state.get("atlas.seen") != (key, found):
         write(POINT, found)
     st.session_state["atlas.seen"] = (key, found)
-    st.caption(" ".join(sentences(choice, facts)))
+    st.caption(" ".join(_sentences(choice, facts)))
 
 
-def sentences(choice: AtlasChoice, facts: AtlasFacts) -> list[str]:
+def _sentences(choice: AtlasChoice, facts: AtlasFacts) -> list[str]:
     """Return what there is to know about what is drawn, a sentence each."""
     found = facts.points
     drawn = [point for point in facts.points if shown_at(point, choice.show) is not None]

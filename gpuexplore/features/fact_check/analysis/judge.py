@@ -28,14 +28,14 @@ Value = Interval | str
 Origin = Literal["own", "here"]
 
 
-def flop_count(claim: Claim) -> Interval | None:
+def _flop_count(claim: Claim) -> Interval | None:
     """Return the FLOPs of what was timed, exact."""
     if not claim.operation or claim.shape is None:
         return None
     return _exact(operation_named(claim.operation).flop_count(claim.shape))
 
 
-def byte_count(claim: Claim) -> Interval | None:
+def _byte_count(claim: Claim) -> Interval | None:
     """Return the bytes that had to move at least, exact."""
     if claim.byte_count:
         return _exact(claim.byte_count)
@@ -44,24 +44,24 @@ def byte_count(claim: Claim) -> Interval | None:
     return _exact(operation_named(claim.operation).byte_count(claim.shape, DTYPES[claim.dtype]))
 
 
-def rate(claim: Claim) -> Interval | None:
+def _rate(claim: Claim) -> Interval | None:
     """Return the FLOP/s by the printed time."""
-    return _over(flop_count(claim), interval_of(claim.time_s))
+    return _over(_flop_count(claim), interval_of(claim.time_s))
 
 
-def bytes_per_s(claim: Claim) -> Interval | None:
+def _bytes_per_s(claim: Claim) -> Interval | None:
     """Return the bytes/s by the printed time."""
-    return _over(byte_count(claim), interval_of(claim.time_s))
+    return _over(_byte_count(claim), interval_of(claim.time_s))
 
 
-def speedup(claim: Claim) -> Interval | None:
+def _speedup(claim: Claim) -> Interval | None:
     """Return how many times as long the other took, by the printed times."""
     return _over(interval_of(claim.compared_s), interval_of(claim.time_s))
 
 
 def _share_of_promise(claim: Claim) -> Interval | None:
     promise = interval_of(claim.promise)  # a promise is what it is, however it is written
-    return _over(rate(claim), _exact((promise.low + promise.high) / 2) if promise else None)
+    return _over(_rate(claim), _exact((promise.low + promise.high) / 2) if promise else None)
 
 
 def _blocks(claim: Claim) -> Interval:
@@ -137,9 +137,9 @@ def _counted(claim: Claim) -> "np.ndarray[tuple[int, ...], np.dtype[np.int64]]":
 # from the notebook's `own` numbers, or `here` from shapes, our operations, the table of accelerators or NumPy. What is
 # not listed is compared only between what was said, what was printed and what a source has.
 QUANTITIES: Mapping[str, tuple[str, Callable[[Claim], Value | None], Origin]] = {
-    "flop_count": ("FLOPs by the shapes", flop_count, "here"),
-    "rate": ("FLOP/s by FLOPs and time", rate, "own"),
-    "speedup": ("ratio of the printed times", speedup, "own"),
+    "flop_count": ("FLOPs by the shapes", _flop_count, "here"),
+    "rate": ("FLOP/s by FLOPs and time", _rate, "own"),
+    "speedup": ("ratio of the printed times", _speedup, "own"),
     "share_of_promise": ("share of the rate that the notebook divides by", _share_of_promise, "own"),
     "blocks": ("elements over threads, rounded up", _blocks, "here"),
     "lanes": ("fp32 lanes of a multiprocessor of that card", _lanes, "here"),
@@ -258,8 +258,8 @@ def _limits(claim: Claim) -> Iterator[Finding]:
 
 def _above_limit(claim: Claim, variant: Accelerator) -> str | None:
     """Return the limit that the time exceeds, however it was rounded; None where it exceeds none."""
-    flops = flop_count(claim)
-    moved = byte_count(claim)
+    flops = _flop_count(claim)
+    moved = _byte_count(claim)
     time_s = interval_of(claim.time_s)
     if not (flops and moved and time_s):
         return None
@@ -269,11 +269,11 @@ def _above_limit(claim: Claim, variant: Accelerator) -> str | None:
 
 
 def _done(claim: Claim) -> str:
-    flops = flop_count(claim)
-    moved = byte_count(claim)
+    flops = _flop_count(claim)
+    moved = _byte_count(claim)
     time_s = interval_of(claim.time_s)
-    by_flops = rate(claim)
-    by_bytes = bytes_per_s(claim)
+    by_flops = _rate(claim)
+    by_bytes = _bytes_per_s(claim)
     if not (flops and moved and time_s and by_flops and by_bytes):
         return ""
     return (
