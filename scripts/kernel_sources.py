@@ -14,6 +14,7 @@ import gpuexplore
 from gpuexplore.backends import host
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.implementation import Implementation
+from gpuexplore.operations.sources import code_of, imports
 
 PACKAGE = Path(gpuexplore.__file__).parent
 TOOLCHAIN = ("numba-cuda", "nvidia-nvvm", "nvidia-nvjitlink", "llvmlite")
@@ -38,34 +39,47 @@ def digest(operation: Operation, implementation: Implementation, package: Path =
     Docstrings, comments and the places of files are not counted: a file that is moved makes no other kernel.
     """
     made_by = [*map("=".join, sorted(toolchain().items())), f"python={sys.version_info.major}.{sys.version_info.minor}"]
-    codes = {path: _code(path) for path in files(operation, implementation, package)}
-    texts = sorted(f"{code}\n{_imported(path, package, codes)}" for path, code in codes.items())
-    return sha256("\0".join([*made_by, *texts]).encode()).hexdigest()[:16]
+    texts = code(operation, implementation, package)
+    codes = {path: _digest_of_syntax(text, path.name == "__init__.py") for path, text in texts.items()}
+    rows = sorted(f"{codes[path]}\n{_imported(text, package, codes)}" for path, text in texts.items())
+    return sha256("\0".join([*made_by, *rows]).encode()).hexdigest()[:16]
 
 
-def files(operation: Operation, implementation: Implementation, package: Path = PACKAGE) -> list[Path]:
-    """Return the files that decide what a kernel is: its module, and whatever that imports of kernels and operations.
+def code(operation: Operation, implementation: Implementation, package: Path = PACKAGE) -> dict[Path, str]:
+    """Return the code that decides what a kernel is, by file: its own, and whatever that imports.
 
-    An operation's own folder is among them with its constants, but not what all operations are declared with.
+    Files of kernels count as a whole, and so does the declaration of the operation with its constants; of other files
+    of operations, what is used.
     """
-    folder = package / "operations" / operation.name
-    found = {path for pattern in ALWAYS for path in package.glob(pattern)}
-    ahead = [folder / "__init__.py", folder / f"{implementation.module}.py"]
+    declaration = package / "operations" / operation.name / "__init__.py"
+    own = _file(implementation.module_in(operation.name), package)
+    names = {own: {implementation.export}}
+    found = {path: path.read_text(encoding="utf-8") for pattern in ALWAYS for path in package.glob(pattern)}
+    ahead = [declaration, own]
     while ahead:
         path = ahead.pop()
-        if path not in found:
-            found.add(path)
-            ahead += _taken_from(path, package)
-    return sorted(found)
+        text = path.read_text(encoding="utf-8")
+        found[path] = code_of(text, frozenset(names[path])) if path in names else text
+        ours = [(module, name) for module, name, _ in imports(found[path]) if module.startswith("gpuexplore.")]
+        for module, name in ours:
+            for other in (_file(module, package), _file(f"{module}.{name}", package)):
+                if other != declaration and other.match("operations/*/*.py") and other.is_file():
+                    if name not in names.setdefault(other, set()):
+                        names[other].add(name)
+                        ahead.append(other)
+                elif module.startswith("gpuexplore.kernels") and other.is_file() and other not in found:
+                    ahead.append(other)
+    return found
 
 
-def _code(path: Path) -> str:
-    """Return a digest of a file's syntax without imports and docstrings, and of a declaration without sentences."""
-    return _digest_of_syntax(path.read_text(encoding="utf-8"), path.name == "__init__.py")
+def _file(module: str, package: Path) -> Path:
+    stem = package.joinpath(*module.split(".")[1:])
+    return stem / "__init__.py" if stem.is_dir() else stem.with_suffix(".py")
 
 
 @cache
 def _digest_of_syntax(text: str, is_declaration: bool) -> str:
+    """Return a digest of syntax without imports and docstrings, and of a declaration without sentences."""
     tree = ast.parse(text)
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
@@ -80,39 +94,11 @@ def _is_docstring_or_import(node: ast.stmt) -> bool:
     return is_text or isinstance(node, ast.Import | ast.ImportFrom)
 
 
-def _imported(path: Path, package: Path, codes: Mapping[Path, str]) -> str:
-    """Return the names that a file imports: from files that are counted, with their code instead of their place."""
+def _imported(text: str, package: Path, codes: Mapping[Path, str]) -> str:
+    """Return the names that code imports: from files that are counted, with their code instead of their place."""
     rows = []
-    for module, name, alias in _imports(path.read_text(encoding="utf-8")):
-        stems = [package.joinpath(*each.split(".")[1:]) for each in (module, f"{module}.{name}")]
-        paths = [each for stem in stems for each in (stem.with_suffix(".py"), stem / "__init__.py")]
-        origin = "gpuexplore" if module.startswith("gpuexplore") else module
-        rows.append(" ".join([name, str(alias), origin, *(codes[each] for each in paths if each in codes)]))
+    for module, name, alias in imports(text):
+        paths = [_file(module, package), _file(f"{module}.{name}", package)] if module.startswith("gpuexplore") else []
+        origin = "gpuexplore" if paths else module
+        rows.append(" ".join([name, str(alias), origin, *(codes[path] for path in paths if path in codes)]))
     return "\n".join(sorted(rows))
-
-
-@cache
-def _imports(text: str) -> list[tuple[str, str, str | None]]:
-    """Return module, name and alias of each import of a script."""
-    rows: list[tuple[str, str, str | None]] = []
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            rows += [(node.module, each.name, each.asname) for each in node.names]
-        elif isinstance(node, ast.Import):
-            rows += [(each.name, "", each.asname) for each in node.names]
-    return rows
-
-
-def _taken_from(path: Path, package: Path) -> list[Path]:
-    """Return the files of kernels, and of folders of operations, that a file imports."""
-    imports = [(module, name) for module, name, _ in _imports(path.read_text(encoding="utf-8")) if name]
-    names = {each for module, name in imports for each in (module, f"{module}.{name}")}
-    candidates = (package.joinpath(*name.split(".")[1:]) for name in names if _is_code_of_kernels(name))
-    both = (each for stem in candidates for each in (stem.with_suffix(".py"), stem / "__init__.py"))
-    return sorted({each for each in both if each.is_file()})
-
-
-def _is_code_of_kernels(name: str) -> bool:
-    shared = ("contract", "families", "implementation", "implementations")
-    _, _, inside = name.partition("gpuexplore.operations.")
-    return name.startswith("gpuexplore.kernels.") or (inside != "" and inside.split(".")[0] not in shared)

@@ -33,8 +33,9 @@ def heavy(*modules, files=(), text=""):
 def heavy_with(operation, *implementations):
     """Return the mark of a heavy test that runs implementations of an operation, which are loaded by name."""
     folder = f"{PACKAGE}.operations.{operation.name}"
-    files = {f"{folder}.{row.module}" for row in implementations}
-    return heavy(folder, *files, *{f"{PACKAGE}.backends.{row.backend}" for row in implementations})
+    files = {row.module_in(operation.name) for row in implementations if row.module}
+    techniques = {f"{PACKAGE}.operations.torch_steps" for row in implementations if row.technique}
+    return heavy(folder, *files, *techniques, *{f"{PACKAGE}.backends.{row.backend}" for row in implementations})
 
 
 def mark_unchanged(items, record=RECORD):

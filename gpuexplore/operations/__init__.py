@@ -1,25 +1,27 @@
 """Every operation gpuexplore measures: one folder each, listed here in the order users see.
 
-An operation's `__init__.py` declares its formula, inputs, reference, FLOPs and bytes, and the implementations; each
-implementation is a file next to it, loaded when it is measured. `contract.py` is what a declaration contains,
-`implementation.py` what a line of `implementations=` contains; `own_code.py` makes the same of a user's function.
+An operation's `__init__.py` declares its formula, inputs, reference, FLOPs and bytes, and the implementations; those of
+a library are in a file next to it, loaded when they are measured. `contract.py` is what a declaration contains,
+`implementation.py` what a row of `implementations=` contains; `own_code.py` makes the same of a user's function.
 Features may add implementations and operations.
 
 It imports kernels, backends, devices and values. An operation is a folder and a line of `NAMES`; an implementation a
-file and a line in its operation. CONTRIBUTING.md has both recipes; tests compare lines and folders.
+row in its operation, and code in its library's file. CONTRIBUTING.md has both recipes; tests compare rows and files.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from importlib import import_module
 from itertools import product
+from pkgutil import resolve_name
 from types import MappingProxyType
 from typing import Any
 
 from gpuexplore.core.errors import InvalidInput, Unsupported
 from gpuexplore.core.model import Device
 from gpuexplore.hardware.discovery import USUAL_DTYPES, first_dtypes
-from gpuexplore.operations.benchmark import BENCHMARK
 from gpuexplore.operations.contract import Operation
+from gpuexplore.operations.families import BENCHMARK
 from gpuexplore.operations.implementation import Implementation
 from gpuexplore.registry import features
 
@@ -115,8 +117,18 @@ def load_build(operation: Operation, implementation: Implementation) -> Build:
     """
     if implementation.of_a_user:
         build: Build | None = next((module.build_of(implementation.name) for module in additions()), None)
-    else:
-        build = import_module(f"gpuexplore.operations.{operation.name}.{implementation.module}").build
-    if build is None:
-        raise Unsupported(f"{implementation.name} is a user's, and nothing here runs code of users")
-    return build
+        if build is None:
+            raise Unsupported(f"{implementation.name} is a user's, and nothing here runs code of users")
+        return build
+    if implementation.calls:
+        return _calling(resolve_name(implementation.calls))
+    found = getattr(import_module(implementation.module_in(operation.name)), implementation.export)
+    if implementation.technique:
+        made: Build = getattr(import_module("gpuexplore.operations.torch_steps"), implementation.technique)(found)
+        return made
+    return found.build if implementation.geometry else found
+
+
+def _calling(function: Callable[..., object]) -> Build:
+    """Return the `build` of a library's function that writes to `out=`."""
+    return lambda inputs, out, _: partial(function, *inputs, out=out)

@@ -29,7 +29,8 @@ def recorded(operation: str, implementation: str, dtype: str, compute_capability
 
 def recorded_elsewhere(operation: str, implementation: str, dtype: str, compute_capability: str) -> dict[str, Recorded]:
     """Return what other CUDA toolkits make of a kernel, by their version: none where it is the same."""
-    name, found = f"{operation}/{implementation}/{dtype}", {}
+    name = f"{operation}/{implementation}/{dtype}"
+    found = {}
     for other in _record()["others"]:
         if made := other["kernels"].get(name, {}).get(compute_capability):
             found[other["toolkit"]] = decode(Recorded, made)

@@ -1,10 +1,13 @@
-"""Families of operations: what the contracts of element-wise and of row-wise operations have in common."""
+"""Families of operations, element-wise and row-wise, and what is known of a benchmark of another harness."""
 
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from gpuexplore.core.model import Shape
 from gpuexplore.operations.contract import Cut, Operation
+from gpuexplore.operations.implementation import Implementation
 from gpuexplore.operations.scales import of_rows, own_size
 
 
@@ -53,3 +56,32 @@ def row_wise(*, flops_per_element: int, vectors: int = 0, reduces: bool = False,
         "cut": lambda _: Cut((1, *[0] * vectors)),
     }
     return Operation(**usual | own)
+
+
+def _named(name: str) -> Implementation:
+    about = f"{name}, measured by another harness"
+    return Implementation(name, "", "numpy", "vector", about, device_kinds=("cpu", "cuda"), optional=True)
+
+
+# what it computes is unknown, so that it has times but neither work nor a peak
+BENCHMARK = Operation(
+    name="benchmark",
+    title="Benchmark of another harness",
+    formula="unknown",
+    about="What it computes is not in its file: nothing follows from its times but their ratios.",
+    axes=(),
+    limits={},
+    default_sizes=(),
+    shape_of_size=lambda _: Shape(()),
+    inputs=lambda _: (),
+    output=lambda _: (),
+    flop_count=lambda _: 0,
+    reference=lambda *_: np.zeros(()),
+    reduction_length=lambda _: 1,
+    scale=lambda *_: 0.0,
+    implementations=(),
+    examples=(),
+    nominal_flops=lambda _: True,
+    bytes_moved=lambda *_: 0,
+    of_name=_named,
+)

@@ -1,22 +1,20 @@
-"""A way to compute an operation: what is declared of each of ours, and what follows from the name of a user's."""
+"""A way to compute an operation: the rows of `implementations=`, and what follows from the name of a user's."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gpuexplore.backends import load_backend
-from gpuexplore.core.dtypes import DType
+from gpuexplore.core.dtypes import DTYPES, DType
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Device, Layout, Peak, Shape, Unit
 from gpuexplore.hardware import TORCH_KINDS
 from gpuexplore.kernels.geometry import Geometry
 
-# By how much roundings of sums are larger in an implementation than where terms are added one by one.
-
 
 class Growth(NamedTuple):
-    """Factors of what rounding explains of sums, 1 or more.
+    """By how much roundings of sums may be larger than where terms are added one by one: factors of 1 or more.
 
     Attributes:
         norm: of the whole output.
@@ -28,11 +26,6 @@ class Growth(NamedTuple):
 
 
 AS_SUMMED = Growth()
-
-
-LAID_OUT_BY_ROWS = ("numba_cuda", "triton")  # backends whose kernels read contiguous rows
-HAND_WRITTEN = ("numba_cpu", "numba_cuda", "triton")  # backends whose kernels are in the operations' folders
-WIDENED: Mapping[str, str] = MappingProxyType({"bf16": "fp32", "fp16": "fp32"})
 OF_USERS = ":"  # between library and name of an implementation that is a user's: `torch:mine`
 BACKEND_OF_USERS: Mapping[str, str] = MappingProxyType(  # by library; results of JAX and CuPy reach torch by DLPack
     {
@@ -53,10 +46,13 @@ class Implementation:
 
     Attributes:
         name: what users type, e.g. `numba-cuda`.
-        module: its file in the operation's folder; imported on demand, exports `build`.
+        module: its file in the operation's folder, or in another's, as in `matmul.numba_cuda`; imported on demand.
         backend: its library's file in `gpuexplore.backends`.
         unit: the units it computes on, which decides the peak it is compared with.
         about: one sentence for a reader; of a rung: what it changed, and why that helps.
+        export: its name in the module: a function `build`, a CudaKernel, or the layers that `technique` trains.
+        calls: the library's function that computes it with `out=`, e.g. `numpy.add`; it has no file then.
+        technique: the function of `torch_steps.py` that makes a training step of layers.
         arithmetic: dtypes it stores but computes in another one, e.g. bf16 -> fp32.
         native: dtypes of `arithmetic` it computes by dot-product instructions where the device has them.
         on_matrix_units: dtypes it computes on matrix units although `unit` says vector.
@@ -83,6 +79,9 @@ class Implementation:
     backend: str
     unit: Unit
     about: str
+    export: str = "build"
+    calls: str = ""
+    technique: str = ""
     arithmetic: Mapping[str, str] = field(default_factory=dict)
     native: tuple[str, ...] = ()
     on_matrix_units: tuple[str, ...] = ()
@@ -102,10 +101,14 @@ class Implementation:
     streaming_stores: bool = False
     growth: Callable[[Shape, DType, Device], Growth] = lambda *_: AS_SUMMED
 
+    def module_in(self, operation: str) -> str:
+        """Return the full name of its module; `operation` is the name of its own."""
+        return f"gpuexplore.operations.{self.module if '.' in self.module else f'{operation}.{self.module}'}"
+
     @property
     def hand_written(self) -> bool:
         """A kernel of ours."""
-        return self.backend in HAND_WRITTEN and not self.of_a_user
+        return self.backend in ("numba_cpu", "numba_cuda", "triton") and not self.of_a_user
 
     @property
     def of_a_user(self) -> bool:
@@ -144,8 +147,12 @@ class Implementation:
 
     def lacks_layout(self, layout: Layout) -> str | None:
         """Return why it cannot take matrices in `layout`, or None when it can."""
-        by_rows = layout == "NN" or self.backend not in LAID_OUT_BY_ROWS
-        return None if by_rows else f"{self.name} reads contiguous rows: it has code for layout NN only"
+        reads_rows = self.backend in ("numba_cuda", "triton")
+        return (
+            None
+            if layout == "NN" or not reads_rows
+            else f"{self.name} reads contiguous rows: it has code for layout NN only"
+        )
 
     def lacks_flags(self, flags: Sequence[str]) -> str | None:
         """Return why it cannot compute with these flags of its operation, or None when it can."""
@@ -155,10 +162,8 @@ class Implementation:
     def unsupported(self, dtype: DType, device: Device) -> str | None:
         """Return why it has no code for `dtype` on `device`, or None when it has."""
         if not self.runs_on(device):
-            return (
-                f"{self.name} runs on {' and '.join(self.runs_on_kinds)} devices, and {device.id} is none"
-                + _instead(device)
-            )
+            instead = "; `torch` runs there" if device.kind in TORCH_KINDS else ""
+            return f"{self.name} runs on {' and '.join(self.runs_on_kinds)} devices, and {device.id} is none{instead}"
         if self.dtypes and dtype.name not in self.dtypes:
             return f"{self.name} has code for {', '.join(self.dtypes)} only"
         if device.kind != "cuda" or (self.geometry is None and self.compute_capability is None):
@@ -173,6 +178,62 @@ class Implementation:
             reason = f"{self.name} needs compute capability {least}{only}; {device.name} has {found}"
             return f"{reason}; use {self.otherwise}" if self.otherwise and not dtype.matrix_only else reason
         return None
+
+
+WIDENED: Mapping[str, str] = MappingProxyType({"bf16": "fp32", "fp16": "fp32"})
+USUAL_FACTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(  # of every operation, by backend
+    {
+        "numpy": {"arithmetic": WIDENED},
+        "numba_cpu": {"arithmetic": WIDENED},
+        "numba_cuda": {"arithmetic": WIDENED, "export": "KERNEL"},
+        "torch": {},
+        "torch_compile": {"optional": True},
+        "triton": {"optional": True},
+        "cupy": {"optional": True},
+    }
+)
+EVERY_DTYPE = tuple(DTYPES)  # one thread in all: NumPy but for BLAS
+TORCH_GRAIN = 32768  # elements that one thread takes at least where TensorIterator does the work: ATen/Parallel.h
+
+
+def row(backend: str, about: str, **own: Any) -> Implementation:
+    """Return a row of `implementations=`, with what is the same in every operation.
+
+    Args:
+        backend: its library; that of its file too, unless `module` or `calls` is among `own`.
+        about: one sentence for a reader.
+        own: whatever differs, e.g. `unit="matrix"`.
+    """
+    usual = {"name": backend.replace("_", "-"), "module": "" if "calls" in own else backend, "unit": "vector"}
+    return Implementation(backend=backend, about=about, **{**usual, **USUAL_FACTS.get(backend, {}), **own})
+
+
+def torch_variants() -> tuple[Implementation, ...]:
+    """Return the rows of a training step in torch: eager, and with each technique of training."""
+
+    def step(technique: str, about: str, backend: str = "torch", **own: Any) -> Implementation:
+        return row(backend, about, module="torch", export="network", technique=technique, unit="matrix", **own)
+
+    return (
+        step("eager", "torch's operators and autograd, step by step", vendor_library=True),
+        step(
+            "autocast",
+            "the same under torch.autocast: weights in fp32, products in 16 bits, the loss scaled in fp16",
+            name="torch-autocast",
+            dtypes=("bf16", "fp16"),
+        ),
+        step(
+            "checkpointed",
+            "the same with torch.utils.checkpoint: nothing inside a layer is kept, and backward computes it again",
+            name="torch-checkpoint",
+        ),
+        step(
+            "accumulated",
+            "the same over four parts of the batch, whose gradients are added: a quarter of the activations at a time",
+            name="torch-accumulate",
+        ),
+        step("through_compiler", "torch.compile of forward and backward", "torch_compile"),
+    )
 
 
 def row_of_user(name: str, operation: str, rows: Sequence[Implementation], *, is_product: bool) -> Implementation:
@@ -191,18 +252,14 @@ def row_of_user(name: str, operation: str, rows: Sequence[Implementation], *, is
     if library not in BACKEND_OF_USERS or not label.replace("-", "").replace("_", "").isalnum():
         accepted = (f"{known}:NAME" for known in BACKEND_OF_USERS)
         raise InvalidInput.of(f"own implementation of {operation}", name, accepted)
-    backend, about = BACKEND_OF_USERS[library], f"{label}, of a user, on arrays of {library}"
+    backend = BACKEND_OF_USERS[library]
+    about = f"{label}, of a user, on arrays of {library}"
     unit: Unit = "matrix" if is_product and backend == "torch" else "vector"
     found = Implementation(name, label, backend, unit, about, optional=True)
     for row in sorted(rows, key=lambda row: row.vendor_library, reverse=True):
         if row.backend == library or (row.backend, library) == ("numba_cpu", "numba"):
             return replace(found, unit=row.unit, arithmetic=row.arithmetic, native=row.native, growth=row.growth)
     return found
-
-
-def _instead(device: Device) -> str:
-    """Return what runs on a device that only torch finds; nothing where every page says it."""
-    return "; `torch` runs there" if device.kind in TORCH_KINDS else ""
 
 
 def _capability(text: str) -> tuple[int, ...]:

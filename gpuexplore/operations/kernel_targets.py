@@ -18,9 +18,8 @@ COMPUTE_CAPABILITIES = ("7.5", "8.0", "8.6", "8.7", "8.9", "9.0", "10.0", "10.3"
 
 
 def kernel_of(operation: Operation, implementation: Implementation) -> CudaKernel:
-    """Return the kernel that an implementation's module exports; loads Numba."""
-    module = import_module(f"gpuexplore.operations.{operation.name}.{implementation.module}")
-    kernel: CudaKernel = module.KERNEL
+    """Return the kernel that an implementation exports; loads Numba."""
+    kernel: CudaKernel = getattr(import_module(implementation.module_in(operation.name)), implementation.export)
     return kernel
 
 

@@ -121,7 +121,8 @@ def _own_of_jax(inputs: Sequence[Any]) -> list[Any]:
     """
     if not all(array.is_contiguous() for array in inputs):
         raise Unsupported("JAX has no arrays that lie so in memory")
-    from_dlpack, own = import_module("jax.dlpack").from_dlpack, list[Any](inputs)
+    from_dlpack = import_module("jax.dlpack").from_dlpack
+    own = list[Any](inputs)
 
     def renew(index: int) -> None:
         own[index] = from_dlpack(inputs[index].detach().clone())

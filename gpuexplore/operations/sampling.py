@@ -5,9 +5,6 @@ import numpy as np
 from gpuexplore.operations.contract import Array, Arrays
 
 CHECK_WHOLE_UP_TO = 2**30  # multiply-adds: a float64 reference of this size takes some tens of milliseconds
-MOST_ELEMENTS = 2**26  # of an output that is checked element by element
-BLOCK = 32  # no tile of any kernel is smaller than a fraction of this
-FEWEST_LINES = 16
 EVERY = slice(None)
 
 Parts = tuple[tuple[tuple[slice | Array, ...], Arrays], ...]
@@ -26,14 +23,15 @@ def most_lines(length: int) -> int:
 
 
 def _apart(length: int) -> int:
-    return max(1, min(BLOCK, length // FEWEST_LINES))
+    """Return how far apart lines are: at most 32, as no tile of a kernel is smaller, for 16 lines where there are."""
+    return max(1, min(32, length // 16))
 
 
 def parts_of_product(inputs: Arrays, generator: np.random.Generator) -> Parts:
     """Return rows of (..., m, k) @ (..., k, n) that together cross every tile and edge."""
     a, b = inputs
     every = (EVERY,) * (a.ndim - 2)
-    if a.size * b.shape[-1] <= CHECK_WHOLE_UP_TO and a.size // a.shape[-1] * b.shape[-1] <= MOST_ELEMENTS:
+    if a.size * b.shape[-1] <= CHECK_WHOLE_UP_TO and a.size // a.shape[-1] * b.shape[-1] <= 2**26:
         return (((*every, EVERY, EVERY), inputs),)
     rows = lines(a.shape[-2], generator)
     return (((*every, rows, EVERY), (a[..., rows, :], b)),)

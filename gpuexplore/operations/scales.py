@@ -45,7 +45,8 @@ def of_gradients(terms: Array, slices: Sequence[slice], shapes: Sequence[tuple[i
     A gradient is a sum of products of an activation and an error, so its rows and its columns have sizes of their own;
     what is larger counts, and no less than the whole of it. One that is zero but for roundings has that of the output.
     """
-    scale, whole = np.empty_like(terms), float(np.sqrt(np.mean(np.square(terms))))
+    scale = np.empty_like(terms)
+    whole = float(np.sqrt(np.mean(np.square(terms))))
     for part, shape in zip(slices, shapes, strict=True):
         square = np.square(terms[part]).reshape(shape[0], -1)
         lines = np.maximum(square.mean(axis=1, keepdims=True), square.mean(axis=0, keepdims=True))

@@ -173,7 +173,8 @@ def _loss(layers: Layers, dtype: DType) -> Loss:
     kind = _wide(dtype)
 
     def loss(batch: Tensor, targets: Tensor, *parameters: Tensor) -> Tensor:
-        values, rest = batch, iter(parameters)
+        values = batch
+        rest = iter(parameters)
         for layer, count in layers:
             values = layer(values, *islice(rest, count))
         return cross_entropy(values.flatten(0, -2).to(kind), targets.flatten(0, -2).to(kind))

@@ -24,10 +24,6 @@ Lengths = tuple[int, ...]
 Forward = Callable[..., tuple[float, Any]]  # from batch, targets and parameters to the loss and what backward needs
 Backward = Callable[[Any], Sequence[Array]]  # from that to the gradients
 Build = Callable[[Sequence[Any], Any, DType], Phased]
-FEW_SAMPLES = 64  # shares of more do not cancel by chance in all of a gradient's elements,
-FEW_ELEMENTS = (
-    8  # but in those of so few they may: gradients of two classes are one number, less than 1 % of its size once
-)
 RATE = 0.125  # of optimizers: larger than in training, so that 16-bit weights show what was added to them
 MOST_FLOPS = 2**41  # the float64 reference of a larger step would take minutes
 TOO_LARGE = "a step has at most 2.2e12 FLOPs, so that it can be checked"
@@ -58,12 +54,17 @@ def gradient_scale(reference: Callable[..., Array]) -> Callable[..., Array]:
     """
 
     def scale(expected: Array, batch: Array, targets: Array, *parameters: Array) -> Array:
-        shapes, terms = [parameter.shape for parameter in parameters], expected
+        shapes = [parameter.shape for parameter in parameters]
+        terms = expected
         samples = targets.size // targets.shape[-1]
-        if samples <= FEW_SAMPLES or any(prod(shape) <= FEW_ELEMENTS for shape in shapes):
+        few_samples = 64  # shares of more do not cancel by chance in all of a gradient's elements,
+        few_elements = (
+            8  # but in so few they may: gradients of two classes are one number, once less than 1 % of its size
+        )
+        if samples <= few_samples or any(prod(shape) <= few_elements for shape in shapes):
             apart = reference(batch, np.zeros_like(targets), *parameters)
             squares = np.square(apart) + np.square(expected - apart)
-            terms = np.sqrt(np.square(expected) + squares / max(1.0, samples / FEW_SAMPLES))
+            terms = np.sqrt(np.square(expected) + squares / max(1.0, samples / few_samples))
             terms[0] = max(1.0, expected[0])  # of a logarithm of a sum less a logit
         return of_gradients(terms, slices_of(shapes), [(1,), *shapes])
 

@@ -26,9 +26,7 @@ from gpuexplore.hardware import GPU_KINDS
 from gpuexplore.operations.implementation import AS_SUMMED, Growth
 
 Matrix = npt.NDArray[np.float64]
-POINTS = (0.0, 1.0, -1.0, 2.0, -2.0)  # in the order everybody takes them; the last one is infinity
 REACH = 3  # of the filters that libraries have it for; cuDNN's for 5 x 5 is of unknown points, and gets no allowance
-TILE = 4  # of outputs along an axis, the largest that libraries have: F(4 x 4, 3 x 3)
 
 
 @cache
@@ -38,7 +36,7 @@ def transforms(outputs: int, taps: int = REACH) -> tuple[Matrix, Matrix, Matrix]
     By them y = Aᵀ [(G g) ⊙ (Bᵀ d)] for n = outputs + taps - 1 inputs d: Aᵀ, (outputs, n), G, (n, taps), and Bᵀ, (n, n).
     """
     count = outputs + taps - 1
-    points = POINTS[: count - 1]
+    points = (0.0, 1.0, -1.0, 2.0, -2.0)[: count - 1]  # in the usual order; the last one is infinity
     others = [[other for other in points if other != point] for point in points]
     scale = np.array([np.prod([point - other for other in rest]) for point, rest in zip(points, others, strict=True)])
     infinity = np.eye(count)[-1]
@@ -56,7 +54,7 @@ def growth_in_fp32(shape: Shape, dtype: DType, device: Device) -> Growth:
     """
     if device.kind not in GPU_KINDS or dtype.name != "fp32" or shape["r"] != REACH:
         return AS_SUMMED
-    return growth_of(TILE, shape["c"])
+    return growth_of(4, shape["c"])  # the largest that libraries have: F(4 x 4, 3 x 3)
 
 
 def growth_of(outputs: int, channels: int, taps: int = REACH) -> Growth:

@@ -19,7 +19,7 @@ from gpuexplore.core.model import SCHEMA_VERSION, Case, Environment, Experiment,
 from gpuexplore.core.naming import LONGEST_TITLE, default_title
 from gpuexplore.core.serialization import decode_strictly
 from gpuexplore.core.typed_text import check_characters
-from gpuexplore.operations.benchmark import BENCHMARK
+from gpuexplore.operations.families import BENCHMARK
 from gpuexplore.recorded.harnesses import READ, kind_of, results_of
 from gpuexplore.recorded.validation import (
     CASES_BY,

@@ -31,7 +31,7 @@ from gpuexplore.core.model import (
 )
 from gpuexplore.core.serialization import decode_strictly
 from gpuexplore.core.typed_text import LONGEST_TEXT, check_characters
-from gpuexplore.operations.benchmark import BENCHMARK
+from gpuexplore.operations.families import BENCHMARK
 from gpuexplore.recorded.validation import check_device, check_names, check_result, named
 
 Object = Mapping[str, Any]

@@ -28,8 +28,8 @@ from gpuexplore.measure.check.elements import widest_tolerance
 from gpuexplore.measure.check.guard import work
 from gpuexplore.measure.check.inputs import Reference, make_inputs
 from gpuexplore.operations import operation_named
-from gpuexplore.operations.benchmark import BENCHMARK
 from gpuexplore.operations.contract import Operation
+from gpuexplore.operations.families import BENCHMARK
 from gpuexplore.operations.implementation import AS_SUMMED, Growth
 from gpuexplore.recorded.recording import Provenance, Recording, missing_provenance
 

@@ -14,7 +14,7 @@ from tests.unchanged import ROOT, digest_of, heavy, mark_unchanged, rests_on, wr
 from tests.waiting import DEADLINE_S
 
 AGREEMENT = ROOT / "tests/operations/test_agreement.py"
-SOFTMAX = ("gpuexplore.backends.numpy", "gpuexplore.operations.softmax", "gpuexplore.operations.softmax.numpy_ufuncs")
+SOFTMAX = ("gpuexplore.backends.numpy", "gpuexplore.operations.softmax", "gpuexplore.operations.softmax.numpy")
 LOADED = """
 import json, sys
 import pytest
@@ -58,9 +58,9 @@ def item(mark, nodeid="tests/operations/test_agreement.py::test_it[softmax]"):
         ("gpuexplore/measure/check/elements.py", True),  # what judges
         ("gpuexplore/core/accuracy.py", True),  # far below it
         ("gpuexplore/operations/__init__.py", True),  # runs when anything below is imported
-        ("gpuexplore/operations/softmax/numpy_ufuncs.py", True),  # loaded by name
+        ("gpuexplore/operations/softmax/numpy.py", True),  # loaded by name
         ("gpuexplore/hardware/data/accelerators.csv", True),  # read by a module that is reached
-        ("gpuexplore/operations/matmul/numpy_blas.py", False),
+        ("gpuexplore/operations/matmul/torch.py", False),
         ("gpuexplore/ui/main.py", False),
         ("gpuexplore/store/__init__.py", False),
         ("tests/pages/conftest.py", False),

@@ -17,8 +17,8 @@ from gpuexplore.measure.candidates.candidate import device_for, flush_bytes, uns
 from gpuexplore.measure.check.guard import check_memory
 from gpuexplore.measure.conditions.environment import free_bytes
 from gpuexplore.operations import OPERATIONS, operation_named
-from gpuexplore.operations.conv2d import torch_convolution
-from gpuexplore.operations.triad import torch_elementwise
+from gpuexplore.operations.conv2d import torch as torch_convolution
+from gpuexplore.operations.triad import torch as torch_elementwise
 from tests.analysis.made import case
 from tests.backends import fake_cuda, fake_place
 from tests.measure.fakes import FakeClock, FakeWork

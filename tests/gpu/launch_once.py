@@ -10,7 +10,7 @@ from gpuexplore.measure import prepare_process
 from gpuexplore.measure.candidates.candidate import build_candidate
 from gpuexplore.measure.check.inputs import make_inputs
 from gpuexplore.operations import operation_named
-from gpuexplore.operations.awkward import awkward_shapes
+from gpuexplore.operations.contract import awkward_shapes
 
 
 def main(operation, implementation, dtype):

@@ -1,11 +1,10 @@
 """Runs CPU kernels of ours once in fp32 and prints what Numba compiled and what it found on disk, as JSON.
 
-Usage: python -m tests.operations.cached [OPERATION ...], by default all.
+Usage: python -m tests.operations.cached.
 """
 
 import gc
 import json
-import sys
 
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.model import Case, Options
@@ -18,7 +17,7 @@ from tests.operations.shapes import awkward_shapes
 
 def main():
     device, dtype = cpu_device(), DTYPES["fp32"]
-    for operation in map(OPERATIONS.get, sys.argv[1:] or OPERATIONS):
+    for operation in OPERATIONS.values():
         for implementation in operation.implementations:
             if implementation.backend == "numba_cpu":
                 shape = awkward_shapes(operation)[-1]

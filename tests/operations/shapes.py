@@ -1,6 +1,6 @@
 """Shapes every implementation is checked at: those its operation names, else those for its number of axes."""
 
-from gpuexplore.operations.awkward import awkward_shapes, shapes_of
+from gpuexplore.operations.contract import awkward_shapes, shapes_of
 
 __all__ = ["awkward_shapes", "simulated_shapes"]
 

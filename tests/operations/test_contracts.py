@@ -33,9 +33,11 @@ def forgotten_operations(folder, listed):
 
 
 def forgotten_implementations(folder, operation):
-    """Return the modules that have a file or a line in `implementations=`, but not both."""
-    found = {path.stem for path in folder.glob("*.py")} - {"__init__"}
-    return found ^ {implementation.module for implementation in operation.implementations}
+    """Return the files that no row of `implementations=` names, and the modules of rows that have no file."""
+    found = {f"{operation.name}.{path.stem}" for path in folder.glob("*.py")} - {f"{operation.name}.__init__"}
+    modules = {row.module_in(operation.name) for row in operation.implementations if row.module}
+    declared = {module.removeprefix("gpuexplore.operations.") for module in modules}
+    return (found - declared) | {each for each in declared - found if each.startswith(f"{operation.name}.")}
 
 
 def test_every_operation_has_a_folder_and_is_listed():
@@ -43,38 +45,34 @@ def test_every_operation_has_a_folder_and_is_listed():
     assert [operation.name for operation in OPERATIONS.values()] == list(NAMES)
 
 
-def test_a_folder_that_is_not_listed_is_noticed(tmp_path):
-    for name in ("matmul", "softmax"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "__init__.py").touch()
-
-    assert forgotten_operations(tmp_path, ["matmul"]) == {"softmax"}
-    assert forgotten_operations(tmp_path, ["matmul", "softmax", "gone"]) == {"gone"}
-
-
 @EACH
-def test_every_implementation_has_a_file_and_is_declared(operation):
+def test_every_file_is_declared_and_every_declared_file_is_there(operation):
     forgotten = forgotten_implementations(FOLDER / operation.name, operation)
 
     assert forgotten == set(), "a file without a row in `implementations=`, or a row without a file"
 
 
-def test_a_file_that_is_not_declared_is_noticed(tmp_path):
-    operation = OPERATIONS["matmul"]
-    for name in (
-        "__init__",
-        "triton_tiles",
-        *(implementation.module for implementation in operation.implementations[1:]),
-    ):
-        (tmp_path / f"{name}.py").touch()
+def test_a_folder_that_is_not_listed_and_a_file_that_is_not_declared_are_noticed(tmp_path):
+    for name in ("__init__", "triton_tiles", *(row.module for row in OPERATIONS["softmax"].implementations[1:])):
+        path = tmp_path / "softmax" / f"{name}.py"
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
 
-    assert forgotten_implementations(tmp_path, operation) == {"triton_tiles", operation.implementations[0].module}
+    found = forgotten_implementations(tmp_path / "softmax", OPERATIONS["softmax"])
+    assert found == {"softmax.triton_tiles", "softmax.numpy"}
+    assert forgotten_operations(tmp_path, ["matmul"]) == {"softmax", "matmul"}
+    assert forgotten_operations(tmp_path, ["softmax"]) == set()
 
 
 @EACH_IMPLEMENTATION
 def test_implementation_has_a_backend_and_a_builder(operation, implementation):
     assert implementation.backend in BACKENDS
-    assert implementation.module.startswith(implementation.backend)
+    assert bool(implementation.module) != bool(implementation.calls)
+    library = implementation.calls or implementation.module.rpartition(".")[2]
+    assert library.startswith(implementation.backend) or (implementation.technique, library) == (
+        "through_compiler",
+        "torch",
+    )
     assert set(implementation.arithmetic.items()) <= {("bf16", "fp32"), ("fp16", "fp32")}
     assert set(implementation.native) <= set(implementation.arithmetic)
     assert (implementation.geometry is not None) == (implementation.backend == "numba_cuda")
@@ -86,21 +84,16 @@ def test_implementation_has_a_backend_and_a_builder(operation, implementation):
 
 
 @EACH
-def test_optional_implementations_come_last(operation):
-    optional = [implementation.optional for implementation in operation.implementations]
-
-    assert optional == sorted(optional)
-
-
-@EACH
-def test_names_are_unique_and_the_baseline_comes_first(operation):
+def test_names_are_unique_the_baseline_comes_first_and_optional_ones_last(operation):
     names = [implementation.name for implementation in operation.implementations]
+    optional = [implementation.optional for implementation in operation.implementations]
 
     assert len(set(names)) == len(names)
     assert names[0] == "numpy"
+    assert optional == sorted(optional)
 
 
-def test_implementation_names_are_listed_once():
+def test_implementation_names_are_listed_once_baselines_first():
     names = implementation_names()
 
     assert len(set(names)) == len(names)
@@ -109,13 +102,9 @@ def test_implementation_names_are_listed_once():
 
 
 @EACH
-def test_there_are_shapes_to_check_it_at(operation):
+def test_it_has_shapes_to_check_and_costs_equal_to_those_worked_out_by_hand(operation):
     assert awkward_shapes(operation)
     assert simulated_shapes(operation)
-
-
-@EACH
-def test_costs_equal_those_of_the_sizes_worked_out_by_hand(operation):
     assert operation.examples, f"work out a small shape of {operation.name} by hand and give it in `examples=`"
     for shape, flop_count, fp32_bytes, terms in operation.examples:
         assert tuple(axis for axis, _ in shape.axes) == operation.axes

@@ -26,7 +26,8 @@ from gpuexplore.operations.kernel_targets import (
     compile_for_each,
     kernel_of,
 )
-from gpuexplore.operations.matmul import numba_cuda_best
+from gpuexplore.operations.matmul.numba_cuda import KERNEL as BEST_KERNEL
+from gpuexplore.operations.matmul.numba_cuda import step_for
 from scripts import kernel_sources
 from scripts.compiled_kernels import differences as differing
 from scripts.compiled_kernels import elsewhere, facts, kernels, key
@@ -86,7 +87,7 @@ def with_source(kernel):
     shape = operation.shape_of_size(2)
     axes = [len(lengths) for lengths in (*operation.inputs(shape), operation.output(shape))]
     made = kernel_of(operation, implementation)
-    step = numba_cuda_best.step_for(dtype) if made is numba_cuda_best.KERNEL else made
+    step = step_for(dtype) if made is BEST_KERNEL else made
     return SOURCES.setdefault((step, dtype, *axes), kernel)
 
 
@@ -129,79 +130,87 @@ def test_every_kernel_has_a_digest_in_the_record_and_others_than_its_neighbours(
     assert len(set(RECORD["sources"].values())) == len(rows)
 
 
+def copy_of_package(folder):
+    """Return a copy of what kernels are made from, below a folder."""
+    for name in ("core", "kernels", "operations"):
+        shutil.copytree(PACKAGE / name, folder / "gpuexplore" / name, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder / "gpuexplore"
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory):
+    """Return a copy that tests leave as it was."""
+    return copy_of_package(tmp_path_factory.mktemp("package"))
+
+
+LOOKED_AT = {
+    name: (OPERATIONS[operation], OPERATIONS[operation].implementation_named(implementation))
+    for name, operation, implementation in (
+        ("softmax", "softmax", "numba-cuda"),
+        ("copy", "copy", "numba-cuda"),
+        ("naive", "vector_add", "numba-cuda-naive"),
+        ("strided", "vector_add", "numba-cuda"),
+    )
+}
+ADDED = ("", "\nA = 1\n")  # at the end
+EVERY = set(LOOKED_AT)
+
+
 @pytest.mark.parametrize(
-    ("changed", "others"),
+    ("changed", "edit", "others"),
     [
-        ("operations/softmax/numba_cuda_row_per_block.py", set()),
-        ("operations/softmax/__init__.py", set()),
-        ("kernels/device_functions.py", set()),  # what the kernel calls
-        ("kernels/intrinsics/warps.py", set()),
-        ("kernels/cuda_formats.py", set()),
-        ("kernels/intrinsics/addresses.py", {"copy"}),  # what those call
-        ("core/dtypes.py", {"copy"}),
-        ("kernels/cuda_compile.py", {"copy"}),
-        ("kernels/ptx/machine.py", {"copy"}),  # what runs it
-        ("kernels/sass/__init__.py", {"copy"}),
+        (
+            "operations/softmax/numba_cuda.py",
+            ("registers[i] = narrow(beyond", "registers[i] = narrow(-beyond"),
+            {"softmax"},
+        ),
+        ("operations/softmax/__init__.py", ADDED, {"softmax"}),
+        ("operations/vector_add/numba_cuda.py", ("return left + right", "return right + left"), {"strided"}),  # not its
+        ("operations/vector_add/numba_cuda.py", ("if i < out.size", "if i <= out.size"), {"naive"}),  # neighbour's
+        ("kernels/intrinsics/warps.py", ADDED, {"softmax"}),  # what the kernel calls
+        ("kernels/cuda_formats.py", ADDED, {"softmax", "naive", "strided"}),
+        ("kernels/intrinsics/addresses.py", ADDED, {"softmax", "copy", "strided"}),  # what those call
+        ("core/dtypes.py", ADDED, EVERY),
+        ("kernels/cuda_compile.py", ADDED, EVERY),
+        ("kernels/ptx/machine.py", ADDED, EVERY),  # what runs it
+        ("kernels/sass/__init__.py", ADDED, EVERY),
+        ("kernels/cuda_compile.py", ('"""A CUDA', '"""x A CUDA'), set()),  # a docstring
+        ("kernels/cuda_compile.py", ("", "\n# x\n"), set()),  # a comment
+        ("operations/softmax/__init__.py", (OPERATIONS["softmax"].about, "x y"), set()),  # a sentence
+        (  # the same name from elsewhere
+            "kernels/device_functions.py",
+            ("from numba import cuda", "from numba.core import cuda"),
+            {"softmax", "strided"},
+        ),
     ],
 )
-def test_a_change_of_what_a_kernel_is_made_from_is_another_digest(tmp_path, changed, others):
-    assert with_other_digests(tmp_path, changed, lambda text: text + "\nA = 1\n") == {"softmax"} | others
-
-
-def test_another_description_is_no_other_digest(tmp_path):
-    about, path = OPERATIONS["softmax"].about, "operations/softmax/__init__.py"
-
-    assert with_other_digests(tmp_path, path, lambda text: text.replace(about, "x y")) == set()
-
-
-def test_comments_and_docstrings_are_no_other_digest(tmp_path):
-    path = "kernels/cuda_compile.py"
-
-    assert with_other_digests(tmp_path, path, lambda text: text.replace('"""', '"""x ', 1) + "\n# x\n") == set()
+def test_a_change_of_what_a_kernel_is_made_from_is_another_digest(package, changed, edit, others):
+    path = package / changed
+    text = path.read_text(encoding="utf-8")
+    before = {name: digest(*row, package) for name, row in LOOKED_AT.items()}
+    old, new = edit
+    edited = text.replace(old, new, 1) if old else text + new
+    assert edited != text
+    path.write_text(edited, encoding="utf-8")
+    try:
+        assert {name for name, row in LOOKED_AT.items() if digest(*row, package) != before[name]} == others
+    finally:
+        path.write_text(text, encoding="utf-8")
 
 
 def test_moved_file_is_no_other_digest(tmp_path):
-    package = shutil.copytree(
-        PACKAGE, tmp_path / "gpuexplore", ignore=shutil.ignore_patterns("recorded", "__pycache__")
-    )
-    softmax = OPERATIONS["softmax"]
-    row = (softmax, softmax.implementation_named("numba-cuda"))
-    before = digest(*row, package)
+    package = copy_of_package(tmp_path)
+    before = digest(*LOOKED_AT["softmax"], package)
     (package / "kernels/device_functions.py").rename(package / "kernels/moved.py")
     for path in package.rglob("*.py"):
         text = path.read_text(encoding="utf-8")
         path.write_text(text.replace("kernels.device_functions", "kernels.moved"), encoding="utf-8")
 
-    assert digest(*row, package) == before
-
-
-def test_name_taken_from_elsewhere_is_another_digest(tmp_path):
-    def edit(text):
-        return text.replace("from numba import cuda", "from numba.core import cuda")
-
-    assert with_other_digests(tmp_path, "kernels/device_functions.py", edit) == {"softmax"}
-
-
-def copy_of_package(folder):
-    """Return a copy of the package below a folder."""
-    return shutil.copytree(PACKAGE, folder / "gpuexplore", ignore=shutil.ignore_patterns("recorded", "__pycache__"))
-
-
-def with_other_digests(folder, changed, edit):
-    """Return which of two operations have another digest once a file of a copy of the package was edited."""
-    package = copy_of_package(folder)
-    softmax, copy = (OPERATIONS[name] for name in ("softmax", "copy"))
-    rows = {operation.name: (operation, operation.implementation_named("numba-cuda")) for operation in (softmax, copy)}
-    before = {name: digest(*row, package) for name, row in rows.items()}
-    path = package / changed
-    text = path.read_text(encoding="utf-8")
-    path.write_text(edit(text), encoding="utf-8")
-    assert path.read_text(encoding="utf-8") != text
-    return {name for name, row in rows.items() if digest(*row, package) != before[name]}
+    assert digest(*LOOKED_AT["softmax"], package) == before
 
 
 def test_another_version_of_the_compiler_is_another_digest(monkeypatch):
-    row = (MATMUL, MATMUL.implementation_named("numba-cuda-naive"))
+    row = LOOKED_AT["softmax"]
     before = digest(*row)
     monkeypatch.setattr(kernel_sources, "toolchain", lambda: toolchain() | {"nvidia-nvvm": "1.0"})
 

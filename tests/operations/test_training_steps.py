@@ -144,10 +144,6 @@ def wrong(name, inputs):
     loss, error = cross_entropy(h @ second + second_bias, targets)
     hidden = error @ second.T * (1.0 if name == "no ReLU mask" else z > 0)
     gradients = [batch.T @ hidden, hidden.sum(axis=0), h.T @ error, error.sum(axis=0)]
-    if name == "wrong sign":
-        gradients[3] = -gradients[3]
-    if name == "scale of 1.5":
-        gradients[1] = 1.5 * gradients[1]
     if name == "transposed":
         gradients[0] = gradients[0].T.reshape(gradients[0].shape)
     if name == "sum for mean":
@@ -158,9 +154,7 @@ def wrong(name, inputs):
 
 
 MISTAKES = [
-    "wrong sign",
     "no ReLU mask",
-    "scale of 1.5",
     "another sample's targets",
     "one sample's loss",
     "transposed",
@@ -255,12 +249,6 @@ def test_phases_share_the_flops_of_the_whole(operation):
 
     assert forward + backward == operation.flop_count(shape)
     assert optimizer == 2 * (operation.output(shape)[0] - 1)  # a multiply-add for each parameter, after the whole
-
-
-def test_forward_of_the_presets_has_the_flops_that_were_worked_out():
-    forward = MLP.phases["forward"]
-
-    assert [forward(preset.shape) for preset in MLP.presets] == [10_000, 159_358_976]
 
 
 SMALL = [case.values for case in SHAPES if "digits" not in case.id and "784" not in case.id]

@@ -20,7 +20,7 @@ from gpuexplore.core.units import (
     format_percent,
     format_seconds,
 )
-from gpuexplore.operations.benchmark import BENCHMARK
+from gpuexplore.operations.families import BENCHMARK
 
 FEW = 0.1  # of the results may carry a flag in a clean run
 FLAGS: Mapping[Quality, tuple[FlagName, ...]] = MappingProxyType(

@@ -15,7 +15,7 @@ from gpuexplore.core.model import Bandwidth, CacheRoof, CacheState, Case, Device
 from gpuexplore.core.units import UNKNOWN, format_bytes
 from gpuexplore.hardware.identity import same_unit
 from gpuexplore.operations import operation_named
-from gpuexplore.operations.benchmark import BENCHMARK
+from gpuexplore.operations.families import BENCHMARK
 
 MOST_UNNAMED_AXES = 3
 MOST_COUNTS = 4096  # that are kept: every rule about a result asks for its counts again

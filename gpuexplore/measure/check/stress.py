@@ -26,8 +26,7 @@ from gpuexplore.measure.check.group import Group
 from gpuexplore.measure.check.inputs import Reference, make_inputs
 from gpuexplore.measure.check.spot_checks import checked
 from gpuexplore.operations import load_build
-from gpuexplore.operations.awkward import AWKWARD, shapes_of
-from gpuexplore.operations.contract import Operation
+from gpuexplore.operations.contract import AWKWARD, Operation, shapes_of
 
 CALLS = 25  # of the timed shape: what is wrong in one of two calls gets through all of them once in 30 million runs
 CALLS_S = 0.25

@@ -15,7 +15,7 @@ import numpy as np
 from gpuexplore.core.model import Shape
 from gpuexplore.kernels.geometry import WARP, Geometry
 from gpuexplore.operations.contract import Array, Arrays, Example, Operation, Preset, Product
-from gpuexplore.operations.implementations import by_numba_cpu, by_numba_cuda, by_numpy, by_torch
+from gpuexplore.operations.implementation import row
 from gpuexplore.operations.sampling import CHECK_WHOLE_UP_TO, EVERY, Parts, lines
 from gpuexplore.operations.scales import norms
 
@@ -71,7 +71,9 @@ def _pairs(shape: Shape) -> int:
 
 def _products(shape: Shape) -> tuple[Product, ...]:
     """Return the two products, each row with the keys that it attends to on average."""
-    heads, length, depth = shape["b"] * shape["h"], shape["s"], shape["d"]
+    heads = shape["b"] * shape["h"]
+    length = shape["s"]
+    depth = shape["d"]
     keys = ceil(_pairs(shape) / length)
     return (Product(heads, length, keys, depth), Product(heads, length, depth, keys))
 
@@ -92,7 +94,8 @@ def _scale(expected: Array, q: Array, k: Array, v: Array) -> Array:
 
     A short row may be small by chance: it counts as no less than a share of the values.
     """
-    square, depth = np.square(expected).mean(axis=-1, keepdims=True), v.shape[-1]
+    square = np.square(expected).mean(axis=-1, keepdims=True)
+    depth = v.shape[-1]
     size = np.sqrt(square + np.square(v).mean(axis=(-2, -1), keepdims=True) / depth**2)
     scores = norms(q, axis=-1)[..., None] * norms(k, axis=-1).max(axis=-1)[..., None, None] / depth
     scale: Array = size * (1 + scores)
@@ -137,37 +140,38 @@ OPERATION = Operation(
     reference=_reference,
     reduction_length=lambda shape: shape["d"] + shape["s"],  # a score sums d terms, an output s of them
     implementations=(
-        by_numpy(
-            "numpy_blas",
+        row(
+            "numpy",
             "two numpy.matmul and numpy.exp between them, 256 rows at a time, 16-bit formats widened to fp32",
             unit="matrix",
             flags=("causal",),
         ),
-        by_numba_cpu(
-            "numba_cpu_panels",
+        row(
+            "numba_cpu",
             "a parallel Numba loop over 16 rows of a head at a time, whose scores stay in the cache",
             unit="matrix",
             flags=("causal",),
         ),
-        by_numba_cuda(
-            "numba_cuda_online",
+        row(
+            "numba_cuda",
             "a Numba CUDA kernel: a block of 64 rows walks the keys once and stores no score; each thread does 32 "
             "multiply-adds for three 128-bit loads from shared memory",
-            TILED_ROWS,
+            geometry=TILED_ROWS,
             name="numba-cuda-online",
+            module="numba_cuda_online",
         ),
-        by_numba_cuda(
-            "numba_cuda_best",
+        row(
+            "numba_cuda",
             "tensor cores in bf16 and fp16: a warp multiplies 32 rows by 64 keys, 40 loads for 128 products, and the "
             "scores stay where they were summed: 19 % of the main loop are HMMA; else numba-cuda-online",
-            TILED_ROWS,
+            geometry=TILED_ROWS,
             on_matrix_units=ON_TENSOR_CORES,
             arithmetic={},
             compute_capability="8.0",
             otherwise="numba-cuda-online",
         ),
-        by_torch(
-            "torch_fused",
+        row(
+            "torch",
             "scaled_dot_product_attention: one fused kernel where torch has it for the dtype, each result newly "
             "allocated",
             unit="matrix",

@@ -29,19 +29,20 @@ from gpuexplore.kernels.intrinsics.vectors import (
 from gpuexplore.kernels.intrinsics.warps import half_warp_max, half_warp_sum
 from gpuexplore.operations.attention import SPAN, TILED_ROWS
 
-ROWS, COLUMNS = 8, 4  # sums of a thread
+ROWS = 8
+COLUMNS = 4  # sums of a thread
 HALF = WARP // 2  # neighbouring lanes, which share 8 rows
-TERM_BYTES = 64  # of a row of a tile: 16 terms of fp32, 8 of fp64
 WRITTEN_OUT = 4  # terms of a pass of the innermost loop
 PAD = 4  # so that the columns of a tile begin at different banks
 
 
-def tile_multiplier(kind: Any, terms: int, stride_a: int) -> Any:
+def _tile_multiplier(kind: Any, terms: int, stride_a: int) -> Any:
     """Return a device function that adds the product of two tiles of so many terms to a thread's sums.
 
     Four terms are written out: LLVM keeps loops over so many instructions.
     """
-    shared_vector, stride_b = vector_length(kind), SPAN + PAD
+    shared_vector = vector_length(kind)
+    stride_b = SPAN + PAD
 
     @inlined
     def term(sums, left, right, tile_a, tile_b, at_a, at_b):
@@ -67,7 +68,7 @@ def tile_multiplier(kind: Any, terms: int, stride_a: int) -> Any:
 
 
 @inlined
-def load_or_zeros(staged: Any, at: Any, source: Any, start: Any, row: Any, column: Any) -> None:
+def _load_or_zeros(staged: Any, at: Any, source: Any, start: Any, row: Any, column: Any) -> None:
     """Load neighbours of a row of a head, which begins at element `start`, zeros beyond the head."""
     rows, columns, step = source.shape[2], source.shape[3], VECTOR_BYTES // staged.itemsize
     offset, inside = start + row * columns + column, columns - column if row < rows else 0
@@ -82,16 +83,18 @@ def load_or_zeros(staged: Any, at: Any, source: Any, start: Any, row: Any, colum
                 staged[at + i] = read(source, offset + i)
 
 
-def tile_loader(threads: int, lengths: tuple[int, int], step: int) -> tuple[Any, Any]:
+def _tile_loader(threads: int, lengths: tuple[int, int], step: int) -> tuple[Any, Any]:
     """Return device functions that load a tile of `lengths` into registers, and store it transposed."""
-    (high, width), last = lengths, threads - 1
-    across, loads = width // step, high * width // (threads * step)
+    high, width = lengths
+    last = threads - 1
+    across = width // step
+    loads = high * width // (threads * step)
 
     @inlined
     def load(staged, source, start, top, left):
         for each in range(loads):
             vector = each * threads + (cuda.threadIdx.x & last)
-            load_or_zeros(staged, each * step, source, start, top + vector // across, left + vector % across * step)
+            _load_or_zeros(staged, each * step, source, start, top + vector // across, left + vector % across * step)
 
     @inlined
     def store(tile, staged, stride_a):
@@ -104,13 +107,15 @@ def tile_loader(threads: int, lengths: tuple[int, int], step: int) -> tuple[Any,
     return load, store
 
 
-def value_loader(threads: int, terms: int, step: int, shared_vector: int) -> tuple[Any, Any]:
+def _value_loader(threads: int, terms: int, step: int, shared_vector: int) -> tuple[Any, Any]:
     """Return device functions that load a tile of values, `terms` keys high, into registers, and store it.
 
     Row i of the tiles of weights and values belongs to key i % 16 * 4 + i // 16: so a thread's weights, of 4 neighbours
     among the keys, go to rows 16 apart, and those of neighbouring threads next to each other.
     """
-    across, loads, last = SPAN // step, terms * SPAN // (threads * step), threads - 1
+    across = SPAN // step
+    loads = terms * SPAN // (threads * step)
+    last = threads - 1
 
     @inlined
     def load(staged, source, start, key, part, left):
@@ -118,7 +123,7 @@ def value_loader(threads: int, terms: int, step: int, shared_vector: int) -> tup
             vector = each * threads + (cuda.threadIdx.x & last)
             row = part + vector // across
             key_row = key + row % HALF * COLUMNS + row // HALF
-            load_or_zeros(staged, each * step, source, start, key_row, left + vector % across * step)
+            _load_or_zeros(staged, each * step, source, start, key_row, left + vector % across * step)
 
     @inlined
     def store(tile, staged, numbers):
@@ -133,7 +138,7 @@ def value_loader(threads: int, terms: int, step: int, shared_vector: int) -> tup
     return load, store
 
 
-def softmax_rows_update(rows: int) -> Any:
+def _softmax_rows_update(rows: int) -> Any:
     """Return a device function that makes weights of `rows` rows of a thread's scores, from row `i` on.
 
     They are below the highest score so far; what was summed before is scaled. The rows are written out, of two halves.
@@ -155,7 +160,8 @@ def softmax_rows_update(rows: int) -> Any:
             totals[i] = total
 
         return update
-    half, further = softmax_rows_update(rows // 2), rows // 2
+    half = _softmax_rows_update(rows // 2)
+    further = rows // 2
 
     @inlined
     def update_halves(scores, sums, maxima, totals, scale, i):
@@ -166,7 +172,7 @@ def softmax_rows_update(rows: int) -> Any:
 
 
 @inlined
-def clear(sums: Any) -> None:
+def _clear(sums: Any) -> None:
     """Set a thread's sums to zero."""
     for i in range(ROWS):
         for j in range(COLUMNS):
@@ -174,7 +180,7 @@ def clear(sums: Any) -> None:
 
 
 @inlined
-def mask_keys(scores: Any, inside: Any) -> None:
+def _mask_keys(scores: Any, inside: Any) -> None:
     """Mask keys from the one at `inside` on: their scores are -inf."""
     for j in range(COLUMNS):
         if j >= inside:
@@ -183,7 +189,7 @@ def mask_keys(scores: Any, inside: Any) -> None:
 
 
 @inlined
-def store_weights(tile: Any, scores: Any, column: Any, at: Any, step: Any) -> None:
+def _store_weights(tile: Any, scores: Any, column: Any, at: Any, step: Any) -> None:
     """Store a thread's weights: those of a key in a row of the tile."""
     for j in range(COLUMNS):
         for i in range(ROWS):
@@ -192,7 +198,7 @@ def store_weights(tile: Any, scores: Any, column: Any, at: Any, step: Any) -> No
             store_vector(tile, at + j * step + i, column, i)
 
 
-def output_storer(dtype: DType) -> Any:
+def _output_storer(dtype: DType) -> Any:
     """Return a device function that stores a thread's sums where they are inside the output."""
     shared_vector = vector_length(sum_type(dtype))
     keeps_format = dtype.storage.type is sum_type(dtype)
@@ -218,18 +224,31 @@ def output_storer(dtype: DType) -> Any:
     return store
 
 
-def make(dtype: DType, block: Block) -> Kernel:
+def _make(dtype: DType, block: Block) -> Kernel:
     """Return the kernel that writes softmax(q kᵀ / √d) v of three (b, h, s, d) to `out` (b, h, s, d)."""
-    kind, storage, threads, step = sum_type(dtype), dtype.storage.type, block[0], vector_length(dtype.storage)
-    rows, terms, shared_vector = threads // HALF * ROWS, TERM_BYTES // np.dtype(kind).itemsize, vector_length(kind)
-    stride_a, stride_b, last, widest = rows + PAD, SPAN + PAD, threads - 1, max(step, shared_vector)
-    count_a, count_b = rows * terms // threads, SPAN * terms // threads
-    size_a, size_b, size_p = terms * stride_a, terms * stride_b, SPAN * stride_a
+    kind = sum_type(dtype)
+    storage = dtype.storage.type
+    threads = block[0]
+    step = vector_length(dtype.storage)
+    rows = threads // HALF * ROWS
+    terms = 64 // np.dtype(kind).itemsize
+    shared_vector = vector_length(kind)
+    stride_a = rows + PAD
+    stride_b = SPAN + PAD
+    last = threads - 1
+    widest = max(step, shared_vector)
+    count_a = rows * terms // threads
+    count_b = SPAN * terms // threads
+    size_a = terms * stride_a
+    size_b = terms * stride_b
+    size_p = SPAN * stride_a
     lowest = np.finfo(kind).min  # not -inf, which cannot be subtracted from itself
-    multiply, update, store = tile_multiplier(kind, terms, stride_a), softmax_rows_update(ROWS), output_storer(dtype)
-    load_queries, store_queries = tile_loader(threads, (rows, terms), step)
-    load_keys, store_keys = tile_loader(threads, (SPAN, terms), step)
-    load_values, store_values = value_loader(threads, terms, step, shared_vector)
+    multiply = _tile_multiplier(kind, terms, stride_a)
+    update = _softmax_rows_update(ROWS)
+    store = _output_storer(dtype)
+    load_queries, store_queries = _tile_loader(threads, (rows, terms), step)
+    load_keys, store_keys = _tile_loader(threads, (SPAN, terms), step)
+    load_values, store_values = _value_loader(threads, terms, step, shared_vector)
 
     def attention(q, k, v, out):
         tile_a = cuda.shared.array(size_a, kind, ALIGNMENT)  # terms of the queries, and below of the keys: transposed
@@ -251,11 +270,11 @@ def make(dtype: DType, block: Block) -> Kernel:
         )
         row, column = thread // HALF * ROWS, thread % HALF * COLUMNS
         scale = kind(1) / math.sqrt(kind(depth))
-        clear(sums)
+        _clear(sums)
         for i in range(ROWS):
             maxima[i], totals[i] = lowest, kind(0)
         for key in range(0, length, SPAN):
-            clear(scores)
+            _clear(scores)
             load_queries(staged_a, q, start, top, 0)
             load_keys(staged_b, k, start, key, 0)
             for term in range(0, depth, terms):
@@ -267,9 +286,9 @@ def make(dtype: DType, block: Block) -> Kernel:
                 load_keys(staged_b, k, start, key, term + terms)
                 multiply(scores, left, right, tile_a, tile_b, row, column)
             load_values(staged_b, v, start, key, 0, first)
-            mask_keys(scores, length - key - column)
+            _mask_keys(scores, length - key - column)
             update(scores, sums, maxima, totals, scale, 0)
-            store_weights(tile_p, scores, left, thread % HALF * stride_a + row, HALF * stride_a)
+            _store_weights(tile_p, scores, left, thread % HALF * stride_a + row, HALF * stride_a)
             for part in range(0, SPAN, terms):
                 cuda.syncthreads()
                 store_values(tile_b, staged_b, numbers)
@@ -282,6 +301,5 @@ def make(dtype: DType, block: Block) -> Kernel:
     return attention
 
 
-RESIDENT = {"fp64": 256}  # threads on a multiprocessor; of the others 384, with 168 registers each
-KERNEL = CudaKernel(make, TILED_ROWS, resident_threads=lambda dtype: RESIDENT.get(dtype.name, 384))
-build = KERNEL.build
+# 384 threads of a multiprocessor have 168 registers each
+KERNEL = CudaKernel(_make, TILED_ROWS, resident_threads=lambda dtype: 256 if dtype.name == "fp64" else 384)

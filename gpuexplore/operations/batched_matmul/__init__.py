@@ -12,7 +12,7 @@ import numpy as np
 from gpuexplore.core.model import Shape
 from gpuexplore.kernels.geometry import Geometry
 from gpuexplore.operations.contract import Cut, Example, Operation, Preset, Product
-from gpuexplore.operations.implementations import by_numba_cpu, by_numba_cuda, by_numpy, by_torch
+from gpuexplore.operations.implementation import row
 from gpuexplore.operations.matmul import TENSOR_CORES, warp_tile
 from gpuexplore.operations.sampling import parts_of_product
 from gpuexplore.operations.scales import of_products
@@ -62,33 +62,35 @@ OPERATION = Operation(
     has_layouts=True,
     reduction_length=lambda shape: shape["k"],
     implementations=(
-        by_numpy(
-            "numpy_blas",
+        row(
+            "numpy",
             "numpy.matmul: a BLAS call for each matrix in fp64, fp32 and, widened to fp32, bf16; NumPy's own loop in "
             "fp16",
             unit="matrix",
             one_thread=("fp16",),
+            calls="numpy.matmul",
         ),
-        by_numba_cpu(
-            "numba_cpu_panels",
+        row(
+            "numba_cpu",
             "a parallel Numba loop over 16 rows of a product at a time, 16-bit formats widened to fp32",
             unit="matrix",
         ),
-        by_numba_cuda(
-            "numba_cuda_warptile",
+        row(
+            "numba_cuda",
             "numba-cuda-warptile of the matrix product for each of them: the grid's third axis counts the matrices",
-            TILES,
+            geometry=TILES,
             name="numba-cuda-warptile",
+            export="WARPTILE",
         ),
-        by_numba_cuda(
-            "numba_cuda_best",
+        row(
+            "numba_cuda",
             "the best step of the matrix product's CUDA ladder for each of them: numba-cuda-tensorcore in tf32, bf16 "
             "and fp16, else numba-cuda-warptile",
-            TILES,
+            geometry=TILES,
             **TENSOR_CORES,
         ),
-        by_torch(
-            "torch_blas",
+        row(
+            "torch",
             "torch.bmm, one call for all matrices; torch.mm where the right-hand matrix is shared",
             unit="matrix",
             vendor_library=True,

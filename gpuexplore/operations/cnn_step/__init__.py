@@ -13,7 +13,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from gpuexplore.core.model import Shape
 from gpuexplore.operations.contract import Array, Arrays, Example, Operation, Preset, Product
-from gpuexplore.operations.implementations import by_numpy, by_torch_variants
+from gpuexplore.operations.implementation import row, torch_variants
 from gpuexplore.operations.training import (
     MOST_FLOPS,
     TOO_LARGE,
@@ -35,7 +35,8 @@ Kept = tuple[Array, Array, Array, Array, Array]  # batch, sums of the convolutio
 
 
 def _parameters(shape: Shape) -> tuple[tuple[int, ...], ...]:
-    filters, features = shape["filters"], shape["filters"] * (shape["size"] // POOL) ** 2
+    filters = shape["filters"]
+    features = shape["filters"] * (shape["size"] // POOL) ** 2
     return (
         (filters, shape["channels"], KERNEL, KERNEL),
         (filters,),
@@ -46,7 +47,8 @@ def _parameters(shape: Shape) -> tuple[tuple[int, ...], ...]:
 
 def _prepared(arrays: Arrays) -> Arrays:
     batch, targets, filters, bias, weights, last_bias = arrays
-    scale, last = weight_scale(filters[0].size), weight_scale(len(weights))
+    scale = weight_scale(filters[0].size)
+    last = weight_scale(len(weights))
     return (batch, one_hot(targets), filters * scale, bias * scale, weights * last, last_bias * last)
 
 
@@ -92,7 +94,9 @@ def _across_kinks(inputs: Arrays, rounded: float, summed: float) -> tuple[Array,
     was rounded before, by half of `rounded` at most.
     """
     loss, kept = forward(*inputs)
-    sums, terms, bias = kept[1], inputs[2][0].size, inputs[3][:, None, None]
+    sums = kept[1]
+    terms = inputs[2][0].size
+    bias = inputs[3][:, None, None]
     margin = summed * terms**0.5 * np.sqrt(np.mean(sums**2)) + rounded / 2 * abs(sums - bias)
     if not (abs(sums) <= margin).any():
         return None
@@ -100,7 +104,8 @@ def _across_kinks(inputs: Arrays, rounded: float, summed: float) -> tuple[Array,
 
 
 def _forward(shape: Shape) -> tuple[Product, ...]:
-    pixels, features = shape["size"] ** 2, shape["filters"] * (shape["size"] // POOL) ** 2
+    pixels = shape["size"] ** 2
+    features = shape["filters"] * (shape["size"] // POOL) ** 2
     return (
         Product(shape["batch"], pixels, shape["filters"], shape["channels"] * KERNEL**2),
         Product(1, shape["batch"], shape["outputs"], features),
@@ -151,12 +156,12 @@ OPERATION = Operation(
         + shape["batch"] * shape["size"] ** 2
     ),
     implementations=(
-        by_numpy(
-            "numpy_patches",
+        row(
+            "numpy",
             "each 3 × 3 patch is copied to a row, then numpy.matmul, image by image; 16-bit formats widened to fp32",
             unit="matrix",
         ),
-        *by_torch_variants(),
+        *torch_variants(),
     ),
     examples=(
         Example(

@@ -14,7 +14,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from gpuexplore.core.model import Shape
 from gpuexplore.kernels.geometry import Geometry, Lengths
 from gpuexplore.operations.contract import Array, Arrays, Example, Operation, Preset, Product
-from gpuexplore.operations.implementations import by_numba_cpu, by_numba_cuda, by_numpy, by_torch
+from gpuexplore.operations.implementation import row
 from gpuexplore.operations.matmul import warp_tile
 from gpuexplore.operations.sampling import CHECK_WHOLE_UP_TO, EVERY, Parts, lines
 from gpuexplore.operations.scales import norms
@@ -39,7 +39,8 @@ PIXELS_AT_A_TIME = 2**16  # keeps the reference's copies of a large image small
 
 
 def _reference(x: Array, weights: Array) -> Array:
-    pad, (height, width) = weights.shape[-1] // 2, x.shape[2:]
+    pad = weights.shape[-1] // 2
+    height, width = x.shape[2:]
     padded = np.pad(x, ((0, 0), (0, 0), (pad, pad), (pad, pad)))
     windows = sliding_window_view(padded, weights.shape[2:], axis=(2, 3))
     out = np.empty((x.shape[0], weights.shape[0], height, width))
@@ -52,8 +53,10 @@ def _reference(x: Array, weights: Array) -> Array:
 
 def _scale(expected: Array, x: Array, weights: Array) -> Array:
     """Return |patch|·|weights|/√terms, each patch no smaller than the usual: fast algorithms mix neighbours."""
-    reach, (height, width) = weights.shape[-1], x.shape[2:]
-    energy, pad = np.einsum("bchw,bchw->bhw", x, x), weights.shape[-1] // 2
+    reach = weights.shape[-1]
+    height, width = x.shape[2:]
+    energy = np.einsum("bchw,bchw->bhw", x, x)
+    pad = weights.shape[-1] // 2
     wide = np.pad(energy, ((0, 0), (pad, pad), (pad, pad)))
     for axis, length in ((1, height), (2, width)):
         sums = np.cumsum(np.insert(wide, 0, 0, axis=axis), axis=axis)
@@ -70,7 +73,8 @@ def _samples(inputs: Arrays, generator: np.random.Generator) -> Parts:
     x, weights = inputs
     if x[:, 0].size * weights.size <= CHECK_WHOLE_UP_TO:
         return (((EVERY, EVERY), inputs),)
-    images, channels = lines(len(x), generator), lines(len(weights), generator)
+    images = lines(len(x), generator)
+    channels = lines(len(weights), generator)
     return ((np.ix_(images, channels), (x[images], weights[channels])),)
 
 
@@ -101,49 +105,51 @@ OPERATION = Operation(
     reference=_reference,
     reduction_length=lambda shape: shape["c"] * shape["r"] ** 2,
     implementations=(
-        by_numpy(
-            "numpy_patches",
+        row(
+            "numpy",
             "each r × r patch is copied to a column, 16-bit formats widened to fp32, then numpy.matmul",
             unit="matrix",
         ),
-        by_numba_cpu(
-            "numba_cpu_patches",
+        row(
+            "numba_cpu",
             "a parallel Numba loop over strips of the image: patches to columns in the cache, then products of 16 rows",
             unit="matrix",
         ),
-        by_numba_cuda(
-            "numba_cuda_implicit",
+        row(
+            "numba_cuda",
             "a Numba CUDA kernel: weights times patches by tiles, 8 x 8 sums in each thread; 8 numbers read from the "
             "image for 512 multiply-adds, 70 % of the main loop",
-            PATCH_TILES,
+            geometry=PATCH_TILES,
         ),
-        by_numba_cuda(
-            "numba_cuda_tensorcore",
+        row(
+            "numba_cuda",
             "the same product on the tensor cores in bf16 and fp16, weights by asynchronous copies: 36 % of the main "
             "loop are HMMA, where c is a multiple of 32, h x w of 4 and r at most 7",
-            WARP_PATCH_TILES,
+            geometry=WARP_PATCH_TILES,
             name="numba-cuda-tensorcore",
             dtypes=ON_TENSOR_CORES,
             on_matrix_units=ON_TENSOR_CORES,
             arithmetic={},
             compute_capability="8.0",
             otherwise="numba-cuda",
+            module="numba_cuda_tensorcore",
         ),
-        by_torch(
-            "torch_convolution",
+        row(
+            "torch",
             "torch's convolution: oneDNN on a CPU, each result newly allocated; on CUDA the way cuDNN expects to be "
             "best",
             unit="matrix",
             vendor_library=True,
             growth=growth_in_fp32,
         ),
-        by_torch(
-            "torch_autotune",
+        row(
+            "torch",
             "the same with cudnn.benchmark on: the first call tries cuDNN's algorithms, later calls use the fastest",
             name="torch-autotune",
             unit="matrix",
             device_kinds=("cuda",),
             growth=growth_in_fp32,
+            export="build_autotune",
         ),
     ),
     examples=(

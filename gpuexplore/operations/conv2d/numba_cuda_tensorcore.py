@@ -20,7 +20,7 @@ from gpuexplore.kernels.intrinsics.patches import MAX_R, PIXELS, patch_filler, p
 from gpuexplore.kernels.intrinsics.sums import pixel_storer
 from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, clear, materialize, read, vector_length, write
 from gpuexplore.operations.conv2d import WARP_PATCH_TILES
-from gpuexplore.operations.matmul import numba_cuda_tensorcore, warp_tile
+from gpuexplore.operations.matmul import warp_tile
 from gpuexplore.operations.matmul.numba_cuda_tensorcore import (
     CHUNKS,
     FRAGMENTS,
@@ -38,31 +38,24 @@ from gpuexplore.operations.matmul.numba_cuda_tensorcore import (
     thread_finder,
     tile_multiplier,
 )
+from gpuexplore.operations.matmul.numba_cuda_tensorcore import KERNEL as OF_MATRICES
 
-LOWER, UPPER = (0, 1), (2, 3)  # parts of the channels that are loaded while a half of a tile is multiplied
 TAPS = MAX_R * MAX_R  # of the largest window
 ALL_MASKED = (1 << 2 * MAX_R) - 1  # bits of a pixel behind the last image
 MOST_NUMBERS = 2**31 - 1  # of an image batch whose offsets fit 32 bits
 OUTSIDE = -(2**30)  # a line above every image, however far down the window reaches
 
 
-def groups_of(tiling: StagedTiles) -> int:
-    """Return how many groups of PIXELS pixels a thread loads of a tile, of a term of each part of the channels."""
-    return tiling.columns * tiling.vector // tiling.threads // PIXELS
-
-
-def patch_copier(tiling: StagedTiles) -> Any:
+def _patch_copier(tiling: StagedTiles) -> Any:
     """Return a device function that copies a tile of patches from term `term` on, with a look at every number.
 
     `pixel`: where the patch of the thread's column starts, as an element, a line and a column of it.
     """
-    columns, vector, b_chunks, swizzle, depth = (
-        tiling.columns,
-        tiling.vector,
-        tiling.b_chunks,
-        tiling.swizzle_b,
-        tiling.depth,
-    )
+    columns = tiling.columns
+    vector = tiling.vector
+    b_chunks = tiling.b_chunks
+    swizzle = tiling.swizzle_b
+    depth = tiling.depth
     sweep = tiling.threads // columns
 
     @inlined
@@ -86,11 +79,18 @@ def patch_copier(tiling: StagedTiles) -> Any:
     return copy
 
 
-def by_number(tiling: StagedTiles, name: str) -> Any:
+def _by_number(tiling: StagedTiles, name: str) -> Any:
     """Return a device function that adds up a block's tile with a look at every number of the patches."""
-    rows, columns, threads, vector, size = tiling.rows, tiling.columns, tiling.threads, tiling.vector, tiling.size
-    depth, size_a, multiply = tiling.depth, tiling.size_a, tile_multiplier(tiling, name)
-    copy_a, copy_b = edge_copier(rows, CHUNKS, threads, vector, swizzle=1), patch_copier(tiling)
+    rows = tiling.rows
+    columns = tiling.columns
+    threads = tiling.threads
+    vector = tiling.vector
+    size = tiling.size
+    depth = tiling.depth
+    size_a = tiling.size_a
+    multiply = tile_multiplier(tiling, name)
+    copy_a = edge_copier(rows, CHUNKS, threads, vector, swizzle=1)
+    copy_b = _patch_copier(tiling)
 
     @inlined
     def copy_pair(tiles, first, thread, arrays, pixel, top, term):
@@ -118,9 +118,11 @@ def by_number(tiling: StagedTiles, name: str) -> Any:
     return add_up
 
 
-def start_finder(tiling: StagedTiles) -> Any:
+def _start_finder(tiling: StagedTiles) -> Any:
     """Return a device function that finds where a thread's copies of the weights start, and returns their target."""
-    (loads, _), lines, vector = tiling.loads, tiling.threads // CHUNKS, tiling.vector
+    loads, _ = tiling.loads
+    lines = tiling.threads // CHUNKS
+    vector = tiling.vector
 
     @inlined
     def find(starts, thread, top, filters, k):
@@ -132,14 +134,18 @@ def start_finder(tiling: StagedTiles) -> Any:
     return find
 
 
-def pixel_finder(tiling: StagedTiles, groups: int) -> Any:
+def _pixel_finder(tiling: StagedTiles, groups: int) -> Any:
     """Return a device function that finds which pixels a thread loads, and returns the tap of its first term.
 
     `pixel_offsets` and `into` have an element for each group (see `patch_loader` and `patch_filler`), `masks` one for
     each two pixels; taps are counted line by line.
     """
-    vector, b_chunks, size_a, swizzle = tiling.vector, tiling.b_chunks, tiling.size_a, tiling.swizzle_b
-    lanes, group_stride = tiling.columns // (groups * PIXELS), tiling.columns // groups
+    vector = tiling.vector
+    b_chunks = tiling.b_chunks
+    size_a = tiling.size_a
+    swizzle = tiling.swizzle_b
+    lanes = tiling.columns // (groups * PIXELS)
+    group_stride = tiling.columns // groups
 
     @inlined
     def find(pixel_offsets, masks, into, x, r, thread, left):
@@ -152,7 +158,7 @@ def pixel_finder(tiling: StagedTiles, groups: int) -> Any:
             at = left + column
             image, pixel = at // plane, at % plane
             for j in range(0, PIXELS, 2):
-                both = mask_of(pixel + j, height, width, pad) | mask_of(pixel + j + 1, height, width, pad) << 16
+                both = _mask_of(pixel + j, height, width, pad) | _mask_of(pixel + j + 1, height, width, pad) << 16
                 masks[group * PIXELS // 2 + j // 2] = np.int32(both if at < images * plane else ALL_MASKED * 65537)
             first = (image * channels + term // (r * r)) * plane + pixel + down * width + right
             pixel_offsets[group] = np.int32(first if at < images * plane else 0)
@@ -165,7 +171,7 @@ def pixel_finder(tiling: StagedTiles, groups: int) -> Any:
 
 
 @inlined
-def mask_of(pixel: Any, height: Any, width: Any, pad: Any) -> Any:
+def _mask_of(pixel: Any, height: Any, width: Any, pad: Any) -> Any:
     """Return the padding mask of a pixel (see `patches`)."""
     y, z, r = pixel // width, pixel % width, 2 * pad + 1
     lines = (1 << min(height + pad - y, r)) - (1 << max(pad - y, 0))
@@ -173,13 +179,14 @@ def mask_of(pixel: Any, height: Any, width: Any, pad: Any) -> Any:
     return ALL_MASKED ^ (lines | columns << MAX_R)
 
 
-def tap_table_filler(tiling: StagedTiles) -> Any:
+def _tap_table_filler(tiling: StagedTiles) -> Any:
     """Return a device function that writes what is needed of each tap of the window, with all threads.
 
     `tap_bits`: its bits (see `patches`); `steps`: how many elements behind it a thread's next term lies; `next_tap`:
     the tap of that term.
     """
-    threads, vector = tiling.threads, tiling.vector
+    threads = tiling.threads
+    vector = tiling.vector
 
     @inlined
     def fill(tap_bits, steps, next_tap, thread, x, r):
@@ -195,7 +202,7 @@ def tap_table_filler(tiling: StagedTiles) -> Any:
     return fill
 
 
-def term_stepper(groups: int) -> Any:
+def _term_stepper(groups: int) -> Any:
     """Return a device function that goes on to a thread's next term, and returns its tap."""
 
     @inlined
@@ -207,20 +214,25 @@ def term_stepper(groups: int) -> Any:
     return advance
 
 
-def whole_tiles(tiling: StagedTiles, name: str, groups: int) -> Any:
+def _whole_tiles(tiling: StagedTiles, name: str, groups: int) -> Any:
     """Return a device function that goes along the terms as long as there is another tile to be loaded.
 
     `start` and `end`: terms of a part of the channels, of the first tile that it starts to load and the first that it
     does not. Returns the tap of the thread's next term.
     """
-    vector, size, loads = tiling.vector, tiling.size, tiling.loads[0]
-    copy_a, advance = vectors_copier(loads, tiling.threads * vector), term_stepper(groups)
-    (load_lower, load_upper), (fill_lower, fill_upper) = halves_of(tiling, groups)
+    vector = tiling.vector
+    size = tiling.size
+    loads = tiling.loads[0]
+    copy_a = vectors_copier(loads, tiling.threads * vector)
+    advance = _term_stepper(groups)
+    (load_lower, load_upper), (fill_lower, fill_upper) = _halves_of(tiling, groups)
     multiply_lower, multiply_upper = (half_multiplier(tiling, name, half) for half in range(2))
 
     def stage(number: int) -> Any:
         """Return the device function for one of the pairs that the loop takes at a time."""
-        now, free, ahead = number * size, (number + STAGES - 1) % STAGES * size, number * vector
+        now = number * size
+        free = (number + STAGES - 1) % STAGES * size
+        ahead = number * vector
 
         @inlined
         def step(sums, fragments, tiles, staged, arrays, patches, copies, term, tap):
@@ -254,19 +266,20 @@ def whole_tiles(tiling: StagedTiles, name: str, groups: int) -> Any:
     return main_loop
 
 
-def halves_of(tiling: StagedTiles, groups: int) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+def _halves_of(tiling: StagedTiles, groups: int) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
     """Return what loads, and what stores, the lower and the upper two parts of the channels."""
     part = tiling.vector * tiling.columns
     return (
-        (patch_loader(groups, LOWER), patch_loader(groups, UPPER)),
-        (patch_filler(groups, LOWER, part), patch_filler(groups, UPPER, part)),
+        (patch_loader(groups, (0, 1)), patch_loader(groups, (2, 3))),
+        (patch_filler(groups, (0, 1), part), patch_filler(groups, (2, 3), part)),
     )
 
 
-def pair_loader(tiling: StagedTiles, groups: int) -> Any:
+def _pair_loader(tiling: StagedTiles, groups: int) -> Any:
     """Return a device function that fills a pair of tiles, and returns the tap of the thread's next term."""
-    copy_a, advance = vectors_copier(tiling.loads[0], tiling.threads * tiling.vector), term_stepper(groups)
-    (load_lower, load_upper), (fill_lower, fill_upper) = halves_of(tiling, groups)
+    copy_a = vectors_copier(tiling.loads[0], tiling.threads * tiling.vector)
+    advance = _term_stepper(groups)
+    (load_lower, load_upper), (fill_lower, fill_upper) = _halves_of(tiling, groups)
 
     @inlined
     def load(tiles, staged, arrays, patches, copies, first, term, tap):
@@ -282,16 +295,20 @@ def pair_loader(tiling: StagedTiles, groups: int) -> Any:
     return load
 
 
-def by_part(tiling: StagedTiles, name: str, groups: int) -> Any:
+def _by_part(tiling: StagedTiles, name: str, groups: int) -> Any:
     """Return a device function that adds up a block's tile where all tiles are whole."""
-    vector, size, depth, loads = tiling.vector, tiling.size, tiling.depth, tiling.loads[0]
-    pairs, waiting = groups * PIXELS // 2, 2 * groups * PIXELS
-    find_starts, find_pixels, fill_tables = start_finder(tiling), pixel_finder(tiling, groups), tap_table_filler(tiling)
-    load_pair, main_loop, multiply = (
-        pair_loader(tiling, groups),
-        whole_tiles(tiling, name, groups),
-        tile_multiplier(tiling, name),
-    )
+    vector = tiling.vector
+    size = tiling.size
+    depth = tiling.depth
+    loads = tiling.loads[0]
+    pairs = groups * PIXELS // 2
+    waiting = 2 * groups * PIXELS
+    find_starts = _start_finder(tiling)
+    find_pixels = _pixel_finder(tiling, groups)
+    fill_tables = _tap_table_filler(tiling)
+    load_pair = _pair_loader(tiling, groups)
+    main_loop = _whole_tiles(tiling, name, groups)
+    multiply = tile_multiplier(tiling, name)
 
     @inlined
     def add_up(sums, fragments, tiles, thread, arrays, corner):
@@ -333,12 +350,14 @@ def by_part(tiling: StagedTiles, name: str, groups: int) -> Any:
     return add_up
 
 
-def image_storer(tiling: StagedTiles) -> Any:
+def _image_storer(tiling: StagedTiles) -> Any:
     """Return a device function that stores a thread's sums, each in the image that its pixel belongs to.
 
     Everything is computed from the thread's number again, so that it takes no registers before.
     """
-    rows, columns, store = tiling.rows, tiling.columns, pixel_storer(M_TILES, N_TILES)
+    rows = tiling.rows
+    columns = tiling.columns
+    store = pixel_storer(M_TILES, N_TILES)
     warps_across = columns // WARP_TILE
 
     @inlined
@@ -353,15 +372,21 @@ def image_storer(tiling: StagedTiles) -> Any:
     return put
 
 
-def make(dtype: DType, block: Block) -> Kernel:
+def _make(dtype: DType, block: Block) -> Kernel:
     """Return the kernel that writes x (b, c, h, w) * weights (o, c, r, r) to `out` (b, o, h, w)."""
-    element, (width, height), kind = dtype.storage, block, sum_type(dtype)
+    element = dtype.storage
+    width, height = block
+    kind = sum_type(dtype)
     vector = vector_length(element)
     rows, columns = warp_tile(block)
     tiling = StagedTiles(rows, columns, width * height, vector)
-    find_thread, put = thread_finder(tiling, block), image_storer(tiling)
-    find_fragment_offsets, threads = fragment_offset_finder(vector, tiling.b_chunks), tiling.threads
-    add_parts, add_numbers = by_part(tiling, dtype.name, groups_of(tiling)), by_number(tiling, dtype.name)
+    find_thread = thread_finder(tiling, block)
+    put = _image_storer(tiling)
+    find_fragment_offsets = fragment_offset_finder(vector, tiling.b_chunks)
+    threads = tiling.threads
+    groups = tiling.columns * vector // threads // PIXELS  # of pixels that a thread loads, of each part of the channels
+    add_parts = _by_part(tiling, dtype.name, groups)
+    add_numbers = _by_number(tiling, dtype.name)
 
     def conv2d(x, weights, out):
         tiles = cuda.shared.array(0, element, ALIGNMENT)
@@ -386,9 +411,8 @@ def make(dtype: DType, block: Block) -> Kernel:
 
 
 KERNEL = CudaKernel(
-    make,
+    _make,
     WARP_PATCH_TILES,
-    resident_threads=numba_cuda_tensorcore.KERNEL.resident_threads,
-    dynamic_shared_bytes=numba_cuda_tensorcore.KERNEL.dynamic_shared_bytes,
+    resident_threads=OF_MATRICES.resident_threads,
+    dynamic_shared_bytes=OF_MATRICES.dynamic_shared_bytes,
 )
-build = KERNEL.build

@@ -10,7 +10,7 @@ from gpuexplore.core.model import Shape
 from gpuexplore.kernels.geometry import GRID_STRIDE
 from gpuexplore.operations.contract import Example
 from gpuexplore.operations.families import element_wise
-from gpuexplore.operations.implementations import by_numba_cpu, by_numba_cuda, by_numpy_alone, by_torch_in_grains
+from gpuexplore.operations.implementation import EVERY_DTYPE, TORCH_GRAIN, row
 
 OPERATION = element_wise(
     name="copy",
@@ -21,15 +21,15 @@ OPERATION = element_wise(
     flops_per_element=0,
     reference=np.positive,
     implementations=(  # which widen nothing, for they compute nothing
-        by_numpy_alone("numpy_copyto", "numpy.copyto: one thread", arithmetic={}, streaming_stores=True),
-        by_numba_cpu("numba_cpu_loop", "a parallel Numba loop over the elements", arithmetic={}),
-        by_numba_cuda(
-            "numba_cuda_strides",
+        row("numpy", "numpy.copyto: one thread", arithmetic={}, streaming_stores=True, one_thread=EVERY_DTYPE),
+        row("numba_cpu", "a parallel Numba loop over the elements", arithmetic={}),
+        row(
+            "numba_cuda",
             "a Numba CUDA kernel: a grid that strides through the vector, four loads of 16 bytes in flight",
-            GRID_STRIDE,
+            geometry=GRID_STRIDE,
             arithmetic={},
         ),
-        by_torch_in_grains("torch_copy", "Tensor.copy_", vendor_library=True),
+        row("torch", "Tensor.copy_", vendor_library=True, one_thread_up_to=TORCH_GRAIN),
     ),
     examples=(Example(Shape.of(n=7), flop_count=0, fp32_bytes=4 * (7 + 7), terms=1),),
 )

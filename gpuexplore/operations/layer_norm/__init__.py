@@ -12,13 +12,7 @@ from gpuexplore.core.model import Shape
 from gpuexplore.kernels.geometry import ROW_PER_BLOCK
 from gpuexplore.operations.contract import Array, Example
 from gpuexplore.operations.families import row_wise
-from gpuexplore.operations.implementations import (
-    by_numba_cpu,
-    by_numba_cuda,
-    by_numpy_alone,
-    by_torch,
-    by_torch_compile,
-)
+from gpuexplore.operations.implementation import EVERY_DTYPE, row
 from gpuexplore.operations.scales import norms
 
 EPSILON = 1e-5
@@ -33,7 +27,8 @@ def _reference(x: Array, weight: Array, bias: Array) -> Array:
 
 def _scale(_: Array, x: Array, weight: Array, bias: Array) -> Array:
     """Return the sizes of the weight and the bias that are added, the first times the ratio of x to its spread."""
-    mean, length = x.mean(axis=-1, keepdims=True), x.shape[-1]
+    mean = x.mean(axis=-1, keepdims=True)
+    length = x.shape[-1]
     square = norms(x, axis=-1)[:, None] ** 2 / length
     spread = np.sqrt(np.maximum(square - mean**2, 0) + EPSILON)
     scale: Array = np.maximum(1, np.sqrt(square) / spread) * np.abs(weight) + np.abs(bias)
@@ -51,25 +46,24 @@ OPERATION = row_wise(
     reference=_reference,
     scale=_scale,
     implementations=(
-        by_numpy_alone(
-            "numpy_ufuncs",
+        row(
+            "numpy",
             "NumPy calls, each a pass over the matrix: one thread, 16-bit formats through an fp32 buffer",
+            one_thread=EVERY_DTYPE,
         ),
-        by_numba_cpu(
-            "numba_cpu_rows", "a parallel Numba loop: each thread takes whole rows, 16-bit formats widened to fp32"
-        ),
-        by_numba_cuda(
-            "numba_cuda_row_per_block",
+        row("numba_cpu", "a parallel Numba loop: each thread takes whole rows, 16-bit formats widened to fp32"),
+        row(
+            "numba_cuda",
             "a Numba CUDA kernel: one block per row, four loads of 16 bytes in flight (two in 16 bits); a row of up to "
             "4,096 elements (2,048 in fp64) stays in the registers of 256 threads",
-            ROW_PER_BLOCK,
+            geometry=ROW_PER_BLOCK,
         ),
-        by_torch(
-            "torch_layer_norm",
+        row(
+            "torch",
             "torch.nn.functional.layer_norm: one fused kernel, into memory it allocates itself",
             vendor_library=True,
         ),
-        by_torch_compile("torch_compile_fused", "torch.compile of the steps one by one, fused into one kernel"),
+        row("torch_compile", "torch.compile of the steps one by one, fused into one kernel"),
     ),
     examples=(Example(Shape.of(m=2, n=3), flop_count=8 * 6, fp32_bytes=4 * (6 + 3 + 3 + 6), terms=3),),
 )

@@ -8,7 +8,7 @@ import numpy as np
 
 from gpuexplore.core.model import Shape
 from gpuexplore.operations.contract import Cut, Example, Operation, Preset, Product
-from gpuexplore.operations.implementations import by_numba_cpu, by_numba_cuda, by_numpy, by_torch
+from gpuexplore.operations.implementation import row
 from gpuexplore.operations.matmul import TENSOR_CORES, WARP_TILES
 from gpuexplore.operations.sampling import parts_of_product
 from gpuexplore.operations.scales import of_products
@@ -28,31 +28,43 @@ OPERATION = Operation(
     reference=np.matmul,
     reduction_length=lambda shape: shape["d"],
     implementations=(
-        by_numpy(
-            "numpy_blas",
+        row(
+            "numpy",
             "numpy.matmul: OpenBLAS in fp64, fp32 and, widened to fp32, bf16; NumPy's own loop in fp16",
             unit="matrix",
             one_thread=("fp16",),
+            calls="numpy.matmul",
         ),
-        by_numba_cpu(
-            "numba_cpu_panels",
+        row(
+            "numba_cpu",
             "a parallel Numba loop over 16 rows of the batch at a time, 16-bit formats widened to fp32",
             unit="matrix",
+            module="matmul.numba_cpu",
+            export="build_blocked",
         ),
-        by_numba_cuda(
-            "numba_cuda_warptile",
+        row(
+            "numba_cuda",
             "numba-cuda-warptile of the matrix product: tiles in shared memory for a block, in registers for a thread",
-            WARP_TILES,
+            geometry=WARP_TILES,
             name="numba-cuda-warptile",
+            module="matmul.numba_cuda",
+            export="WARPTILE",
         ),
-        by_numba_cuda(
-            "numba_cuda_best",
+        row(
+            "numba_cuda",
             "the best step of the matrix product's CUDA ladder: numba-cuda-tensorcore in tf32, bf16 and fp16, else "
             "numba-cuda-warptile",
-            WARP_TILES,
+            geometry=WARP_TILES,
             **TENSOR_CORES,
+            module="matmul.numba_cuda",
         ),
-        by_torch("torch_blas", "torch.mm: MKL and oneDNN on a CPU, cuBLAS on CUDA", unit="matrix", vendor_library=True),
+        row(
+            "torch",
+            "torch.mm: MKL and oneDNN on a CPU, cuBLAS on CUDA",
+            unit="matrix",
+            vendor_library=True,
+            module="matmul.torch",
+        ),
     ),
     examples=(Example(Shape.of(b=2, d=3, k=5), flop_count=60, fp32_bytes=4 * (6 + 15 + 10), terms=3),),
     products=lambda shape: (Product(1, shape["b"], shape["k"], shape["d"]),),

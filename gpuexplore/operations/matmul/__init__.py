@@ -13,22 +13,13 @@ import numpy as np
 from gpuexplore.core.model import Shape
 from gpuexplore.kernels.geometry import Block, Geometry, Lengths
 from gpuexplore.operations.contract import Cut, Example, Operation, Preset, Product
-from gpuexplore.operations.implementation import Implementation
-from gpuexplore.operations.implementations import (
-    by_cupy,
-    by_numba_cpu,
-    by_numba_cuda,
-    by_numpy,
-    by_torch,
-    by_torch_compile,
-    by_triton,
-)
+from gpuexplore.operations.implementation import Implementation, row
 from gpuexplore.operations.sampling import parts_of_product
 from gpuexplore.operations.scales import of_products
 
 ON_TENSOR_CORES = ("tf32", "bf16", "fp16")  # what `mma.sync` takes, of the dtypes we have
 THREAD_TILE = 8  # rows and columns of sums a thread keeps in registers
-WARP_THREAD_TILE = 16, 8  # the same where each warp has a tile of 64 x 64
+WARP_THREAD_TILE = (16, 8)  # the same where each warp has a tile of 64 x 64
 
 
 def _one_each(block: Block) -> Lengths:
@@ -65,11 +56,13 @@ TENSOR_CORES: Mapping[str, Any] = MappingProxyType(
 
 
 def _cpu_step(name: str, about: str, **own: Any) -> Implementation:
-    return by_numba_cpu(f"numba_cpu_{name}", about, name=f"numba-cpu-{name}", unit="matrix", rung=True, **own)
+    usual = {"name": f"numba-cpu-{name}", "export": f"build_{name}", "unit": "matrix", "rung": True}
+    return row("numba_cpu", about, **usual | own)
 
 
 def _step(name: str, geometry: Geometry, about: str, **own: Any) -> Implementation:
-    return by_numba_cuda(f"numba_cuda_{name}", about, geometry, name=f"numba-cuda-{name}", rung=True, **own)
+    usual = {"name": f"numba-cuda-{name}", "export": name.upper(), "geometry": geometry, "rung": True}
+    return row("numba_cuda", about, **usual | own)
 
 
 # from three plain loops to vector registers, on all cores each; the last is `numba-cpu`
@@ -80,6 +73,8 @@ CPU_LADDER = (
     _cpu_step(
         "vector",
         "packed panels and a tile of sums in vector registers: accumulators stay in registers for hundreds of terms",
+        module="numba_cpu_vector",
+        export="build",
         native=("bf16",),
     ),
 )
@@ -115,6 +110,8 @@ CUDA_LADDER = (
         REGISTER_TILES,
         "128-bit loads, the next tiles loaded while these are multiplied, and the terms of a tile written out: 4 "
         "vectors of shared memory for 64 multiply-adds, which are 89 % of the main loop",
+        module="numba_cuda_vector",
+        export="KERNEL",
     ),
     _step(
         "warptile",
@@ -127,6 +124,8 @@ CUDA_LADDER = (
         WARP_TILES,
         "warps multiply 64 x 64 tiles on the tensor cores, 8 loads for 32 products, and copies pass by the registers: "
         "56 % of the main loop are HMMA",
+        module="numba_cuda_tensorcore",
+        export="KERNEL",
         **TENSOR_CORES,
         dtypes=ON_TENSOR_CORES,
     ),
@@ -135,6 +134,8 @@ CUDA_LADDER = (
         WARPGROUP_TILES,
         "four warps together multiply 64 x 128 tiles that the tensor cores read from shared memory: no fragments in "
         "registers, and no loads of them; 5 % of the main loop are products",
+        module="numba_cuda_wgmma",
+        export="KERNEL",
         on_matrix_units=("bf16", "fp16"),
         arithmetic={},
         compute_capability="9.0",
@@ -160,43 +161,45 @@ OPERATION = Operation(
     has_layouts=True,
     reduction_length=lambda shape: shape["k"],
     implementations=(
-        by_numpy(
-            "numpy_blas",
+        row(
+            "numpy",
             "numpy.matmul: OpenBLAS in fp64, fp32 and, widened to fp32, bf16; NumPy's own loop in fp16",
             unit="matrix",
             one_thread=("fp16",),
+            calls="numpy.matmul",
         ),
         *CPU_LADDER,
-        by_numba_cpu(
-            "numba_cpu_vector",
+        row(
+            "numba_cpu",
             "a parallel Numba kernel in packed panels, its sums in vector registers; bf16 by dot products where there "
             "are",
             unit="matrix",
             native=("bf16",),
             best_rung=True,
+            module="numba_cpu_vector",
         ),
         *CUDA_LADDER,
-        by_numba_cuda(
-            "numba_cuda_best",
+        row(
+            "numba_cuda",
             "the best step of our CUDA ladder on most GPUs: numba-cuda-tensorcore in tf32, bf16 and fp16, else "
             "numba-cuda-warptile; on 9.0 numba-cuda-wgmma is faster in bf16 and fp16",
-            WARP_TILES,
+            geometry=WARP_TILES,
             best_rung=True,
             **TENSOR_CORES,
         ),
-        by_torch("torch_blas", "torch.mm: MKL and oneDNN on a CPU, cuBLAS on CUDA", unit="matrix", vendor_library=True),
-        by_torch_compile(
-            "torch_compile_blas",
+        row("torch", "torch.mm: MKL and oneDNN on a CPU, cuBLAS on CUDA", unit="matrix", vendor_library=True),
+        row(
+            "torch_compile",
             "torch.compile of torch.mm: nothing to fuse, so the same product behind the guards of a compiled call",
             unit="matrix",
         ),
-        by_triton(
-            "triton_dot",
+        row(
+            "triton",
             "a Triton kernel: 128 x 128 tiles by tl.dot, on tensor cores for all but fp32",
             on_matrix_units=("tf32", "bf16", "fp16"),
             dtypes=("fp32", "tf32", "bf16", "fp16"),
         ),
-        by_cupy("cupy_blas", "cupy.matmul: cuBLAS", unit="matrix"),
+        row("cupy", "cupy.matmul: cuBLAS", unit="matrix", calls="cupy.matmul"),
     ),
     examples=(
         Example(Shape.of(m=2, k=3, n=5), flop_count=2 * 2 * 3 * 5, fp32_bytes=4 * (2 * 3 + 3 * 5 + 2 * 5), terms=3),

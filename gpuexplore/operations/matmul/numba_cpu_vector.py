@@ -32,9 +32,11 @@ FEWEST_TERMS_PER_THREAD = 2**19  # below it, a second thread takes longer to sta
 def _pack_rows(a, packed, top, bottom, begin, end):
     """Pack a[top:bottom, begin:end] into operands (rows, steps)."""
     terms = terms_of(packed.dtype)
-    steps, other = (end - begin) // terms, np.uintp(terms - 1)
+    steps = (end - begin) // terms
+    other = np.uintp(terms - 1)
     for i in range(top, bottom):
-        source, row = a[i][begin:end], packed[i - top]
+        source = a[i][begin:end]
+        row = packed[i - top]
         for step in range(steps):
             at = np.uintp(step * terms)  # unsigned: no check for an index from the end, which would not vectorise
             row[step] = join(source[at], source[at + other], packed.dtype)
@@ -45,16 +47,21 @@ def _pack_rows(a, packed, top, bottom, begin, end):
 @njit(cache=True)
 def _pack_columns(b, packed, begin, end, left, right):
     """Pack b[begin:end, left:right] into operands (panels, steps, columns of a tile)."""
-    terms, width = terms_of(packed.dtype), packed.shape[2]
+    terms = terms_of(packed.dtype)
+    width = packed.shape[2]
     for start in range(left, right, width):
-        panel, stop = packed[(start - left) // width], min(start + width, right)
+        panel = packed[(start - left) // width]
+        stop = min(start + width, right)
         for step in range((end - begin) // terms):
-            term, row = begin + step * terms, panel[step]
-            first, second = b[term][start:stop], b[term + terms - 1][start:stop]
+            term = begin + step * terms
+            row = panel[step]
+            first = b[term][start:stop]
+            second = b[term + terms - 1][start:stop]
             for j in range(stop - start):
                 row[j] = join(first[j], second[j], packed.dtype)
         if (end - begin) % terms:
-            first, row = b[end - 1][start:stop], panel[(end - begin) // terms]
+            first = b[end - 1][start:stop]
+            row = panel[(end - begin) // terms]
             for j in range(stop - start):
                 row[j] = join(first[j], b.dtype.type(0), packed.dtype)
 
@@ -86,7 +93,8 @@ def _multiply(rows, panels, tile, sums, steps, first):
 def _narrow(sums, out, top, bottom, left, right):
     """Write a part of the sums (m, n), rounded to the format of `out`."""
     for i in range(top, bottom):
-        source, row = sums[i][left:right], out[i][left:right]
+        source = sums[i][left:right]
+        row = out[i][left:right]
         for j in range(right - left):
             row[j] = narrow(source[j], out.dtype)
 
@@ -94,9 +102,14 @@ def _narrow(sums, out, top, bottom, left, right):
 @njit(cache=True)
 def _rectangle(code, terms, a, b, out, sums, rows, panels, tile, edges):
     """Write the part of a (m, k) @ b (k, n) inside `edges` (top, bottom, left, right) to `out`, by compiled `code`."""
-    pack_rows, pack_columns, multiply, narrowing = code[0], code[1], code[2], code[3]
-    k, depth = a.shape[1], rows.shape[1] * terms
-    height, width = rows.shape[0] // tile.shape[0] * tile.shape[0], panels.shape[0] * panels.shape[2]
+    pack_rows = code[0]
+    pack_columns = code[1]
+    multiply = code[2]
+    narrowing = code[3]
+    k = a.shape[1]
+    depth = rows.shape[1] * terms
+    height = rows.shape[0] // tile.shape[0] * tile.shape[0]
+    width = panels.shape[0] * panels.shape[2]
     for left in range(edges[2], edges[3], width):
         right = min(left + width, edges[3])
         for begin in range(0, k, depth):
@@ -121,14 +134,16 @@ def _rectangles(address, code, terms, a, b, out, sums, rows, panels, tiles, edge
 def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]:
     """Return the product (m, k) @ (k, n) into `out` (m, n)."""
     a, b = inputs
-    (m, k), n = a.shape, b.shape[1]
+    m, k = a.shape
+    n = b.shape[1]
     packed = packed_dtype(a.dtype)
     tile = tile_for(packed)
     edges = _edges(m, k, n, tile.rows, tile.lanes)
     steps = _even(ceil(k / tile.terms), DEPTH, 1)
     height = _even(int((edges[:, 1] - edges[:, 0]).max()), ROWS, tile.rows)
     width = _even(int((edges[:, 3] - edges[:, 2]).max()), COLUMNS, tile.columns)
-    kind, parts = np.dtype(DTYPES[dtype.accumulate].storage), len(edges)
+    kind = np.dtype(DTYPES[dtype.accumulate].storage)
+    parts = len(edges)
     rows = _aligned((parts, height, steps), packed)
     panels = _aligned((parts, width // tile.columns, steps, tile.columns), packed)
     tiles = _aligned((parts, tile.rows, tile.columns), kind)
@@ -168,7 +183,8 @@ def _edges(m: int, k: int, n: int, rows: int, columns: int) -> Any:
         ((tall, threads // tall) for tall in range(1, threads + 1)),
         key=lambda grid: _even(m, ceil(m / grid[0]), rows) * _even(n, ceil(n / grid[1]), columns),
     )
-    height, width = _even(m, ceil(m / down), rows), _even(n, ceil(n / across), columns)
+    height = _even(m, ceil(m / down), rows)
+    width = _even(n, ceil(n / across), columns)
     corners = [(top, left) for top in range(0, m, height) for left in range(0, n, width)]
     return np.array([(top, min(m, top + height), left, min(n, left + width)) for top, left in corners])
 

@@ -39,7 +39,8 @@ STAGES = 4
 IN_FLIGHT = STAGES - 2  # groups of copies that may be on their way when a tile has to have arrived
 CHUNKS = 4  # of 16 bytes in a line of a tile of A: two products deep
 WARP_TILE = 64  # rows and columns of a warp's sums
-M_TILES, N_TILES = WARP_TILE // 16, WARP_TILE // 8  # products of a warp
+M_TILES = WARP_TILE // 16
+N_TILES = WARP_TILE // 8  # products of a warp
 SUMS = M_TILES * N_TILES * 4  # of a lane
 FRAGMENTS = M_TILES * 4  # registers of a lane for those of A, and for those of B
 LDMATRIX_ADDRESSES = 4  # of a lane in a line of B, chunks apart
@@ -97,14 +98,17 @@ def edge_copier(lines: int, line_chunks: int, threads: int, vector: int, swizzle
 
     `swizzle`: halves of a chunk by which a line is swizzled further than the line above.
     """
-    swizzle_period, at_once = min(line_chunks, 8), threads // line_chunks
+    swizzle_period = min(line_chunks, 8)
+    at_once = threads // line_chunks
 
     @inlined
     def copy(tiles, first, thread, source, lengths, top, left):
         height, width = lengths
         if width % vector == 0:
-            line, chunk = thread // line_chunks, thread % line_chunks
-            column, swizzled = left + chunk * vector, chunk ^ line * swizzle // 2 % swizzle_period
+            line = thread // line_chunks
+            chunk = thread % line_chunks
+            column = left + chunk * vector
+            swizzled = chunk ^ line * swizzle // 2 % swizzle_period
             for further in range(0, lines, at_once):
                 row = top + line + further
                 inside = row < height and column < width
@@ -114,7 +118,8 @@ def edge_copier(lines: int, line_chunks: int, threads: int, vector: int, swizzle
                 )
         else:
             for element in range(thread, lines * line_chunks * vector, threads):
-                line, column = element // (line_chunks * vector), element % (line_chunks * vector)
+                line = element // (line_chunks * vector)
+                column = element % (line_chunks * vector)
                 inside = top + line < height and left + column < width
                 tile_chunk = line * line_chunks + (column // vector ^ line * swizzle // 2 % swizzle_period)
                 start = (top + line) * width + left + column
@@ -130,7 +135,9 @@ def half_multiplier(tiling: StagedTiles, name: str, half: int) -> Any:
     `a_offsets` and `b_offsets`: from where the lane loads in the tiles (see `fragment_offset_finder`), which start at
     `first`.
     """
-    vector, size_a, line = tiling.vector, tiling.size_a, tiling.columns
+    vector = tiling.vector
+    size_a = tiling.size_a
+    line = tiling.columns
     multiply_add = multiplier(name, M_TILES, N_TILES)
     load_a = fragment_loader([(half, i * 16 * CHUNKS * vector) for i in range(M_TILES)], transposed=False)
     if vector == 8:
@@ -189,9 +196,11 @@ def fragment_offset_finder(vector: int, b_chunks: int) -> Any:
     return find
 
 
-def edge_pair_copier(tiling: StagedTiles) -> Any:
+def _edge_pair_copier(tiling: StagedTiles) -> Any:
     """Return a device function that starts to copy a pair of tiles, from term `term` on, and closes the group."""
-    threads, vector, size_a = tiling.threads, tiling.vector, tiling.size_a
+    threads = tiling.threads
+    vector = tiling.vector
+    size_a = tiling.size_a
     copy_a = edge_copier(tiling.rows, CHUNKS, threads, vector, swizzle=1)
     copy_b = edge_copier(tiling.depth, tiling.b_chunks, threads, vector, swizzle=tiling.swizzle_b)
 
@@ -204,16 +213,23 @@ def edge_pair_copier(tiling: StagedTiles) -> Any:
     return copy
 
 
-def start_finder(tiling: StagedTiles) -> Any:
+def _start_finder(tiling: StagedTiles) -> Any:
     """Return a device function that finds where a thread's copies start, and returns their first offsets in a pair."""
-    vector, b_chunks, size_a, swizzle_b = tiling.vector, tiling.b_chunks, tiling.size_a, tiling.swizzle_b
-    (a_loads, b_loads), a_lines, b_lines = tiling.loads, tiling.threads // CHUNKS, tiling.threads // b_chunks
+    vector = tiling.vector
+    b_chunks = tiling.b_chunks
+    size_a = tiling.size_a
+    swizzle_b = tiling.swizzle_b
+    a_loads, b_loads = tiling.loads
+    a_lines = tiling.threads // CHUNKS
+    b_lines = tiling.threads // b_chunks
 
     @inlined
     def find(starts_a, starts_b, thread, top, left, a, b):
         k, n = b.shape
-        line_a, chunk_a = thread // CHUNKS, thread % CHUNKS
-        line_b, chunk_b = thread // b_chunks, thread % b_chunks
+        line_a = thread // CHUNKS
+        chunk_a = thread % CHUNKS
+        line_b = thread // b_chunks
+        chunk_b = thread % b_chunks
         for load in range(a_loads):
             row = min(top + line_a + load * a_lines, a.shape[0] - 1)
             starts_a[load] = materialize(row * k + chunk_a * vector)
@@ -227,22 +243,28 @@ def start_finder(tiling: StagedTiles) -> Any:
     return find
 
 
-def whole_tiles(tiling: StagedTiles, multiply: Any) -> Any:
+def _whole_tiles(tiling: StagedTiles, multiply: Any) -> Any:
     """Return a device function that goes along the terms where all tiles are whole, and looks at no bounds.
 
     `start` and `end`: terms of the first pair that it starts to copy, and of the first that it does not.
     """
-    size, depth, (a_loads, b_loads), apart = tiling.size, tiling.depth, tiling.loads, tiling.threads * tiling.vector
-    copy_a, copy_b = vectors_copier(a_loads, apart), vectors_copier(b_loads, apart)
+    size = tiling.size
+    depth = tiling.depth
+    a_loads, b_loads = tiling.loads
+    apart = tiling.threads * tiling.vector
+    copy_a = vectors_copier(a_loads, apart)
+    copy_b = vectors_copier(b_loads, apart)
 
     def stage(number: int) -> Any:
         """Return the device function for one of the pairs that the loop takes at a time."""
-        now, free, further = number * size, (number + STAGES - 1) % STAGES * size, number * depth
+        now = number * size
+        free = (number + STAGES - 1) % STAGES * size
+        further = number * depth
 
         @inlined
-        def step(
-            sums, a_fragments, b_fragments, tiles, a_offsets, b_offsets, a, b, starts_a, starts_b, into_a, into_b, term
-        ):
+        def step(registers, copies, term):
+            sums, a_fragments, b_fragments, tiles, a_offsets, b_offsets = registers
+            a, b, starts_a, starts_b, into_a, into_b = copies
             wait_for_copies(IN_FLIGHT)
             cuda.syncthreads()
             copy_a(tiles, into_a + free, a, starts_a, term + further)
@@ -255,90 +277,21 @@ def whole_tiles(tiling: StagedTiles, multiply: Any) -> Any:
     first, second, third, last = map(stage, range(STAGES))
 
     @inlined
-    def main_loop(
-        sums,
-        a_fragments,
-        b_fragments,
-        tiles,
-        a_offsets,
-        b_offsets,
-        a,
-        b,
-        starts_a,
-        starts_b,
-        into_a,
-        into_b,
-        start,
-        end,
-    ):
+    def main_loop(registers, copies, start, end):
         for term in range(start, end, STAGES * depth):
-            first(
-                sums,
-                a_fragments,
-                b_fragments,
-                tiles,
-                a_offsets,
-                b_offsets,
-                a,
-                b,
-                starts_a,
-                starts_b,
-                into_a,
-                into_b,
-                term,
-            )
-            second(
-                sums,
-                a_fragments,
-                b_fragments,
-                tiles,
-                a_offsets,
-                b_offsets,
-                a,
-                b,
-                starts_a,
-                starts_b,
-                into_a,
-                into_b,
-                term,
-            )
-            third(
-                sums,
-                a_fragments,
-                b_fragments,
-                tiles,
-                a_offsets,
-                b_offsets,
-                a,
-                b,
-                starts_a,
-                starts_b,
-                into_a,
-                into_b,
-                term,
-            )
-            last(
-                sums,
-                a_fragments,
-                b_fragments,
-                tiles,
-                a_offsets,
-                b_offsets,
-                a,
-                b,
-                starts_a,
-                starts_b,
-                into_a,
-                into_b,
-                term,
-            )
+            first(registers, copies, term)
+            second(registers, copies, term)
+            third(registers, copies, term)
+            last(registers, copies, term)
 
     return main_loop
 
 
 def thread_finder(tiling: StagedTiles, block: Block) -> Any:
     """Return a device function that gives a thread's number, its lane, and where in the block its warp's sums start."""
-    (width, _), last, warps_across = block, tiling.threads - 1, tiling.columns // WARP_TILE
+    width, _ = block
+    last = tiling.threads - 1
+    warps_across = tiling.columns // WARP_TILE
 
     @inlined
     def find():
@@ -355,18 +308,23 @@ def block_product(dtype: DType, block: Block) -> tuple[Any, Any]:
     Arguments of the first are the sums, in an array of SUMS of each thread, and the matrices; of the second `out`,
     (m, n), and the sums.
     """
-    element, (width, height) = dtype.storage, block
-    vector, threads, word = vector_length(element), width * height, np.float32 if dtype.name == "tf32" else np.uint32
+    element = dtype.storage
+    width, height = block
+    vector = vector_length(element)
+    threads = width * height
+    word = np.float32 if dtype.name == "tf32" else np.uint32
     rows, columns = warp_tile(block)
     tiling = StagedTiles(rows, columns, threads, vector)
-    depth, size, (a_loads, b_loads) = tiling.depth, tiling.size, tiling.loads
-    copy_pair, find_starts, find_thread = edge_pair_copier(tiling), start_finder(tiling), thread_finder(tiling, block)
+    depth = tiling.depth
+    size = tiling.size
+    a_loads, b_loads = tiling.loads
+    copy_pair = _edge_pair_copier(tiling)
+    find_starts = _start_finder(tiling)
+    find_thread = thread_finder(tiling, block)
     multiply = tile_multiplier(tiling, dtype.name)
-    main_loop, find_fragment_offsets, store_sums = (
-        whole_tiles(tiling, multiply),
-        fragment_offset_finder(vector, tiling.b_chunks),
-        accumulator_storer(M_TILES, N_TILES),
-    )
+    main_loop = _whole_tiles(tiling, multiply)
+    find_fragment_offsets = fragment_offset_finder(vector, tiling.b_chunks)
+    store_sums = accumulator_storer(M_TILES, N_TILES)
 
     @inlined
     def add_up(sums, a, b):
@@ -377,8 +335,10 @@ def block_product(dtype: DType, block: Block) -> tuple[Any, Any]:
         b_offsets = cuda.local.array(LDMATRIX_ADDRESSES, np.int32)
         starts_a = cuda.local.array(a_loads, np.uint32)
         starts_b = cuda.local.array(b_loads, np.uint32)
-        (thread, lane, row, column), (k, n) = find_thread(), b.shape
-        top, left = cuda.blockIdx.y * rows, cuda.blockIdx.x * columns
+        thread, lane, row, column = find_thread()
+        k, n = b.shape
+        top = cuda.blockIdx.y * rows
+        left = cuda.blockIdx.x * columns
         find_fragment_offsets(a_offsets, b_offsets, lane, row, column)
         clear(sums, SUMS)
         for ahead in range(STAGES - 1):
@@ -387,23 +347,10 @@ def block_product(dtype: DType, block: Block) -> tuple[Any, Any]:
         if k % vector == 0 and n % vector == 0:
             into_a, into_b = find_starts(starts_a, starts_b, thread, top, left, a, b)
             done = max(k // depth - STAGES + 1, 0) // STAGES * STAGES
-            start, end = (STAGES - 1) * depth, (STAGES - 1 + done) * depth
-            main_loop(
-                sums,
-                a_fragments,
-                b_fragments,
-                tiles,
-                a_offsets,
-                b_offsets,
-                a,
-                b,
-                starts_a,
-                starts_b,
-                into_a,
-                into_b,
-                start,
-                end,
-            )
+            start = (STAGES - 1) * depth
+            end = (STAGES - 1 + done) * depth
+            registers = (sums, a_fragments, b_fragments, tiles, a_offsets, b_offsets)
+            main_loop(registers, (a, b, starts_a, starts_b, into_a, into_b), start, end)
         again = materialize(thread) & (threads - 1)  # so that nothing computed before is kept for the edges
         for tile in range(done, (k + depth - 1) // depth):
             wait_for_copies(IN_FLIGHT)
@@ -414,7 +361,8 @@ def block_product(dtype: DType, block: Block) -> tuple[Any, Any]:
 
     @inlined
     def store(out, sums):
-        (_, lane, row, column), n = find_thread(), out.shape[1]
+        _, lane, row, column = find_thread()
+        n = out.shape[1]
         row += cuda.blockIdx.y * rows + lane // 4
         column += cuda.blockIdx.x * columns + lane % 4 * 2
         store_sums(out, row * n + column, sums, n, out.shape[0] - row, n - column)
@@ -422,9 +370,10 @@ def block_product(dtype: DType, block: Block) -> tuple[Any, Any]:
     return add_up, store
 
 
-def make(dtype: DType, block: Block) -> Kernel:
+def _make(dtype: DType, block: Block) -> Kernel:
     """Return the kernel that writes (m, k) @ (k, n) to `out` (m, n)."""
-    (add_up, store), kind = block_product(dtype, block), sum_type(dtype)
+    add_up, store = block_product(dtype, block)
+    kind = sum_type(dtype)
 
     def matmul(a, b, out):
         sums = cuda.local.array(SUMS, kind)
@@ -440,5 +389,4 @@ def shared_bytes(_: DType, block: Block) -> int:
     return STAGES * CHUNKS * VECTOR_BYTES * THREAD_TILE * (2 * height + width)
 
 
-KERNEL = CudaKernel(make, WARP_TILES, resident_threads=lambda _: 256, dynamic_shared_bytes=shared_bytes)
-build = KERNEL.build
+KERNEL = CudaKernel(_make, WARP_TILES, resident_threads=lambda _: 256, dynamic_shared_bytes=shared_bytes)

@@ -27,14 +27,16 @@ from gpuexplore.kernels.intrinsics.vectors import (
 from gpuexplore.kernels.register_tiles.steps import adder_in_loop
 from gpuexplore.operations.matmul import REGISTER_TILES, THREAD_TILE
 
-WARP_WIDTH, WARP_HEIGHT = 8, 4
+WARP_WIDTH = 8  # of threads, four lines of them
 
 
 @inlined
-def load_or_zeros(staged: Any, source: Any, row: Any, column: Any) -> None:
+def _load_or_zeros(staged: Any, source: Any, row: Any, column: Any) -> None:
     """Load elements of a row into registers, zeros beyond the matrix."""
-    length, width = staged.size, source.shape[1]
-    start, count = row * width + column, width - column if row < source.shape[0] else 0
+    length = staged.size
+    width = source.shape[1]
+    start = row * width + column
+    count = width - column if row < source.shape[0] else 0
     if count >= length and width % length == 0:
         load_vector(staged, 0, source, start)
     else:
@@ -42,18 +44,19 @@ def load_or_zeros(staged: Any, source: Any, row: Any, column: Any) -> None:
             staged[i] = read(source, start + i) if i < count else staged.dtype.type(0)
 
 
-def tile_multipliers(kind: Any, block: Block, depth: int, padded: int) -> tuple[Any, Any]:
+def _tile_multipliers(kind: Any, block: Block, depth: int, padded: int) -> tuple[Any, Any]:
     """Return device functions that add the product of two tiles to a thread's sums: written out, and in a loop.
 
     Their last two arguments are where the thread's first vectors lie, in A's tile and in B's.
     """
-    (width, height), shared_vector = block, vector_length(kind)
+    width, height = block
+    shared_vector = vector_length(kind)
     rows = Lines(THREAD_TILE, shared_vector, shared_vector * height, padded)
     columns = Lines(THREAD_TILE, shared_vector, shared_vector * width, THREAD_TILE * width)
     return outer_adder(depth, rows, columns), adder_in_loop(depth, rows, columns)
 
 
-def tile_filler(vector: int, padded: int) -> Any:
+def _tile_filler(vector: int, padded: int) -> Any:
     """Return a device function that puts a thread's staged vectors into the tiles, that of A as a column."""
 
     @inlined
@@ -65,17 +68,22 @@ def tile_filler(vector: int, padded: int) -> Any:
     return fill
 
 
-def tile_storer(kind: Any, storage: Any, block: Block) -> Any:
+def _tile_storer(kind: Any, storage: Any, block: Block) -> Any:
     """Return a device function that stores a thread's sums where they are inside the output."""
-    (width, height), shared_vector, keeps_format = block, vector_length(kind), storage is kind
+    width, height = block
+    shared_vector = vector_length(kind)
+    keeps_format = storage is kind
 
     @inlined
     def store(out, sums, row, column):
-        n, m_left, n_left = out.shape[1], out.shape[0] - row, out.shape[1] - column
+        n = out.shape[1]
+        m_left = out.shape[0] - row
+        n_left = out.shape[1] - column
         for i in range(THREAD_TILE):
             lower = i // shared_vector * shared_vector * height + i % shared_vector
             for j in range(0, THREAD_TILE, shared_vector):
-                right, offset = j * width, (row + lower) * n + column + j * width
+                right = j * width
+                offset = (row + lower) * n + column + j * width
                 if keeps_format and n % shared_vector == 0:
                     if lower < m_left and right < n_left:
                         store_vector(out, offset, sums, i * THREAD_TILE + j)
@@ -87,7 +95,7 @@ def tile_storer(kind: Any, storage: Any, block: Block) -> Any:
     return store
 
 
-def whole_tiles(multiply: Any, fill: Any, depth: int, sizes: tuple[int, int]) -> Any:
+def _whole_tiles(multiply: Any, fill: Any, depth: int, sizes: tuple[int, int]) -> Any:
     """Return a device function that goes along k where all tiles lie inside the matrices, and looks at no bounds."""
     size_a, size_b = sizes
 
@@ -97,7 +105,8 @@ def whole_tiles(multiply: Any, fill: Any, depth: int, sizes: tuple[int, int]) ->
         load_vector(staged_b, 0, b, b_offset)
         fill(tile_a, tile_b, staged_a, staged_b, into_a, into_b)
         cuda.syncthreads()
-        now, stride = 0, depth * b.shape[1]
+        now = 0
+        stride = depth * b.shape[1]
         for _ in range(depth, a.shape[1], depth):
             a_offset += depth
             b_offset += stride
@@ -112,16 +121,18 @@ def whole_tiles(multiply: Any, fill: Any, depth: int, sizes: tuple[int, int]) ->
     return main_loop
 
 
-def edge_tiles(multiply: Any, fill: Any, depth: int, sizes: tuple[int, int]) -> Any:
+def _edge_tiles(multiply: Any, fill: Any, depth: int, sizes: tuple[int, int]) -> Any:
     """Return a device function that goes along k and puts zeros where tiles leave the matrices."""
     size_a, size_b = sizes
 
     @inlined
     def main_loop(sums, staged_a, staged_b, tile_a, tile_b, a, b, a_at, b_at, into_a, into_b, y, x):
-        (row, term_a), (term_b, column), now = a_at, b_at, 1
+        row, term_a = a_at
+        term_b, column = b_at
+        now = 1
         for start in range(-depth, a.shape[1], depth):
-            load_or_zeros(staged_a, a, row, start + depth + term_a)
-            load_or_zeros(staged_b, b, start + depth + term_b, column)
+            _load_or_zeros(staged_a, a, row, start + depth + term_a)
+            _load_or_zeros(staged_b, b, start + depth + term_b, column)
             if start >= 0:
                 multiply(sums, tile_a, tile_b, now * size_a + y, now * size_b + x)
             now = 1 - now
@@ -131,21 +142,27 @@ def edge_tiles(multiply: Any, fill: Any, depth: int, sizes: tuple[int, int]) -> 
     return main_loop
 
 
-def make(dtype: DType, block: Block) -> Kernel:
+def _make(dtype: DType, block: Block) -> Kernel:
     """Return the kernel that writes (m, k) @ (k, n) to `out` (m, n)."""
     kind, storage, width, height = sum_type(dtype), dtype.storage.type, *block
     # elements that a load from device memory brings, and one from shared memory
-    vector, shared_vector = vector_length(storage), vector_length(kind)
-    rows, columns = THREAD_TILE * height, THREAD_TILE * width
+    vector = vector_length(storage)
+    shared_vector = vector_length(kind)
+    rows = THREAD_TILE * height
+    columns = THREAD_TILE * width
     depth = vector * width // THREAD_TILE  # each thread loads one vector of both
     padded = rows + 4  # so that the elements of a row of A, a column of its tile, fall into different banks
-    a_across, b_across, warps_across = depth // vector, columns // vector, width // WARP_WIDTH
-    multiply, multiply_in_loop = tile_multipliers(kind, block, depth, padded)
-    fill = tile_filler(vector, padded)
-    sizes, store = (depth * padded, depth * columns), tile_storer(kind, storage, block)
-    elements_a, elements_b = 2 * depth * padded, 2 * depth * columns
-    go_inside = whole_tiles(multiply, fill, depth, sizes)
-    go_along_edges = edge_tiles(multiply_in_loop, fill, depth, sizes)
+    a_across = depth // vector
+    b_across = columns // vector
+    warps_across = width // WARP_WIDTH
+    multiply, multiply_in_loop = _tile_multipliers(kind, block, depth, padded)
+    fill = _tile_filler(vector, padded)
+    sizes = (depth * padded, depth * columns)
+    store = _tile_storer(kind, storage, block)
+    elements_a = 2 * depth * padded
+    elements_b = 2 * depth * columns
+    go_inside = _whole_tiles(multiply, fill, depth, sizes)
+    go_along_edges = _edge_tiles(multiply_in_loop, fill, depth, sizes)
 
     def matmul(a, b, out):
         tile_a = cuda.shared.array(elements_a, kind, ALIGNMENT)  # transposed
@@ -153,28 +170,36 @@ def make(dtype: DType, block: Block) -> Kernel:
         sums = cuda.local.array((THREAD_TILE, THREAD_TILE), kind, ALIGNMENT)
         staged_a = cuda.local.array(vector, storage, ALIGNMENT)
         staged_b = cuda.local.array(vector, storage, ALIGNMENT)
-        top, left = cuda.blockIdx.y * rows, cuda.blockIdx.x * columns
+        top = cuda.blockIdx.y * rows
+        left = cuda.blockIdx.x * columns
         thread = (cuda.threadIdx.y * width + cuda.threadIdx.x) & (width * height - 1)  # & says that it is not negative
-        warp, lane = thread // WARP, thread % WARP
+        warp = thread // WARP
+        lane = thread % WARP
         x = (warp % warps_across * WARP_WIDTH + lane % WARP_WIDTH) * shared_vector
-        y = (warp // warps_across * WARP_HEIGHT + lane // WARP_WIDTH) * shared_vector
-        a_row, a_term = thread // a_across, thread % a_across * vector
-        b_term, b_column = thread // b_across, thread % b_across * vector
-        into_a, into_b = a_term * padded + a_row, b_term * columns + b_column
+        y = (warp // warps_across * 4 + lane // WARP_WIDTH) * shared_vector
+        a_row = thread // a_across
+        a_term = thread % a_across * vector
+        b_term = thread // b_across
+        b_column = thread % b_across * vector
+        into_a = a_term * padded + a_row
+        into_b = b_term * columns + b_column
         for i in range(THREAD_TILE):
             for j in range(THREAD_TILE):
                 sums[i, j] = kind(0)
-        m, k, n = out.shape[0], a.shape[1], out.shape[1]
+        m = out.shape[0]
+        k = a.shape[1]
+        n = out.shape[1]
         if top + rows <= m and left + columns <= n and k > 0 and k % depth == 0 and n % vector == 0:
-            a_at, b_at = (top + a_row) * k + a_term, b_term * n + left + b_column
+            a_at = (top + a_row) * k + a_term
+            b_at = b_term * n + left + b_column
             go_inside(sums, staged_a, staged_b, tile_a, tile_b, a, b, a_at, b_at, into_a, into_b, y, x)
         else:
-            a_at, b_at = (top + a_row, a_term), (b_term, left + b_column)
+            a_at = (top + a_row, a_term)
+            b_at = (b_term, left + b_column)
             go_along_edges(sums, staged_a, staged_b, tile_a, tile_b, a, b, a_at, b_at, into_a, into_b, y, x)
         store(out, sums, materialize(cuda.blockIdx.y) * rows + y, materialize(cuda.blockIdx.x) * columns + x)
 
     return matmul
 
 
-KERNEL = CudaKernel(make, REGISTER_TILES, resident_threads=lambda dtype: 256 if dtype.name == "fp64" else 384)
-build = KERNEL.build
+KERNEL = CudaKernel(_make, REGISTER_TILES, resident_threads=lambda dtype: 256 if dtype.name == "fp64" else 384)

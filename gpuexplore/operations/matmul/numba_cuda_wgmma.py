@@ -25,27 +25,26 @@ from gpuexplore.operations.matmul import THREAD_TILE
 from gpuexplore.operations.matmul import WARPGROUP_TILES as TILES
 from gpuexplore.operations.matmul.numba_cuda_tensorcore import edge_copier
 
-OPERANDS = {"bf16": "bf16", "fp16": "f16"}
 ROWS = 64  # of A, of a product
 LINE = 64  # elements of a row in shared memory
 TERMS = 16  # of a product
 PATTERN_BYTES = 1024
-_SWIZZLE_128_BYTES = 1 << 62  # in bits 62 and 63 of a descriptor
-_I32, _I64, _F32 = ir.IntType(32), ir.IntType(64), ir.FloatType()
+_I64 = ir.IntType(64)
+_F32 = ir.FloatType()
 
 STAGES = 3
 IN_FLIGHT = STAGES - 2  # groups of copies that may be on their way when a tile has to have arrived
 DEPTH = 64  # terms of a tile
 CHUNKS = 8  # of 16 bytes in a line, of 64 elements
-WARPS = 4  # of a warpgroup
 COLUMNS = 128  # of a block
 
 
-def edge_pair_copier(rows: int, threads: int, vector: int) -> Any:
+def _edge_pair_copier(rows: int, threads: int, vector: int) -> Any:
     """Return a device function that starts to copy a pair of tiles, zeros beyond the matrices, and closes the group."""
     copy_a = edge_copier(rows, CHUNKS, threads, vector, swizzle=2)
     copy_b = edge_copier(DEPTH, CHUNKS, threads, vector, swizzle=2)
-    size_a, size_b = rows * DEPTH, DEPTH * LINE
+    size_a = rows * DEPTH
+    size_b = DEPTH * LINE
 
     @inlined
     def copy(tiles, first, thread, a, b, top, left, term):
@@ -57,7 +56,7 @@ def edge_pair_copier(rows: int, threads: int, vector: int) -> Any:
     return copy
 
 
-def start_finder(rows: int, threads: int, vector: int) -> Any:
+def _start_finder(rows: int, threads: int, vector: int) -> Any:
     """Return a device function that finds where a thread's copies start, and returns their first offset in a tile."""
     lines = threads // CHUNKS
     a_loads = rows // lines
@@ -65,7 +64,8 @@ def start_finder(rows: int, threads: int, vector: int) -> Any:
     @inlined
     def find(starts_a, starts_b, thread, top, left, a, b):
         k, n = b.shape
-        line, chunk = thread // CHUNKS, thread % CHUNKS
+        line = thread // CHUNKS
+        chunk = thread % CHUNKS
         for load in range(a_loads):
             starts_a[load] = materialize(min(top + line + load * lines, a.shape[0] - 1) * k + chunk * vector)
         for half in range(2):
@@ -75,22 +75,28 @@ def start_finder(rows: int, threads: int, vector: int) -> Any:
     return find
 
 
-def whole_tiles(rows: int, threads: int, vector: int, multiply: Any) -> Any:
+def _whole_tiles(rows: int, threads: int, vector: int, multiply: Any) -> Any:
     """Return a device function that goes along the terms where all tiles are whole, and looks at no bounds.
 
     `start` and `end`: terms of the first pair that it starts to copy, and of the first that it does not.
     """
-    size_a, size, lines = rows * DEPTH, (rows + COLUMNS) * DEPTH, threads // CHUNKS
+    size_a = rows * DEPTH
+    size = (rows + COLUMNS) * DEPTH
+    lines = threads // CHUNKS
     copy_a = vectors_copier(rows // lines, threads * vector)
-    b_loads, apart, copy_b = DEPTH // lines, threads * vector, vectors_copier(2, DEPTH * LINE)
+    b_loads = DEPTH // lines
+    apart = threads * vector
+    copy_b = vectors_copier(2, DEPTH * LINE)
 
     def stage(number: int) -> Any:
-        now, free, further = number * size, (number + STAGES - 1) % STAGES * size, number * DEPTH
+        now = number * size
+        free = (number + STAGES - 1) % STAGES * size
+        further = number * DEPTH
 
         @inlined
         def step(sums, tiles, a, b, starts_a, starts_b, into, row, term):
             wait_for_copies(IN_FLIGHT)
-            fence_async_proxy()
+            _fence_async_proxy()
             cuda.syncthreads()
             copy_a(tiles, into + free, a, starts_a, term + further)
             for load in range(b_loads):
@@ -113,14 +119,23 @@ def whole_tiles(rows: int, threads: int, vector: int, multiply: Any) -> Any:
     return main_loop
 
 
-def make(dtype: DType, block: Block) -> Kernel:
+def _make(dtype: DType, block: Block) -> Kernel:
     """Return the kernel that writes (m, k) @ (k, n) to `out` (m, n)."""
-    element, kind, (width, height) = dtype.storage, sum_type(dtype), block
-    vector, threads, rows, sums_per_thread = vector_length(element), width * height, THREAD_TILE * height, COLUMNS // 2
-    size_a, size, a_loads = rows * DEPTH, (rows + COLUMNS) * DEPTH, rows * CHUNKS // threads
-    copy_pair, find_starts = edge_pair_copier(rows, threads, vector), start_finder(rows, threads, vector)
-    multiply = multiplier(dtype.name, COLUMNS, DEPTH)
-    main_loop, store = whole_tiles(rows, threads, vector, multiply), accumulator_storer(1, COLUMNS // 8)
+    element = dtype.storage
+    kind = sum_type(dtype)
+    width, height = block
+    vector = vector_length(element)
+    threads = width * height
+    rows = THREAD_TILE * height
+    sums_per_thread = COLUMNS // 2
+    size_a = rows * DEPTH
+    size = (rows + COLUMNS) * DEPTH
+    a_loads = rows * CHUNKS // threads
+    copy_pair = _edge_pair_copier(rows, threads, vector)
+    find_starts = _start_finder(rows, threads, vector)
+    multiply = _multiplier(dtype.name, COLUMNS, DEPTH)
+    main_loop = _whole_tiles(rows, threads, vector, multiply)
+    store = accumulator_storer(1, COLUMNS // 8)
 
     def matmul(a, b, out):
         tiles = cuda.shared.array(0, element, PATTERN_BYTES)
@@ -128,8 +143,13 @@ def make(dtype: DType, block: Block) -> Kernel:
         starts_a = cuda.local.array(a_loads, np.uint32)
         starts_b = cuda.local.array(2, np.uint32)
         thread = (cuda.threadIdx.y * width + cuda.threadIdx.x) & (threads - 1)  # & says that it is not negative
-        warp, lane, k, n = thread // WARP, thread % WARP, a.shape[1], out.shape[1]
-        top, left, row = cuda.blockIdx.y * rows, cuda.blockIdx.x * COLUMNS, warp // WARPS * ROWS
+        warp = thread // WARP
+        lane = thread % WARP
+        k = a.shape[1]
+        n = out.shape[1]
+        top = cuda.blockIdx.y * rows
+        left = cuda.blockIdx.x * COLUMNS
+        row = warp // 4 * ROWS
         clear(sums, sums_per_thread)
         for ahead in range(STAGES - 1):
             copy_pair(tiles, ahead * size, thread, a, b, top, left, ahead * DEPTH)
@@ -142,13 +162,15 @@ def make(dtype: DType, block: Block) -> Kernel:
             )
         for tile in range(done, (k + DEPTH - 1) // DEPTH):
             wait_for_copies(IN_FLIGHT)
-            fence_async_proxy()
+            _fence_async_proxy()
             cuda.syncthreads()
             again = materialize(thread) & (threads - 1)  # so that nothing is kept from one edge to the next
-            ahead, now = tile + STAGES - 1, tile % STAGES * size
+            ahead = tile + STAGES - 1
+            now = tile % STAGES * size
             copy_pair(tiles, ahead % STAGES * size, again, a, b, top, left, ahead * DEPTH)
             multiply(sums, tiles, now + row * DEPTH, now + size_a)
-        row, column = top + row + warp % WARPS * 16 + lane // 4, left + lane % 4 * 2
+        row = top + row + warp % 4 * 16 + lane // 4
+        column = left + lane % 4 * 2
         store(out, row * n + column, sums, n, out.shape[0] - row, n - column)
 
     return matmul
@@ -159,8 +181,7 @@ def shared_bytes(_: DType, block: Block) -> int:
     return STAGES * DEPTH * 2 * (THREAD_TILE * block[1] + COLUMNS)
 
 
-KERNEL = CudaKernel(make, TILES, resident_threads=lambda _: 512, dynamic_shared_bytes=shared_bytes)
-build = KERNEL.build
+KERNEL = CudaKernel(_make, TILES, resident_threads=lambda _: 512, dynamic_shared_bytes=shared_bytes)
 
 
 # Products of a warpgroup, 128 threads, in CUDA kernels: `wgmma`, which compute capability 9.0 alone has.
@@ -171,16 +192,18 @@ build = KERNEL.build
 # bytes. The simulator of Numba has no such products; the interpreter in `gpuexplore.kernels.ptx` does.
 
 
-def multiplier(name: str, columns: int, depth: int) -> Any:
+def _multiplier(name: str, columns: int, depth: int) -> Any:
     """Return the function that adds A (64, depth) @ B (depth, columns) to a thread's `sums`, and waits for them.
 
     Its further arguments: the array in shared memory with both factors, and where in it they start. B lies in
     blocks of 64 columns.
     """
-    products, count = depth // TERMS, columns // 2
+    operand = {"bf16": "bf16", "fp16": "f16"}[name]
+    products = depth // TERMS
+    count = columns // 2
     registers = ", ".join(f"${i}" for i in range(count))
     each = [
-        f"wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.{OPERANDS[name]}.{OPERANDS[name]} "
+        f"wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.{operand}.{operand} "
         f"{{{registers}}}, ${count + 2 * i}, ${count + 2 * i + 1}, 1, 1, 1, 0, 1;"
         for i in range(products)
     ]
@@ -197,7 +220,8 @@ def multiplier(name: str, columns: int, depth: int) -> Any:
         b = _descriptor(context, builder, tiles, at_b, depth * LINE * 2)
         factors = []
         for i in range(products):
-            along_a, along_b = i * TERMS * 2, i * TERMS * LINE * 2
+            along_a = i * TERMS * 2
+            along_b = i * TERMS * LINE * 2
             factors += [builder.add(each, ir.Constant(_I64, n // 16)) for each, n in ((a, along_a), (b, along_b))]
         found = builder.call(assembly, [*factors, *map(builder.load, pointers)])
         for i, pointer in enumerate(pointers):
@@ -215,12 +239,13 @@ def _descriptor(context: Any, builder: Any, tiles: Any, at: Any, leading_bytes: 
     """Return the 64 bits of where a factor starts, how far its blocks of columns are apart, and its patterns."""
     address = builder.zext(shared_address(context, builder, tiles, at), _I64)
     start = builder.and_(builder.lshr(address, ir.Constant(_I64, 4)), ir.Constant(_I64, 0x3FFF))
-    layout = _SWIZZLE_128_BYTES | PATTERN_BYTES // 16 << 32 | leading_bytes // 16 << 16
+    swizzle_128_bytes = 1 << 62
+    layout = swizzle_128_bytes | PATTERN_BYTES // 16 << 32 | leading_bytes // 16 << 16
     return builder.or_(start, ir.Constant(_I64, layout))
 
 
 @intrinsic
-def fence_async_proxy(_typing: Any) -> Any:
+def _fence_async_proxy(_typing: Any) -> Any:
     """Make visible to products what this thread has copied to shared memory, as far as it has arrived."""
 
     def emit(context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:

@@ -10,13 +10,11 @@ from gpuexplore.core.model import Shape
 from gpuexplore.kernels.geometry import WARP, Geometry
 from gpuexplore.operations.contract import Example, Preset, Product
 from gpuexplore.operations.families import row_wise
-from gpuexplore.operations.implementations import by_numba_cpu, by_numba_cuda, by_numpy, by_torch
+from gpuexplore.operations.implementation import row
 from gpuexplore.operations.scales import of_products
 
 ROW_PER_THREAD = Geometry(((128,), (64,), (256,), (512,), (1024,)), tile=lambda block: (block[0],))
 ROW_PER_WARP = Geometry(((256,), (128,), (64,), (512,)), tile=lambda block: (block[0] // WARP,))
-
-GEMV_GRAIN = 115_200 * 4  # elements of the matrix from which on OpenBLAS's gemv uses further threads
 
 OPERATION = row_wise(
     name="matvec",
@@ -29,32 +27,34 @@ OPERATION = row_wise(
     reference=np.matmul,
     scale=of_products,
     implementations=(
-        by_numpy(
-            "numpy_blas",
+        row(
+            "numpy",
             "numpy.matmul: OpenBLAS in fp64 and fp32, other loops for 16-bit formats",
             unit="matrix",
             one_thread=("fp16",),
-            one_thread_up_to=GEMV_GRAIN - 1,
+            one_thread_up_to=115_200 * 4 - 1,  # elements of the matrix: from 4 · 115,200 on OpenBLAS's gemv uses more
+            calls="numpy.matmul",
         ),
-        by_numba_cpu(
-            "numba_cpu_rows",
+        row(
+            "numba_cpu",
             "a parallel Numba loop: each thread sums whole rows, 16-bit formats widened to fp32",
             unit="matrix",
         ),
-        by_numba_cuda(
-            "numba_cuda_naive",
+        row(
+            "numba_cuda",
             "one thread per row, as the notebook has it: neighbouring threads read a whole row apart",
-            ROW_PER_THREAD,
+            geometry=ROW_PER_THREAD,
             name="numba-cuda-naive",
             rung=True,
+            export="NAIVE",
         ),
-        by_numba_cuda(
-            "numba_cuda_warps",
+        row(
+            "numba_cuda",
             "one warp per row, four loads of 16 bytes of the matrix in flight, and shuffles add the sums",
-            ROW_PER_WARP,
+            geometry=ROW_PER_WARP,
         ),
-        by_torch(
-            "torch_blas",
+        row(
+            "torch",
             "torch.mv: MKL and oneDNN on a CPU, cuBLAS on CUDA",
             unit="matrix",
             vendor_library=True,

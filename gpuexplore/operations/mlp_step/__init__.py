@@ -12,7 +12,7 @@ import numpy as np
 
 from gpuexplore.core.model import Shape
 from gpuexplore.operations.contract import Array, Arrays, Example, Operation, Preset, Product
-from gpuexplore.operations.implementations import by_numba_cpu, by_numpy, by_torch_variants
+from gpuexplore.operations.implementation import row, torch_variants
 from gpuexplore.operations.training import (
     MOST_FLOPS,
     TOO_LARGE,
@@ -29,13 +29,13 @@ from gpuexplore.operations.training import (
 )
 
 
-def widths(shape: Shape) -> tuple[int, ...]:
+def _widths(shape: Shape) -> tuple[int, ...]:
     """Return the numbers of units: of the inputs, of each hidden layer and of the outputs."""
     return (shape["inputs"], *[shape["hidden"]] * (shape["layers"] - 1), shape["outputs"])
 
 
 def _parameters(shape: Shape) -> tuple[tuple[int, ...], ...]:
-    return tuple(lengths for fan_in, fan_out in pairwise(widths(shape)) for lengths in ((fan_in, fan_out), (fan_out,)))
+    return tuple(lengths for fan_in, fan_out in pairwise(_widths(shape)) for lengths in ((fan_in, fan_out), (fan_out,)))
 
 
 def _prepared(arrays: Arrays) -> Arrays:
@@ -84,12 +84,13 @@ def _across_kinks(inputs: Arrays, rounded: float, summed: float) -> tuple[Array,
         margins[layer] = error * float(np.sqrt(np.mean(sums[layer] ** 2)))
     if not any((abs(z) <= margin).any() for z, margin in zip(sums[1:-1], margins[1:-1], strict=True)):
         return None
-    on, off = [-margin for margin in margins], margins
+    on = [-margin for margin in margins]
+    off = margins
     return tuple(_gradients(sums, targets, tuple(parameters), kinks) for kinks in (on, off))  # type: ignore[return-value]
 
 
 def _forward(shape: Shape) -> tuple[Product, ...]:
-    return tuple(Product(1, shape["batch"], fan_out, fan_in) for fan_in, fan_out in pairwise(widths(shape)))
+    return tuple(Product(1, shape["batch"], fan_out, fan_in) for fan_in, fan_out in pairwise(_widths(shape)))
 
 
 def _products(shape: Shape) -> tuple[Product, ...]:
@@ -126,19 +127,19 @@ OPERATION = Operation(
     output=lambda shape: flat_length(_parameters(shape)),
     flop_count=lambda shape: multiplied(_products(shape)),
     reference=_reference,
-    reduction_length=lambda shape: shape["batch"] + sum(widths(shape)[:-1]) + sum(widths(shape)[2:]),
+    reduction_length=lambda shape: shape["batch"] + sum(_widths(shape)[:-1]) + sum(_widths(shape)[2:]),
     implementations=(
-        by_numpy(
-            "numpy_blas",
+        row(
+            "numpy",
             "numpy.matmul and ufuncs into buffers that are kept, 16-bit formats widened to fp32 first",
             unit="matrix",
         ),
-        by_numba_cpu(
-            "numba_cpu_panels",
+        row(
+            "numba_cpu",
             "a parallel Numba loop for each product, 16 rows at a time, 16-bit formats widened to fp32 first",
             unit="matrix",
         ),
-        *by_torch_variants(),
+        *torch_variants(),
     ),
     examples=(
         Example(

@@ -10,13 +10,7 @@ from gpuexplore.core.model import Shape
 from gpuexplore.kernels.geometry import GRID_STRIDE
 from gpuexplore.operations.contract import Example, Preset
 from gpuexplore.operations.families import element_wise
-from gpuexplore.operations.implementations import (
-    by_numba_cpu,
-    by_numba_cuda,
-    by_numpy_alone,
-    by_torch_compile,
-    by_torch_in_grains,
-)
+from gpuexplore.operations.implementation import EVERY_DTYPE, TORCH_GRAIN, row
 
 OPERATION = element_wise(
     name="multiply",
@@ -32,16 +26,16 @@ OPERATION = element_wise(
     multiply_adds=False,
     reference=np.multiply,
     implementations=(
-        by_numpy_alone("numpy_ufunc", "numpy.multiply: one thread, vectorised"),
-        by_numba_cpu("numba_cpu_loop", "a parallel Numba loop over the elements, 16-bit formats widened to fp32"),
-        by_numba_cuda(
-            "numba_cuda_strided",
+        row("numpy", "numpy.multiply: one thread, vectorised", calls="numpy.multiply", one_thread=EVERY_DTYPE),
+        row("numba_cpu", "a parallel Numba loop over the elements, 16-bit formats widened to fp32"),
+        row(
+            "numba_cuda",
             "a Numba CUDA kernel: a grid that strides through both, four loads of 16 bytes in flight",
-            GRID_STRIDE,
+            geometry=GRID_STRIDE,
         ),
-        by_torch_in_grains("torch_elementwise", "torch.mul", vendor_library=True),
-        by_torch_compile(
-            "torch_compile_fused",
+        row("torch", "torch.mul", vendor_library=True, calls="torch.mul", one_thread_up_to=TORCH_GRAIN),
+        row(
+            "torch_compile",
             "torch.compile of a product: a generated kernel behind the guards of a compiled call",
         ),
     ),

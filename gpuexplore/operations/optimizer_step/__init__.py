@@ -14,11 +14,12 @@ import numpy as np
 
 from gpuexplore.core.model import Shape
 from gpuexplore.operations.contract import Array, Arrays, Example, Operation, Preset
-from gpuexplore.operations.implementations import by_numba_cpu, by_numpy_alone, by_torch, by_torch_compile
+from gpuexplore.operations.implementation import EVERY_DTYPE, row
 from gpuexplore.operations.training import RATE
 
 MOMENTUM = 0.875
-FIRST, SECOND = 0.875, 0.96875  # β₁ and β₂
+FIRST = 0.875
+SECOND = 0.96875  # β₁ and β₂
 DECAY = 0.0625  # λ
 EPSILON = 1e-3
 STEP = 10
@@ -73,12 +74,14 @@ OPERATION = Operation(
     reduction_length=lambda _: 2,
     scale=_scale,
     implementations=(
-        by_numpy_alone(
-            "numpy_ufuncs", "a NumPy call for each operation, a pass over the arrays each; 16 bits through fp32"
+        row(
+            "numpy",
+            "a NumPy call for each operation, a pass over the arrays each; 16 bits through fp32",
+            one_thread=EVERY_DTYPE,
         ),
-        by_numba_cpu("numba_cpu_loop", "a parallel Numba loop: every array passes through memory once"),
-        by_torch("torch_elementwise", "a torch call for each operation, a kernel each", vendor_library=True),
-        by_torch_compile("torch_compile_fused", "torch.compile of all operations, fused into one kernel"),
+        row("numba_cpu", "a parallel Numba loop: every array passes through memory once"),
+        row("torch", "a torch call for each operation, a kernel each", vendor_library=True),
+        row("torch_compile", "torch.compile of all operations, fused into one kernel"),
     ),
     examples=(
         Example(Shape.of(n=5, arrays=1), flop_count=10, fp32_bytes=4 * 15, terms=2),

@@ -11,14 +11,7 @@ from gpuexplore.core.model import Shape
 from gpuexplore.kernels.geometry import ROW_PER_BLOCK
 from gpuexplore.operations.contract import Array, Example
 from gpuexplore.operations.families import row_wise
-from gpuexplore.operations.implementations import (
-    by_numba_cpu,
-    by_numba_cuda,
-    by_numpy_alone,
-    by_torch,
-    by_torch_compile,
-    by_triton,
-)
+from gpuexplore.operations.implementation import EVERY_DTYPE, row
 
 
 def _reference(x: Array) -> Array:
@@ -36,23 +29,24 @@ OPERATION = row_wise(
     nominal_flops=lambda _: True,
     reference=_reference,
     implementations=(
-        by_numpy_alone(
-            "numpy_ufuncs",
+        row(
+            "numpy",
             "five NumPy calls, each a pass over the matrix: one thread, 16-bit formats through an fp32 buffer",
+            one_thread=EVERY_DTYPE,
         ),
-        by_numba_cpu(
-            "numba_cpu_rows",
+        row(
+            "numba_cpu",
             "a parallel Numba loop: each thread takes whole rows, an exponential of our own that vectorises",
         ),
-        by_numba_cuda(
-            "numba_cuda_row_per_block",
+        row(
+            "numba_cuda",
             "a Numba CUDA kernel: one block per row, four loads of 16 bytes in flight (two in 16 bits); a row of up to "
             "4,096 elements (2,048 in fp64) stays in the registers of 256 threads",
-            ROW_PER_BLOCK,
+            geometry=ROW_PER_BLOCK,
         ),
-        by_torch("torch_softmax", "torch.softmax: one fused kernel", vendor_library=True),
-        by_torch_compile("torch_compile_fused", "torch.compile of NumPy's five steps, fused into one kernel"),
-        by_triton("triton_rows", "a Triton kernel: one program per row"),
+        row("torch", "torch.softmax: one fused kernel", vendor_library=True),
+        row("torch_compile", "torch.compile of NumPy's five steps, fused into one kernel"),
+        row("triton", "a Triton kernel: one program per row"),
     ),
     examples=(Example(Shape.of(m=2, n=3), flop_count=5 * 6, fp32_bytes=4 * (6 + 6), terms=3),),
 )

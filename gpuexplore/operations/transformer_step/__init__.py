@@ -12,7 +12,7 @@ small.
 
 from gpuexplore.core.model import Shape
 from gpuexplore.operations.contract import Array, Arrays, Example, Operation, Preset, Product
-from gpuexplore.operations.implementations import by_numpy, by_torch_variants
+from gpuexplore.operations.implementation import row, torch_variants
 from gpuexplore.operations.training import (
     MOST_FLOPS,
     TOO_LARGE,
@@ -26,7 +26,7 @@ from gpuexplore.operations.training import (
     quantities,
     weight_scale,
 )
-from gpuexplore.operations.transformer_step.numpy_blas import backward, forward
+from gpuexplore.operations.transformer_step.numpy import backward, forward
 
 EXPANSION = 4  # of the MLP
 LEAST_WIDTH = 16
@@ -34,7 +34,9 @@ LEAST_WIDTH = 16
 
 def _parameters(shape: Shape) -> tuple[tuple[int, ...], ...]:
     """Return gains and biases of a norm, then weights and biases of what follows; the heads are in the shapes."""
-    width, heads, inner = shape["width"], shape["heads"], EXPANSION * shape["width"]
+    width = shape["width"]
+    heads = shape["heads"]
+    inner = EXPANSION * shape["width"]
     norm = ((width,), (width,))
     block = (
         *norm,
@@ -69,8 +71,12 @@ def _reference(*inputs: Array) -> Array:
 
 
 def _forward(shape: Shape) -> tuple[Product, ...]:
-    tokens, width, length = shape["batch"] * shape["tokens"], shape["width"], shape["tokens"]
-    heads, depth, inner = shape["batch"] * shape["heads"], width // shape["heads"], EXPANSION * width
+    tokens = shape["batch"] * shape["tokens"]
+    width = shape["width"]
+    length = shape["tokens"]
+    heads = shape["batch"] * shape["heads"]
+    depth = width // shape["heads"]
+    inner = EXPANSION * width
     block = (
         Product(1, tokens, 3 * width, width),
         Product(heads, length, length, depth),
@@ -134,12 +140,12 @@ OPERATION = Operation(
     reference=_reference,
     reduction_length=_terms,
     implementations=(
-        by_numpy(
-            "numpy_blas",
+        row(
+            "numpy",
             "numpy.matmul and ufuncs, each result newly allocated, 16-bit formats widened to fp32",
             unit="matrix",
         ),
-        *by_torch_variants(),
+        *torch_variants(),
     ),
     examples=(
         Example(

@@ -10,13 +10,7 @@ from gpuexplore.core.model import Shape
 from gpuexplore.kernels.geometry import GRID_STRIDE
 from gpuexplore.operations.contract import Array, Example
 from gpuexplore.operations.families import element_wise
-from gpuexplore.operations.implementations import (
-    by_numba_cpu,
-    by_numba_cuda,
-    by_numpy_alone,
-    by_torch_compile,
-    by_torch_in_grains,
-)
+from gpuexplore.operations.implementation import EVERY_DTYPE, TORCH_GRAIN, row
 
 FACTOR = 3.0
 
@@ -40,24 +34,24 @@ OPERATION = element_wise(
     scale=_scale,
     reduction_length=lambda _: 2,
     implementations=(
-        by_numpy_alone(
-            "numpy_ufunc",
+        row(
+            "numpy",
             "numpy.multiply, then numpy.add: one thread, two passes, 16-bit formats through an fp32 buffer",
+            one_thread=EVERY_DTYPE,
         ),
-        by_numba_cpu("numba_cpu_loop", "a parallel Numba loop in one pass, 16-bit formats widened to fp32"),
-        by_numba_cuda(
-            "numba_cuda_strides",
+        row("numba_cpu", "a parallel Numba loop in one pass, 16-bit formats widened to fp32"),
+        row(
+            "numba_cuda",
             "a Numba CUDA kernel: a grid that strides through the vectors, four loads of 16 bytes in flight",
-            GRID_STRIDE,
+            geometry=GRID_STRIDE,
         ),
-        by_torch_in_grains(
-            "torch_elementwise",
+        row(
+            "torch",
             "torch.addcmul on a CPU, torch.add with alpha=3 on CUDA: one pass",
             vendor_library=True,
+            one_thread_up_to=TORCH_GRAIN,
         ),
-        by_torch_compile(
-            "torch_compile_fused", "torch.compile of a product and a sum: fused into one kernel and one pass"
-        ),
+        row("torch_compile", "torch.compile of a product and a sum: fused into one kernel and one pass"),
     ),
     examples=(Example(Shape.of(n=7), flop_count=14, fp32_bytes=4 * (7 + 7 + 7), terms=2),),
 )

@@ -10,13 +10,7 @@ from gpuexplore.core.model import Shape
 from gpuexplore.kernels.geometry import ELEMENT_PER_THREAD, GRID_STRIDE
 from gpuexplore.operations.contract import Example, Preset
 from gpuexplore.operations.families import element_wise
-from gpuexplore.operations.implementations import (
-    by_cupy,
-    by_numba_cpu,
-    by_numba_cuda,
-    by_numpy_alone,
-    by_torch_in_grains,
-)
+from gpuexplore.operations.implementation import EVERY_DTYPE, TORCH_GRAIN, row
 
 OPERATION = element_wise(
     name="vector_add",
@@ -28,22 +22,23 @@ OPERATION = element_wise(
     multiply_adds=False,
     reference=np.add,
     implementations=(
-        by_numpy_alone("numpy_ufunc", "numpy.add: one thread, vectorised"),
-        by_numba_cpu("numba_cpu_loop", "a parallel Numba loop over the elements, 16-bit formats widened to fp32"),
-        by_numba_cuda(
-            "numba_cuda_naive",
+        row("numpy", "numpy.add: one thread, vectorised", calls="numpy.add", one_thread=EVERY_DTYPE),
+        row("numba_cpu", "a parallel Numba loop over the elements, 16-bit formats widened to fp32"),
+        row(
+            "numba_cuda",
             "one thread per element, as the notebook has it: each waits for its own two loads",
-            ELEMENT_PER_THREAD,
+            geometry=ELEMENT_PER_THREAD,
             name="numba-cuda-naive",
             rung=True,
+            export="NAIVE",
         ),
-        by_numba_cuda(
-            "numba_cuda_strided",
+        row(
+            "numba_cuda",
             "a grid that strides, four loads of 16 bytes in flight: fewer threads hide more of the memory's latency",
-            GRID_STRIDE,
+            geometry=GRID_STRIDE,
         ),
-        by_torch_in_grains("torch_elementwise", "torch.add", vendor_library=True),
-        by_cupy("cupy_ufunc", "cupy.add: an element-wise kernel"),
+        row("torch", "torch.add", vendor_library=True, calls="torch.add", one_thread_up_to=TORCH_GRAIN),
+        row("cupy", "cupy.add: an element-wise kernel", calls="cupy.add"),
     ),
     examples=(Example(Shape.of(n=7), flop_count=7, fp32_bytes=4 * (7 + 7 + 7), terms=1),),
     presets=(

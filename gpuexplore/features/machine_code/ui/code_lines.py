@@ -1,6 +1,6 @@
 """Code on a page: the machine code of any kernel with its rate, our source and PTX, and the notebooks' kernels."""
 
-import ast
+import re
 from importlib.resources import files
 from textwrap import dedent
 
@@ -19,6 +19,7 @@ from gpuexplore.kernels.geometry import Launch
 from gpuexplore.kernels.sass import LEGEND, UNKNOWN_LIVE, Line, LoopFacts, as_text, main_loop, mix_of
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.implementation import Implementation
+from gpuexplore.operations.sources import code_of, imports
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.shared.tables import show_table
 
@@ -92,31 +93,29 @@ def show_lines(lines: tuple[Line, ...], made_by: str, *, key: str, file_name: st
 
 
 def show_source(operation: Operation, implementation: Implementation) -> None:
-    """Show the file the kernel is in, as it is run, and the files of other kernels it takes over."""
+    """Show the kernel's code as it is run: its file's, and what it takes from files of other kernels."""
     for path, text in sources(operation, implementation).items():
         st.code(text, language="python", line_numbers=True, height=CODE_HEIGHT if len(text) > 800 else "content")
-        st.caption(f"`gpuexplore/operations/{path}`, as it is run.")
+        st.caption(f"From `gpuexplore/operations/{path}`, as it is run.")
 
 
 def sources(operation: Operation, implementation: Implementation) -> dict[str, str]:
-    """Return the texts of an implementation's file and of the kernels it imports, by path; read, not imported."""
+    """Return the code of an implementation, and of the kernels it imports, by the path of its file; not imported."""
+    module = implementation.module_in(operation.name)
+    names = {module: {implementation.export}}
     found: dict[str, str] = {}
-    left = [f"{operation.name}/{implementation.module}.py"]
-    while left:
-        path = left.pop(0)
-        if path not in found:
-            found[path] = (files("gpuexplore.operations") / path).read_text(encoding="utf-8")
-            left += _kernels_imported(found[path])
+    ahead = [module]
+    while ahead:
+        module = ahead.pop(0)
+        path = f"{module.removeprefix(PACKAGE).replace('.', '/')}.py"
+        found[path] = code_of(
+            (files("gpuexplore.operations") / path).read_text(encoding="utf-8"), frozenset(names[module])
+        )
+        for other, name, _ in imports(found[path]):
+            if re.match(r"gpuexplore\.operations\.\w+\.numba_", other) and name not in names.setdefault(other, set()):
+                names[other].add(name)
+                ahead.append(other)
     return found
-
-
-def _kernels_imported(text: str) -> list[str]:
-    """Return the paths of the kernel files that a file imports from."""
-    imports = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom) and node.module]
-    named = [(node.module or "", name.name) for node in imports for name in node.names]
-    modules = dict.fromkeys(part for module, name in named for part in (module, f"{module}.{name}"))
-    inside = [module.removeprefix(PACKAGE).split(".") for module in modules if module.startswith(PACKAGE)]
-    return [f"{parts[0]}/{parts[1]}.py" for parts in inside if len(parts) == 2 and parts[1].startswith("numba_")]
 
 
 def show_ptx(choice: KernelChoice, gpu: TargetGpu) -> None:

@@ -41,7 +41,7 @@ class Network(torch.nn.Module):
 
     @staticmethod
     def _layers_of(model: TrainedModel, parameters: list[Tensor]) -> list[tuple[Any, int]]:
-        module: Any = import_module(f"gpuexplore.operations.{model.operation}.torch_autograd")
+        module: Any = import_module(f"gpuexplore.operations.{model.operation}.torch")
         return list(module.network(parameters))
 
     def forward(self, samples: Tensor) -> Tensor:

@@ -10,8 +10,7 @@ from gpuexplore.features.selftest.suite.bench import Bench, SelfCheck
 from gpuexplore.features.selftest.suite.contract import CheckFigure, CheckFinding, ended, judged, skipped
 from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.operations import OPERATIONS
-from gpuexplore.operations.awkward import awkward_shapes
-from gpuexplore.operations.contract import Operation
+from gpuexplore.operations.contract import Operation, awkward_shapes
 
 MAX_SAID = 20
 COMPILED_BY_TORCH = "torch_compile"  # takes ten seconds and more for each: last
