@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from gpuexplore.analysis.compare import RunComparison, Side
 
 SETTINGS = tuple(field.name for field in fields(Request) if field.name not in ("operation", "sizes", "shapes"))
-FILTERS = ("operation", "device", "tag")  # of runs
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -168,9 +167,10 @@ def runs(text: str = "", *, before: int | None = None, limit: int = 50, **filter
     from gpuexplore.jobs.run_sources import ROW, listed_with_summaries, row_of
     from gpuexplore.store import Wanted, open_store
 
+    accepted = ("operation", "device", "tag")
     for name in filters:
-        if name not in FILTERS:
-            raise TypeError(f"runs() has no filter {name!r}: expected {', '.join(FILTERS)}")
+        if name not in accepted:
+            raise TypeError(f"runs() has no filter {name!r}: expected {', '.join(accepted)}")
     texts = {name: name_typed(name, value) for name, value in filters.items()}
     if "operation" in texts:
         operation_named(texts["operation"])
@@ -217,7 +217,8 @@ def experiment_asked(operation: str | Operation, settings: Mapping[str, Any]) ->
     texts = {name: listed(name, text) for name, text in texts_of("run", (*SETTINGS, "sizes"), given).items()}
     if shapes is not None:
         texts["shapes"] = listed("shapes", text_typed("shapes", shapes, ";"))
-    name, here = operation.name if isinstance(operation, Operation) else name_typed("operation", operation), discover()
+    name = operation.name if isinstance(operation, Operation) else name_typed("operation", operation)
+    here = discover()
     request = Request(operation=name, **{"dtypes": first_dtypes(here, texts.get("devices", ""))} | texts)
     experiment = resolve(request, [device.id for device in here])
     check_limits(experiment, here)

@@ -111,7 +111,9 @@ def resolve(request: Request, device_ids: Iterable[str]) -> Experiment:
 
 def problems_by_field(request: Request, device_ids: Iterable[str]) -> dict[str, str]:
     """Return what is wrong with each field of `request`; an empty dict means nothing is."""
-    if problems := _unusable_texts(request):
+    texts = {field.name: getattr(request, field.name) for field in fields(Request)}
+    unusable = {name: partial(check_text, name, text, SEPARATORS.get(name, "")) for name, text in texts.items()}
+    if problems := _problems(unusable):
         return problems
     try:
         operation = operation_named(request.operation)
@@ -191,7 +193,8 @@ def short_names(query: Mapping[str, str]) -> dict[str, str]:
 
 def from_experiment(experiment: Experiment) -> Request:
     """Return the request that resolves to `experiment`."""
-    operation, options = operation_named(experiment.operation), experiment.options
+    operation = operation_named(experiment.operation)
+    options = experiment.options
     sizes = [operation.size_of(shape) for shape in experiment.shapes]
     all_sizes = None not in sizes and sizes == sorted(sizes, key=lambda size: size or 0)  # sizes are read ascending
     return Request(
@@ -234,22 +237,14 @@ def _given(request: Request) -> dict[str, str]:
     return {name: text for name, text in texts.items() if text and (name in swept or text != getattr(standard, name))}
 
 
-def _unusable_texts(request: Request) -> dict[str, str]:
-    texts = {field.name: getattr(request, field.name) for field in fields(Request)}
-    return _problems({name: partial(check_text, name, text, SEPARATORS.get(name, "")) for name, text in texts.items()})
-
-
 def _problems(checks: Mapping[str, Callable[[], object]]) -> dict[str, str]:
-    found = {name: _problem(judge) for name, judge in checks.items()}
-    return {name: problem for name, problem in found.items() if problem}
-
-
-def _problem(judge: Callable[[], object]) -> str | None:
-    try:
-        judge()
-    except InvalidInput as error:
-        return str(error)
-    return None
+    found = {}
+    for name, judge in checks.items():
+        try:
+            judge()
+        except InvalidInput as error:
+            found[name] = str(error)
+    return found
 
 
 def shapes_of(request: Request, operation: Operation, *, measured: bool = True) -> tuple[Shape, ...]:

@@ -11,8 +11,6 @@ from gpuexplore.core.units import read_length, read_whole
 from gpuexplore.operations.contract import Operation
 
 MOST_SHAPES = 64
-LONGEST_PREDICTED = 2**40
-_OF_AXES = re.compile("[0-9]+([x×*][0-9]+)+")  # 512x64x512, which may be m, n, k or m, k, n
 MOST_EXACT_SHAPES = 100  # as many as a workload may have layers
 
 
@@ -125,7 +123,7 @@ def check_limits(shape: Shape, operation: Operation, *, measured: bool = True) -
         InvalidInput: an axis is beyond its limit, or the shape has no meaning.
     """
     for axis, length in shape.axes:
-        limit = 1 if axis in operation.flags else operation.limits[axis] if measured else LONGEST_PREDICTED
+        limit = 1 if axis in operation.flags else operation.limits[axis] if measured else 2**40
         if length > limit:
             raise InvalidInput.of(f"{axis} of {operation.name}", length, f"1 to {limit}")
     if problem := operation.problem(shape):
@@ -148,7 +146,9 @@ def _range(word: str) -> Iterable[int]:
 def _length(what: str, text: str) -> int:
     number = read_length(text)
     if not number:
-        axes = "; lengths of several axes are a shape, like m=512,k=64,n=512" if _OF_AXES.fullmatch(text) else ""
+        axes = ""
+        if re.fullmatch("[0-9]+([x×*][0-9]+)+", text):  # 512x64x512, which may be m, n, k or m, k, n
+            axes = "; lengths of several axes are a shape, like m=512,k=64,n=512"
         raise InvalidInput.of(what, text, f"whole numbers from 1 to 2^40, like 4096, 4k or 2^12{axes}")
     return number
 

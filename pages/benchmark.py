@@ -54,8 +54,7 @@ def settings_of_run() -> Request:
 
 
 shown = settings_of_run()
-settings.restore(shown, ids)
-if problems := settings.problems_of_link():
+if problems := settings.restore(shown, ids):
     listed = "".join(f"\n- {plain(problem)}" for problem in problems)
     st.warning(f"Some values in this link are invalid; defaults were used:{listed}", icon=":material/link:")
 request = request_form(devices, shown, run_id)

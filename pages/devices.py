@@ -3,7 +3,7 @@
 import streamlit as st
 
 from gpuexplore.hardware import ACCELERATORS, search
-from gpuexplore.ui.devices import edit_own_peaks, show_accelerators, show_device, show_notes
+from gpuexplore.ui.devices import edit_own_peaks, show_accelerators, show_device
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
 from gpuexplore.ui.markdown import plain
@@ -45,7 +45,6 @@ query = query if query and is_usable("q", query) else ""
 found = search(query)
 if found:
     show_accelerators(found)
-    show_notes(found)
     st.caption(
         f"{len(found)} of {len(ACCELERATORS)}. Dense peaks per device: fp64 and fp32 of the vector units; tf32, bf16 "
         "and fp16 of the matrix units, accumulating in fp32. A dash: no such unit, or its rate is unknown."

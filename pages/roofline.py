@@ -6,7 +6,6 @@ from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
 from gpuexplore.ui.roofline import (
     choose,
-    no_run_shown,
     nothing_here,
     offer,
     open_benchmark,
@@ -33,7 +32,8 @@ if choice.here:
     with st.container(horizontal=True, vertical_alignment="center"):
         if view.roofs and not any(point.origin == "live" for point in view.points):
             open_benchmark()
-            st.caption(no_run_shown(choice.runs == "none"), width="content")
+            none = "Runs are hidden." if choice.runs == "none" else "None of your runs is on this roofline yet."
+            st.caption(none, width="content")
         offer(choice.device)
     show_progress()
 

@@ -7,10 +7,9 @@ from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
 from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.url_widgets import show_problem
-from gpuexplore.ui.what_if.choice import draw_choice, offer_presets
+from gpuexplore.ui.what_if.choice import choose_workload, draw_choice, offer_presets, reset_workload
 from gpuexplore.ui.what_if.known import facts_of, offer_measuring
 from gpuexplore.ui.what_if.view import show_devices, show_figures, show_summary
-from gpuexplore.ui.what_if.workload import choose_workload, reset_workload
 
 st.title("Dtype what-if")
 st.caption(

@@ -31,8 +31,9 @@ CORE: Mapping[str, str] = {
     "record": "measure and write a file with provenance; needs numpy, numba and torch only",
     "app": "serve the web app",
 }
-EXIT_OK, EXIT_FAILED, EXIT_UNUSABLE = 0, 1, 2
-SIZE = re.compile(r"[0-9][0-9_]*[kKmM]?[iI]?(:[\w+:]+)?[,;]?")
+EXIT_OK = 0
+EXIT_FAILED = 1
+EXIT_UNUSABLE = 2
 
 
 def _commands() -> dict[str, str]:
@@ -94,7 +95,7 @@ def _sizes_joined(words: Sequence[str]) -> list[str]:
     joined: list[str] = []
     is_size = False
     for word in words:
-        if is_size and SIZE.fullmatch(word):
+        if is_size and re.fullmatch(r"[0-9][0-9_]*[kKmM]?[iI]?(:[\w+:]+)?[,;]?", word):
             joined[-1] += f",{word}"
             continue
         is_size = word.startswith("--size=") or joined[-1:] == ["--size"]

@@ -8,8 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
 
 from gpuexplore.cli.streams import say
@@ -17,11 +15,6 @@ from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.served import LAUNCHER
 from gpuexplore.jobs.server_settings import ALLOWED_HOSTS, LEADER_KEY, check_settings
 from gpuexplore.operations import additions
-
-PASSED_ON = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]  # Windows has no SIGHUP
-HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")  # RFC 1123, 2.1
-HIGHEST_PORT = 65_535
-SIGNALLED = 128  # and the number of the signal, as a shell has it
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,11 +41,10 @@ def execute(arguments: argparse.Namespace) -> int:
         module.check_app_arguments(arguments)
     options = ["--server.port", str(arguments.port), "--server.address", arguments.address]
     environment = {"FORWARDED_ALLOW_IPS": "", **os.environ}  # uvicorn believes this machine; we believe named proxies
-    if proxy := _checked_proxy(arguments.behind_proxy):
-        options += [
-            "--browser.serverAddress",
-            proxy,
-        ]  # whose websockets Streamlit takes, whatever the Host they come with
+    if arguments.behind_proxy:
+        proxy = _checked_proxy(arguments.behind_proxy)
+        # Streamlit takes its websockets, whatever the Host they come with
+        options += ["--browser.serverAddress", proxy]
         if own := environment.get(ALLOWED_HOSTS, "").strip():
             environment[ALLOWED_HOSTS] = f"{own},{proxy}"
     if not environment.get(LEADER_KEY):
@@ -61,12 +53,16 @@ def execute(arguments: argparse.Namespace) -> int:
         link = f"http://{host}:{arguments.port}/lessons?key={environment[LEADER_KEY]}"
         say(f"gpuexplore: the instructor's view of lessons (keep this link private): {link}")
     command = [sys.executable, "-m", "streamlit", "run", LAUNCHER.name, *options]
-    with _interrupt_ignored():  # by the server while it is loading, which would say so over many lines
+    interrupted = signal.signal(signal.SIGINT, signal.SIG_IGN)  # also in the server, until it has loaded
+    try:
         server = subprocess.Popen(command, cwd=LAUNCHER.parent, env=environment)
-    before = {number: signal.signal(number, lambda *_: server.terminate()) for number in PASSED_ON}
+    finally:
+        signal.signal(signal.SIGINT, interrupted)
+    passed_on = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]  # not on Windows
+    before = {number: signal.signal(number, lambda *_: server.terminate()) for number in passed_on}
     try:
         code = server.wait()
-        return code if code >= 0 else SIGNALLED - code
+        return code if code >= 0 else 128 - code  # of a signal, as a shell has it
     except KeyboardInterrupt:
         server.terminate()
         server.wait()
@@ -82,8 +78,8 @@ def _check_address(address: str, port: int) -> None:
     Raises:
         InvalidInput: there is no such port, or the address is none of this machine's.
     """
-    if not 1 <= port <= HIGHEST_PORT:
-        raise InvalidInput.of("--port", port, f"whole numbers from 1 to {HIGHEST_PORT:,}")
+    if not 1 <= port <= 65_535:
+        raise InvalidInput.of("--port", port, "whole numbers from 1 to 65,535")
     try:
         (family, *_, found), *_ = socket.getaddrinfo(
             address or None, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -96,21 +92,11 @@ def _check_address(address: str, port: int) -> None:
 
 
 def _checked_proxy(host: str) -> str:
-    """Return the host name in small letters, as browsers send it; empty where there is no proxy.
+    """Return the name of a host in small letters, as browsers send it.
 
     Raises:
-        InvalidInput: it is no name of a host.
+        InvalidInput: it is no such name (RFC 1123, 2.1).
     """
-    if host and not HOST.fullmatch(host):
+    if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?", host):
         raise InvalidInput.of("--behind-proxy", host, "a host name without scheme, port and path, like app.example.org")
     return host.lower()
-
-
-@contextmanager
-def _interrupt_ignored() -> Iterator[None]:
-    """Ignore Ctrl-C, here and in what is started inside until it decides for itself."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -16,8 +16,6 @@ from gpuexplore.store.audit import ACCOUNT_PREFIX
 from gpuexplore.store.database import database_url
 from gpuexplore.store.restrictions import Restriction, RestrictionKind
 
-KINDS = {"pause": RestrictionKind.PAUSED, "drain": RestrictionKind.DRAINED, "reserve": RestrictionKind.RESERVED}
-
 
 def act(arguments: argparse.Namespace) -> int:
     """Hold a device back, or let it measure again."""
@@ -53,9 +51,11 @@ def held_back() -> tuple[Restriction, ...]:
 
 
 def _asked_for(arguments: argparse.Namespace) -> Restriction:
+    kinds = {"pause": RestrictionKind.PAUSED, "drain": RestrictionKind.DRAINED, "reserve": RestrictionKind.RESERVED}
+    kind = kinds[arguments.action]
     check_text("reason", arguments.reason)
     check_characters("reason", arguments.reason)
-    kind, reason = KINDS[arguments.action], arguments.reason.strip()
+    reason = arguments.reason.strip()
     if kind is not RestrictionKind.RESERVED:
         return Restriction(arguments.device, kind, reason)
     check_text("account", arguments.account)

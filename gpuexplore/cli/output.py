@@ -18,10 +18,6 @@ from gpuexplore.core.model import Case, Result, Status
 from gpuexplore.core.units import format_seconds, in_one_unit
 from gpuexplore.hardware import readings
 
-AGE_UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-AGES = "a number and a unit, like 90d, 12h, 30m or 4w, up to 100 years"
-LONGEST_AGE = timedelta(days=36_525)
-
 FAILED = (Status.INCORRECT, Status.CRASHED, Status.TIMEOUT, Status.ERROR, Status.OUT_OF_MEMORY, Status.CANCELLED)
 
 
@@ -164,12 +160,12 @@ def read_age(what: str, text: str) -> timedelta:
         InvalidInput: it is none; names `what`, and what is accepted.
     """
     found = re.fullmatch(r"\s*(\d{1,6})\s*([mhdw])\s*", text, re.ASCII)
-    if found is None:
-        raise InvalidInput.of(what, text, AGES)
-    age = timedelta(**{AGE_UNITS[found[2]]: int(found[1])})
-    if age > LONGEST_AGE:
-        raise InvalidInput.of(what, text, AGES)
-    return age
+    if found:
+        unit = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}[found[2]]
+        age = timedelta(**{unit: int(found[1])})
+        if age <= timedelta(days=36_525):
+            return age
+    raise InvalidInput.of(what, text, "a number and a unit, like 90d, 12h, 30m or 4w, up to 100 years")
 
 
 def utc_before(what: str, text: str, now: datetime | None = None) -> str:

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from gpuexplore.analysis.prediction import CALLS, USUAL_CALLS, Nearest, Prediction, UncertainValue
+from gpuexplore.analysis.prediction import CALLS, USUAL_CALLS, Prediction, UncertainValue
 from gpuexplore.analysis.prediction.calls import CALLS_WORDS
 from gpuexplore.analysis.prediction.request import USUAL_DTYPES, PredictionRequest, predictions
 from gpuexplore.analysis.utilization.utilization import shape_label
@@ -117,24 +117,22 @@ def prediction_json(prediction: Prediction, found: Sequence[Prediction] = ()) ->
         "support": prediction.support,
         "reason": prediction.reason,
         "basis": prediction.basis,
-        "nearest": [_nearest_json(nearest) for nearest in prediction.nearest],
+        "nearest": [
+            {
+                "gpu": nearest.device,
+                "operation": nearest.case.operation,
+                "shape": dict(nearest.case.shape.axes),
+                "dtype": nearest.case.dtype,
+                "time_s": nearest.time_s,
+                "relevance": nearest.relevance,
+                "url": nearest.url,
+            }
+            for nearest in prediction.nearest
+        ],
         "better": prediction.better,
         "speedup": ratio
         and {"baseline": ratio[0], "ratio": ratio[1].value, "low": ratio[1].low, "high": ratio[1].high},
         "fits": _fits(prediction),
-    }
-
-
-def _nearest_json(nearest: Nearest) -> dict[str, Any]:
-    """Return one of the measurements that a prediction rests on, as `gpuexplore predict --json` prints it."""
-    return {
-        "gpu": nearest.device,
-        "operation": nearest.case.operation,
-        "shape": dict(nearest.case.shape.axes),
-        "dtype": nearest.case.dtype,
-        "time_s": nearest.time_s,
-        "relevance": nearest.relevance,
-        "url": nearest.url,
     }
 
 
@@ -147,21 +145,14 @@ def _print(found: Sequence[Prediction]) -> None:
     print_columns(rows)
     for sentence in filter(None, (_ratio_sentence(prediction, found) for prediction in found)):
         print(sentence)
-    for reason in dict.fromkeys(
-        f"{prediction.case.dtype}: {prediction.reason}" for prediction in found if prediction.reason
-    ):
-        print(f"  {reason}")
-    for too_large in dict.fromkeys(map(_too_large, found)):
-        if too_large:
-            print(f"  {too_large}")
-    for calls in dict.fromkeys(prediction.calls for prediction in found if prediction.device.kind != "cpu"):
-        print(f"  {CALLS_WORDS[calls]}: {CALLS[calls]}")
-    for basis in dict.fromkeys(
-        f"{prediction.device.title}: based on {prediction.basis}" for prediction in found if prediction.time_s
-    ):
-        print(f"  {basis}")
-    for better in dict.fromkeys(prediction.better for prediction in found[:1] if prediction.better):
-        print(f"  To improve it: {better}")
+    notes = [f"{prediction.case.dtype}: {prediction.reason}" for prediction in found if prediction.reason]
+    notes += filter(None, map(_too_large, found))
+    calls = [prediction.calls for prediction in found if prediction.device.kind != "cpu"]
+    notes += [f"{CALLS_WORDS[each]}: {CALLS[each]}" for each in calls]
+    notes += [f"{prediction.device.title}: based on {prediction.basis}" for prediction in found if prediction.time_s]
+    notes += [f"To improve it: {prediction.better}" for prediction in found[:1] if prediction.better]
+    for note in dict.fromkeys(notes):
+        print(f"  {note}")
 
 
 def _ratio(prediction: Prediction, found: Sequence[Prediction]) -> tuple[str, UncertainValue] | None:
@@ -218,6 +209,6 @@ def _fits(prediction: Prediction) -> bool | None:
 def _too_large(prediction: Prediction) -> str | None:
     if _fits(prediction) is not False:
         return None
-    needed, there = format_bytes(_bytes(prediction)), format_bytes(prediction.device.memory_bytes)
-    device, dtype = prediction.device.title, prediction.case.dtype
-    return f"{dtype}: the arrays need {needed}, but {device} has {there}: they would not fit"
+    needed = format_bytes(_bytes(prediction))
+    there = f"{prediction.device.title} has {format_bytes(prediction.device.memory_bytes)}"
+    return f"{prediction.case.dtype}: the arrays need {needed}, but {there}: they would not fit"

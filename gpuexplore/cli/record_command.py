@@ -48,7 +48,8 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.check:
         return _check(arguments.check)
     check_writable(arguments.out, [".jsonl"])
-    _refuse_to_overwrite(arguments.out)
+    if arguments.out.exists() and arguments.out.stat().st_size:
+        raise InvalidInput.of("--out", arguments.out.name, "a new file: recordings are not overwritten")
     devices = discover()
     ids = [device.id for device in devices]
     names = tuple(dict.fromkeys(arguments.operations or OPERATIONS))
@@ -61,11 +62,6 @@ def execute(arguments: argparse.Namespace) -> int:
     with arguments.out.open("w", encoding="utf8") as file:
         _write(file, header(_provenance(arguments, experiments, devices), experiments))
         return exit_code(_record(experiments, devices, file))
-
-
-def _refuse_to_overwrite(path: Path) -> None:
-    if path.exists() and path.stat().st_size:
-        raise InvalidInput.of("--out", path.name, "a new file: recordings are not overwritten")
 
 
 def _provenance(
@@ -83,7 +79,7 @@ def _provenance(
         recorded_by=arguments.by.strip(),
         method=f"gpuexplore {gpuexplore.__version__} record",
         commit=git_commit() or _given_commit(arguments),
-        command=command_of(arguments, experiments[0].dtypes),
+        command=_command_of(arguments, experiments[0].dtypes),
         devices=tuple(devices),
         libraries={name: version for environment in found for name, version in environment.libraries.items()},
         python=found[0].python,
@@ -110,7 +106,7 @@ def _refuse_without_provenance(provenance: Provenance, given_commit: str) -> Non
         raise InvalidInput(f"unknown on this machine: {', '.join(missing)}")
 
 
-def command_of(arguments: argparse.Namespace, dtypes: Sequence[str]) -> str:
+def _command_of(arguments: argparse.Namespace, dtypes: Sequence[str]) -> str:
     """Return the command that repeats the recording, without the folder it was written to."""
     words = ["gpuexplore", "record", *arguments.operations]
     for name, text in to_query(replace(request_from(arguments, Request().operation), dtypes=",".join(dtypes))).items():
@@ -157,9 +153,9 @@ def _check(path: Path) -> int:
 
 
 def _summary(recording: Recording) -> list[str]:
-    provenance, results = recording.provenance, recording.results
-    statuses = Counter(result.status.value for result in results)
-    flags = Counter(str(flag.name) for result in results for flag in result.flags)
+    provenance = recording.provenance
+    statuses = Counter(result.status.value for result in recording.results)
+    flags = Counter(str(flag.name) for result in recording.results for flag in result.flags)
     made = f"recorded {provenance.recorded_utc} by {provenance.recorded_by}"
     return [
         f"{recording.name}: {made}, {provenance.method}, commit {provenance.commit}",

@@ -21,14 +21,11 @@ from gpuexplore.measure.conditions.repeatability import (
 )
 from gpuexplore.operations import OPERATIONS
 
-PROCESSES = 12
-SIZES = {"vector_add": (1_000, 20_000, 200_000, 5_000_000), "matmul": (32, 128, 256, 512, 1024)}
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `repeatability`."""
     parser.add_argument(
-        "--processes", default=f"{PROCESSES}", metavar="N", help="number of fresh processes (default: %(default)s)"
+        "--processes", default="12", metavar="N", help="number of fresh processes (default: %(default)s)"
     )
     parser.add_argument("--device", default="cpu", metavar="ID", help="cpu, cuda:0, .. (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -39,7 +36,7 @@ def execute(arguments: argparse.Namespace) -> int:
     count = read_whole(arguments.processes)
     if count is None or not FEWEST_PROCESSES <= count <= MOST_PROCESSES:
         raise InvalidInput.of("--processes", arguments.processes, f"{FEWEST_PROCESSES} to {MOST_PROCESSES}")
-    device, runs = measure(device_named(arguments.device, discover()), count)
+    device, runs = _measure(device_named(arguments.device, discover()), count)
     table = Repeatability(utc_now(), count, spreads_of(runs, device))
     if table.spreads:
         save_repeatability(device, table)
@@ -50,18 +47,20 @@ def execute(arguments: argparse.Namespace) -> int:
     return EXIT_OK if table.spreads else EXIT_FAILED
 
 
-def measure(device: Device, count: int) -> tuple[Device, Sequence[Mapping[Case, Result]]]:
+def _measure(device: Device, count: int) -> tuple[Device, Sequence[Mapping[Case, Result]]]:
     """Return the device with its ceilings, and the results of each process that nothing is known to have disturbed."""
     runs: list[dict[Case, Result]] = []
     for number in range(1, count + 1):
         print(f"process {number} of {count}", file=sys.stderr)
         device, found = _in_a_fresh_process(device)
-        runs.append({case: result for case, result in found.items() if _is_undisturbed(result)})
+        runs.append(
+            {
+                case: result
+                for case, result in found.items()
+                if result.status is Status.OK and DISTURBED.isdisjoint(flag.name for flag in result.flags)
+            }
+        )
     return device, runs
-
-
-def _is_undisturbed(result: Result) -> bool:
-    return result.status is Status.OK and not {flag.name for flag in result.flags} & DISTURBED
 
 
 def _in_a_fresh_process(device: Device) -> tuple[Device, dict[Case, Result]]:
@@ -83,7 +82,8 @@ def _in_a_fresh_process(device: Device) -> tuple[Device, dict[Case, Result]]:
 
 def _groups(device: Device) -> Iterator[list[Case]]:
     """Yield the cases of each operation and size: one of many bytes and one of many FLOPs, from L1 to memory."""
-    for name, sizes in SIZES.items():
+    of_operation = {"vector_add": (1_000, 20_000, 200_000, 5_000_000), "matmul": (32, 128, 256, 512, 1024)}
+    for name, sizes in of_operation.items():
         operation = OPERATIONS[name]
         usual = [row.name for row in operation.usual if row.runs_on(device)]
         for size in sizes:

@@ -30,15 +30,13 @@ from gpuexplore.hardware.directories import data_directory
 from gpuexplore.jobs.locks import user_name
 from gpuexplore.rooms import LONGEST_NAME, read_code, read_name
 
-PAGE = "/rooms"  # what a link to a room may name, and the API does not
-FORM = "addresses like https://host/?room=CODE"
 MOST_ANSWER_BYTES = 100_000
 FILE = "rooms.json"
 FALLBACK_ADVICE = "or measure with --out run.json, and upload that file on the app's page Runs"
 
 
 @dataclass(frozen=True, slots=True)
-class Destination:
+class _Destination:
     """A room, and as whom results are sent there.
 
     Attributes:
@@ -92,7 +90,7 @@ for kind in (ProxyHandler, HTTPHandler, HTTPSHandler, HTTPDefaultErrorHandler, H
     OPENER.add_handler(kind())  # none follows redirects: the secret would be sent wherever they lead
 
 
-def destination(address: str, name: str) -> Destination:
+def destination(address: str, name: str) -> _Destination:
     """Return the room that an address names, as a leader's page shows it: `https://host/?room=CODE`.
 
     Args:
@@ -102,20 +100,24 @@ def destination(address: str, name: str) -> Destination:
     Raises:
         InvalidInput: it is no such address, or the name cannot be one.
     """
+    form = "addresses like https://host/?room=CODE"
     try:
         parts = urlsplit(address)
         (code,) = parse_qs(parts.query)["room"]
     except (KeyError, ValueError) as error:
-        raise InvalidInput.of("--room", address, FORM) from error
+        raise InvalidInput.of("--room", address, form) from error
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None:
-        raise InvalidInput.of("--room", address, FORM)
-    app = f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/').removesuffix(PAGE)}".rstrip("/")
+        raise InvalidInput.of("--room", address, form)
+    path = parts.path.rstrip("/").removesuffix("/rooms")  # a link may name the page, and the API does not
+    app = f"{parts.scheme}://{parts.netloc}{path}".rstrip("/")
     code = read_code(code)
-    secret, is_new = _secret(f"{app}/?room={code}")
-    return Destination(app, code, read_name(name) if name else _own_name() if is_new else "", secret)
+    kept = _kept(data_directory() / FILE).get(f"{app}/?room={code}")
+    if isinstance(kept, str):
+        return _Destination(app, code, read_name(name) if name else "", kept)
+    return _Destination(app, code, read_name(name) if name else _own_name(), secrets.token_urlsafe(24))
 
 
-def keep(to: Destination) -> None:
+def keep(to: _Destination) -> None:
     """Keep the secret, now that the room knows it, where this user alone can read it."""
     path = data_directory() / FILE
     kept = {**_kept(path), f"{to.app}/?room={to.code}": to.secret}
@@ -123,12 +125,6 @@ def keep(to: Destination) -> None:
     fresh.touch(mode=0o600)
     fresh.write_text(json.dumps(kept, indent=1), encoding="utf-8")
     fresh.replace(path)
-
-
-def _secret(address: str) -> tuple[str, bool]:
-    """Return the secret for a room, and whether it is a new one."""
-    known = _kept(data_directory() / FILE).get(address)
-    return (known, False) if isinstance(known, str) else (secrets.token_urlsafe(24), True)
 
 
 def _kept(path: Path) -> Mapping[str, Any]:

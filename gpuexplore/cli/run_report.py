@@ -46,11 +46,7 @@ def show(experiment: Experiment, analysis: RunAnalysis, *, as_json: bool) -> Non
     """Print a table and what it means, or one JSON object."""
     if as_json:
         print_json(run_report(experiment, analysis))
-    else:
-        _print_table(analysis)
-
-
-def _print_table(analysis: RunAnalysis) -> None:
+        return
     heading = ("size", "dtype", "implementation", "device", "time", "speedup", "rate", "MFU", "bound", "status")
     print_columns([heading, *(table_row(analyzed) for analyzed in analysis.results)])
     print_summary(analysis)
@@ -58,7 +54,8 @@ def _print_table(analysis: RunAnalysis) -> None:
 
 def table_row(analyzed: AnalyzedResult) -> tuple[str, ...]:
     """Return a line of the table of results, in the order of its heading."""
-    case, result = analyzed.case, analyzed.result
+    case = analyzed.case
+    result = analyzed.result
     flags = " ".join(analyzed.marks)
     return (
         shape_label(case.shape),

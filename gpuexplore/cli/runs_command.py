@@ -1,9 +1,7 @@
 """`gpuexplore runs`: what was measured before, listed, shown, named, deleted and written to files."""
 
 import argparse
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import MappingProxyType
 
 from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.analysis.run.analyze import analyze
@@ -18,10 +16,6 @@ from gpuexplore.jobs.run_sources import listed_with_summaries, row_of
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.store import Description, ListedRun, Store, Wanted, open_store
 from gpuexplore.store.listing import MOST_LISTED
-
-HEADING = ("run", "title", "device", "when (UTC)", "best rate", "of peak", "quality", "tags")
-LONGEST_CELL = 44
-Action = Callable[[Store, argparse.Namespace], int]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -64,8 +58,10 @@ def execute(arguments: argparse.Namespace) -> int:
     """List runs, or do what is asked with them, and return the exit code."""
     if arguments.operation is not None and arguments.operation not in OPERATIONS:
         raise InvalidInput.of("operation", arguments.operation, OPERATIONS)
+    actions = {"show": _show, "delete": _delete, "restore": _restore, "export": _export}
+    actions |= dict.fromkeys(("name", "note", "tag"), _change)
     with open_store() as store:
-        return ACTIONS[arguments.action or "list"](store, arguments)
+        return actions.get(arguments.action, _list)(store, arguments)
 
 
 def _add_admin(parser: argparse.ArgumentParser) -> None:
@@ -81,7 +77,8 @@ def _list(store: Store, arguments: argparse.Namespace) -> int:
     if not found:
         say("gpuexplore: no run matches")
         return EXIT_OK
-    print_columns([HEADING, *(_line(run) for run in found)])
+    heading = ("run", "title", "device", "when (UTC)", "best rate", "of peak", "quality", "tags")
+    print_columns([heading, *(_line(run) for run in found)])
     if len(found) == arguments.limit <= MOST_LISTED:
         say(f"gpuexplore: next page: --before {found[-1].number}")
     return EXIT_OK
@@ -103,7 +100,7 @@ def _line(run: ListedRun) -> tuple[str, ...]:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST_CELL else f"{text[: LONGEST_CELL - 2]} …"
+    return text if len(text) <= 44 else f"{text[:42]} …"
 
 
 def _show(store: Store, arguments: argparse.Namespace) -> int:
@@ -154,17 +151,3 @@ def _export(store: Store, arguments: argparse.Namespace) -> int:
     arguments.file.write_bytes(export(suffix, Exported(run.experiment, analysis, run)))
     say(f"Written: {arguments.file}")
     return EXIT_OK
-
-
-ACTIONS: Mapping[str, Action] = MappingProxyType(
-    {
-        "list": _list,
-        "show": _show,
-        "name": _change,
-        "note": _change,
-        "tag": _change,
-        "delete": _delete,
-        "restore": _restore,
-        "export": _export,
-    }
-)

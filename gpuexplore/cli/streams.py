@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-SPELLED = "gpuexplore.spelled"
 SPELLINGS: Mapping[str, str] = {  # units and numbers must not lose their sense
     "µ": "u",
     "×": "x",
@@ -27,11 +26,11 @@ def prepare_streams() -> None:
     """Have every sign printed, spelled out where the terminal lacks it, and nothing else opened as a closed stream."""
     for descriptor in (0, 1, 2):
         _open_if_closed(descriptor)
-    codecs.register_error(SPELLED, _spell)
+    codecs.register_error("gpuexplore.spelled", _spell)
     sys.stdout, sys.stderr = (stream or _nowhere() for stream in (sys.stdout, sys.stderr))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors=SPELLED)
+            stream.reconfigure(errors="gpuexplore.spelled")
 
 
 def takes_every_sign() -> bool:

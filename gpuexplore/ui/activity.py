@@ -14,19 +14,15 @@ from gpuexplore.hardware.identity import device_key
 from gpuexplore.ui.identity import address
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.roles import Right, check, may_cancel
-from gpuexplore.ui.run.state import ACTIVITIES, cancel, changed, position, waiting_words
+from gpuexplore.ui.run.state import cancel, changed, fetch_activity, position, waiting_words
 from gpuexplore.ui.run.view import waiting_tick_s
 from gpuexplore.ui.session import is_silent, known_devices, live_supervisor, note_visit, owner, store, why_silent
-from gpuexplore.ui.shared import Shared, moment
+from gpuexplore.ui.shared import shared_values
 from gpuexplore.ui.shared.pace import PACE, SHORTEST_S, in_turn
 from gpuexplore.ui.undocumented import is_fragment_rerun, session_id
 from gpuexplore.ui.url_widgets import show_problem
 
-LOOKS = 3
-NEWEST: Shared[ActivityRun | None] = Shared(500)
-
 PARAMETER = "activity"  # the URL's, which names the one that was started here
-TICK_S = 0.5  # for the visitor who started it, until there is something to see
 Draw = Callable[[ActivityRun], None]
 
 
@@ -61,15 +57,6 @@ def started_activity(*kinds: str) -> ActivityRun | None:
     return None
 
 
-def fetch_activity(run_id: str) -> ActivityRun:
-    """Return an activity with what was observed so far, read once for all who watch it.
-
-    Raises:
-        NotFound: there is none with this id.
-    """
-    return ACTIVITIES.get((run_id, moment()), lambda: store().load_activity(run_id))
-
-
 def show_activity(run: ActivityRun, draw: Draw) -> None:
     """Show an activity: its state, and by `draw` what it has observed, redrawn until it ends.
 
@@ -78,7 +65,10 @@ def show_activity(run: ActivityRun, draw: Draw) -> None:
     """
     with st.container():  # one container for what follows, as of a run
         if run.active and may_cancel(run):
-            _offer_cancelling(run)
+            _, button = st.columns([6, 1])  # a row of its own: what is drawn below may need the whole width
+            key = f"cancel.{run.id}"
+            if button.button("Cancel", icon=":material/stop:", width="stretch", key=key) and cancel(run.id):
+                st.rerun()
     tick_s = _tick_s(run)
     st.fragment(_tick, run_every=tick_s)(run.id, tick_s, draw)
 
@@ -90,14 +80,8 @@ def _tick_s(run: ActivityRun, current_s: float | None = None) -> float | None:
     waits_s = waiting_tick_s(run.id)
     if waits_s is not None:
         return waits_s
-    return TICK_S if not run.payloads and run.owner == owner() else PACE.interval_s(session_id(), current_s)
-
-
-def _offer_cancelling(run: ActivityRun) -> None:
-    """Draw the button in a row of its own: what is drawn below may need the whole width."""
-    _, button = st.columns([6, 1])
-    if button.button("Cancel", icon=":material/stop:", width="stretch", key=f"cancel.{run.id}") and cancel(run.id):
-        st.rerun()
+    is_awaited = not run.payloads and run.owner == owner()
+    return 0.5 if is_awaited else PACE.interval_s(session_id(), current_s)
 
 
 def _tick(run_id: str, registered_s: float | None, draw: Draw) -> None:
@@ -181,15 +165,16 @@ def newest_done(activity: Activity, within: timedelta) -> ActivityRun | None:
     Args:
         within: how long ago it may have ended.
     """
+    return _newest_done(activity, within, _device_keys(activity.device))
+
+
+@shared_values(500, looks=3)
+def _newest_done(activity: Activity, within: timedelta, keys: frozenset[str]) -> ActivityRun | None:
     since_utc = (datetime.now(UTC) - within).isoformat(timespec="microseconds")
-    keys = device_keys(activity.device)
-    return NEWEST.get(
-        (activity, within, keys, moment(LOOKS)),
-        lambda: store().newest_activity(activity, since_utc, device_keys=keys),
-    )
+    return store().newest_activity(activity, since_utc, device_keys=keys)
 
 
-def device_keys(device_id: str) -> frozenset[str]:
+def _device_keys(device_id: str) -> frozenset[str]:
     """Return the keys of the devices of this server that runs ask for as `device_id`, with or without a host."""
     return frozenset(device_key(device) for device in devices_of(device_id))
 

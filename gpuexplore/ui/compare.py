@@ -1,7 +1,5 @@
 """The comparison of two runs: what changed, by how much, how sure that is, and what else differs."""
 
-from collections.abc import Sequence
-
 import streamlit as st
 
 from gpuexplore.analysis.compare import RunComparison, compare_runs
@@ -11,21 +9,15 @@ from gpuexplore.core.errors import NotFound
 from gpuexplore.core.model import Run
 from gpuexplore.jobs.run_sources import side_of
 from gpuexplore.recorded import recordings
-from gpuexplore.store import ListedRun, Wanted
 from gpuexplore.ui import link
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.navigation import file_of
-from gpuexplore.ui.run.state import fetch
-from gpuexplore.ui.session import owner, store
-from gpuexplore.ui.shared import Shared, moment
+from gpuexplore.ui.run.state import fetch, own_runs
+from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.tables import table_of
 from gpuexplore.ui.url_widgets import select
 
-OFFERED = 30  # of one's own runs
-LOOKS = 5
-UNITS = {"Before": "s", "After": "s", "Ratio": "×", "95 % low": "×", "95 % high": "×"}
-OWN: Shared[Sequence[ListedRun]] = Shared(500)
 MADE: Shared[RunComparison] = Shared(100)
 
 
@@ -48,7 +40,7 @@ def show_comparison() -> None:
 
 def _choose(label: str, name: str) -> Run | None:
     """Draw the choice of a run: the visitor's newest ones, recorded ones, and the one that the link names."""
-    titles = {run.id: f"{run.title} · {run.created_utc[:16].replace('T', ' ')}" for run in _own()}
+    titles = {run.id: f"{run.title} · {run.created_utc[:16].replace('T', ' ')}" for run in own_runs()}
     titles |= {
         run.id: f"{recording.title}: {run.experiment.operation}"
         for recording in recordings()
@@ -73,11 +65,6 @@ def _found(run_id: str) -> Run | None:
         return None
 
 
-def _own() -> Sequence[ListedRun]:
-    name = owner()
-    return OWN.get((name, moment(LOOKS)), lambda: store().listed(Wanted(owner=name), limit=OFFERED))
-
-
 def _show(found: RunComparison, key: object) -> None:
     st.markdown(f"#### {plain(found.headline)}")
     if any(each.ratio for each in found.cases):
@@ -85,7 +72,8 @@ def _show(found: RunComparison, key: object) -> None:
     _show_differences(found)
     if found.cases:
         st.markdown("**Cases**")
-        table_of(_rows(found), UNITS).show(alt=f"Table of {len(found.cases)} cases with both times and their ratio")
+        units = {"Before": "s", "After": "s", "Ratio": "×", "95 % low": "×", "95 % high": "×"}
+        table_of(_rows(found), units).show(alt=f"Table of {len(found.cases)} cases with both times and their ratio")
     for words, cases in (("before", found.only_before), ("after", found.only_after)):
         if cases:
             count = "1 case was" if len(cases) == 1 else f"{len(cases)} cases were"
@@ -114,14 +102,13 @@ def _show_differences(found: RunComparison) -> None:
 def _rows(found: RunComparison) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for each in found.cases:
-        old, new = each.before.measurement, each.after.measurement
         low, high = (each.ratio.interval if each.ratio and each.ratio.interval else None) or (None, None)
         rows.append(
             {
                 "Case": each.label,
                 "Device": each.case.device,
-                "Before": old.median_s if old else None,
-                "After": new.median_s if new else None,
+                "Before": each.before.measurement and each.before.measurement.median_s,
+                "After": each.after.measurement and each.after.measurement.median_s,
                 "Ratio": each.ratio.value if each.ratio else None,
                 "95 % low": low,
                 "95 % high": high,

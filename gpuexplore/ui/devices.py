@@ -1,6 +1,7 @@
 """The page Devices: those of this machine, the table of accelerators, and the peaks that a visitor enters."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -14,17 +15,13 @@ from gpuexplore.core.units import format_bytes, format_bytes_per_s, format_flop_
 from gpuexplore.hardware import TORCH_KINDS, Accelerator, bandwidth_of, peaks_of
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.roles import Right, check
-from gpuexplore.ui.session import OWN_PEAKS, own_peaks, owner, store
+from gpuexplore.ui.session import own_peaks, owner, store, stored_peaks
 from gpuexplore.ui.shared.tables import show_table
 
-GIGA, TERA = 1e9, 1e12
-MOST_TYPED = 1e6  # TFLOP/s or GB/s: beyond any machine
 UNIT_WORDS: dict[Unit, str] = {
     "matrix": "matmul (tensor cores; CPU dot-product units)",
     "vector": "element-wise (vector units)",
 }
-DEFAULT_SOURCE = "entered by you"
-
 SHOWN: tuple[tuple[str, Unit], ...] = (
     ("fp64", "vector"),
     ("fp32", "vector"),
@@ -32,16 +29,6 @@ SHOWN: tuple[tuple[str, Unit], ...] = (
     ("bf16", "matrix"),
     ("fp16", "matrix"),
 )
-MOST_NOTED = 6
-RATE_WIDTH = 110  # pixels: a column whose first rows are unknown would be too narrow for the others
-ACCELERATOR_UNITS = {
-    **{dtype: "FLOP/s" for dtype, _ in SHOWN},
-    "Bandwidth": "B/s",
-    "Memory": "B",
-    "Power": "W",
-}
-
-HEADLINES = ("fp32", "bf16", "fp16")
 
 
 def show_device(device: Device) -> None:
@@ -49,8 +36,8 @@ def show_device(device: Device) -> None:
     with st.container(border=True):
         st.subheader(device.title, anchor=device.id.replace(":", "-"))
         st.caption(" · ".join(_facts(device)))
-        columns = st.columns(len(HEADLINES) + 1)
-        for column, dtype in zip(columns, HEADLINES, strict=False):
+        *columns, memory = st.columns(4)
+        for column, dtype in zip(columns, ("fp32", "bf16", "fp16"), strict=True):
             peak = device.peak(dtype, "matrix")
             column.metric(
                 f"{dtype} matmul",
@@ -58,7 +45,7 @@ def show_device(device: Device) -> None:
                 help=f"{_kind_words(peak.kind)}: {peak.source}" if peak else "no peak is known for this dtype",
             )
         bandwidth = device.bandwidth
-        columns[-1].metric(
+        memory.metric(
             "Memory",
             format_bytes_per_s(bandwidth.bytes_per_s if bandwidth else None),
             help=f"{_kind_words(bandwidth.kind)}: {bandwidth.source}" if bandwidth else "unknown",
@@ -77,20 +64,17 @@ def show_device(device: Device) -> None:
 
 def _facts(device: Device) -> list[str]:
     unit = "cores" if device.kind == "cpu" else "multiprocessors"
+    generation = "architecture" if device.kind in TORCH_KINDS else "compute capability"
     found = [
         f"`{device.id}`",
         f"{device.cores} {unit}" if device.cores else None,
         f"{format_bytes(device.memory_bytes)} memory" if device.memory_bytes else None,
         f"{format_bytes(device.cache_bytes)} last-level cache" if device.cache_bytes else None,
-        f"{_generation(device)} {device.compute_capability}" if device.compute_capability else None,
+        f"{generation} {device.compute_capability}" if device.compute_capability else None,
         f"driver {device.driver}" if device.driver else None,
         f"native: {', '.join(device.native)}" if device.native else None,
     ]
     return [fact for fact in found if fact]
-
-
-def _generation(device: Device) -> str:
-    return "architecture" if device.kind in TORCH_KINDS else "compute capability"
 
 
 def _kind_words(kind: PeakKind) -> str:
@@ -108,14 +92,18 @@ def _peak(peak: Peak) -> dict[str, object]:
 
 
 def show_accelerators(accelerators: Sequence[Accelerator]) -> None:
-    """Show `accelerators` as a table with peaks, memory and the source of each row."""
+    """Show `accelerators` as a table with peaks, memory and the source of each row.
+
+    Where there are few, what their rows say of themselves follows in full: a cell of the table cuts it off.
+    """
     show_table(
         lambda: [_accelerator_row(accelerator) for accelerator in accelerators],
         tuple(accelerator.key for accelerator in accelerators),
-        ACCELERATOR_UNITS,
+        {**{dtype: "FLOP/s" for dtype, _ in SHOWN}, "Bandwidth": "B/s", "Memory": "B", "Power": "W"},
         alt=f"Table of {len(accelerators)} accelerators with dense peaks by dtype, memory and source",
         config={
-            **{dtype: st.column_config.Column(width=RATE_WIDTH) for dtype, _ in SHOWN},
+            # A column whose first rows are unknown would be too narrow for the others
+            **{dtype: st.column_config.Column(width=110) for dtype, _ in SHOWN},
             "Year": st.column_config.NumberColumn(format="%d"),
             "Source": st.column_config.LinkColumn(display_text="source"),
             "Derived": st.column_config.TextColumn(help="Figures of this row that the vendor does not publish"),
@@ -123,13 +111,8 @@ def show_accelerators(accelerators: Sequence[Accelerator]) -> None:
             "Notes": st.column_config.TextColumn(width="large"),
         },
     )
-
-
-def show_notes(accelerators: Sequence[Accelerator]) -> None:
-    """Show in full what the rows say of themselves where there are few: a cell of the table cuts it off."""
-    noted = [accelerator for accelerator in accelerators if accelerator.notes]
-    if len(accelerators) <= MOST_NOTED:
-        for accelerator in noted:
+    for accelerator in accelerators if len(accelerators) <= 6 else ():
+        if accelerator.notes:
             st.caption(f"**{plain(accelerator.name)}**: {plain(accelerator.notes)}")
 
 
@@ -167,40 +150,32 @@ def edit_own_peaks(devices: Sequence[Device]) -> None:
     for device in devices:
         own = own_peaks(device)
         for peak in own.compute:
-            _compute_row(device, peak)
+            what = f"**{peak.dtype}**, {UNIT_WORDS[peak.unit]}: {format_flop_per_s(peak.flop_per_s)}"
+            delete = partial(store().delete_own_peak, owner(), device, dtype=peak.dtype, unit=peak.unit)
+            key = f"delete.{device.id}.{peak.dtype}.{peak.unit}"
+            _own_row(f"{device.title}, {what}, {plain(peak.source)}", key, delete)
         if own.bandwidth:
-            _memory_row(device, own.bandwidth)
+            what = f"**memory**: {format_bytes_per_s(own.bandwidth.bytes_per_s)}"
+            delete = partial(store().delete_own_bandwidth, owner(), device)
+            _own_row(f"{device.title}, {what}, {plain(own.bandwidth.source)}", f"delete.{device.id}.memory", delete)
 
 
-def _parse_tflop_per_s(text: str) -> float:
-    """Return FLOP/s from what was typed as TFLOP/s.
-
-    Raises:
-        InvalidInput: no positive number, or beyond any machine.
-    """
-    return _parse(text, "peak", "TFLOP/s") * TERA
-
-
-def _parse_gb_per_s(text: str) -> float:
-    """Return bytes/s from what was typed as GB/s, 1e9 bytes each.
+def _rate(text: str, what: str, unit: str) -> float:
+    """Return what was typed in TFLOP/s or GB/s, of 1e9 bytes each, in the base unit.
 
     Raises:
         InvalidInput: no positive number, or beyond any machine.
     """
-    return _parse(text, "bandwidth", "GB/s") * GIGA
-
-
-def _parse(text: str, what: str, unit: str) -> float:
     check_text(what, text)
     number = read_number(text)
-    if number is None or not 0 < number <= MOST_TYPED:
-        raise InvalidInput.of(what, text, f"numbers above 0, up to {MOST_TYPED:,.0f} ({unit})")
-    return number
+    if number is None or not 0 < number <= 1e6:
+        raise InvalidInput.of(what, text, f"numbers above 0, up to 1,000,000 ({unit})")
+    return number * {"TFLOP/s": 1e12, "GB/s": 1e9}[unit]
 
 
 def _said_in(text: str) -> str:
     check_text("source", text)
-    return text.strip() or DEFAULT_SOURCE
+    return text.strip() or "entered by you"
 
 
 def _compute_form(devices: Sequence[Device]) -> None:
@@ -212,9 +187,14 @@ def _compute_form(devices: Sequence[Device]) -> None:
         text = rate.text_input("TFLOP/s", placeholder="0.53")
         said_by = source.text_input("Source", placeholder="datasheet, page 2")
         if st.form_submit_button("Save", icon=":material/save:"):
-            _save(
-                lambda: _save_peak(device, Peak(format_name, unit, _parse_tflop_per_s(text), "own", _said_in(said_by)))
-            )
+
+            def save() -> str:
+                peak = Peak(format_name, unit, _rate(text, "peak", "TFLOP/s"), "own", _said_in(said_by))
+                store().set_own_peak(owner(), device, peak=peak)
+                rate = format_flop_per_s(peak.flop_per_s)
+                return f"{rate} in {peak.dtype}, {UNIT_WORDS[peak.unit]}, for {device.title}"
+
+            _save(save)
 
 
 def _memory_form(devices: Sequence[Device]) -> None:
@@ -224,7 +204,13 @@ def _memory_form(devices: Sequence[Device]) -> None:
         text = rate.text_input("GB/s", placeholder="3350")
         said_by = source.text_input("Source", placeholder="datasheet, page 2")
         if st.form_submit_button("Save", icon=":material/save:"):
-            _save(lambda: _save_bandwidth(device, text, _said_in(said_by)))
+
+            def save() -> str:
+                bandwidth = Bandwidth(_rate(text, "bandwidth", "GB/s"), "own", _said_in(said_by))
+                store().set_own_bandwidth(owner(), device, bandwidth=bandwidth)
+                return f"{format_bytes_per_s(bandwidth.bytes_per_s)} of memory for {device.title}"
+
+            _save(save)
 
 
 def _choose(target: DeltaGenerator, devices: Sequence[Device]) -> Device:
@@ -237,42 +223,17 @@ def _save(save: Callable[[], str]) -> None:
     try:
         check(Right.KEEP)
         saved = save()
-        OWN_PEAKS.forget()
+        stored_peaks.forget()
     except InvalidInput as error:
         st.error(plain(str(error)), icon=":material/error:")
     else:
         st.success(f"Saved: {saved}", icon=":material/check:")
 
 
-def _save_peak(device: Device, peak: Peak) -> str:
-    store().set_own_peak(owner(), device, peak=peak)
-    return f"{format_flop_per_s(peak.flop_per_s)} in {peak.dtype}, {UNIT_WORDS[peak.unit]}, for {device.title}"
-
-
-def _save_bandwidth(device: Device, text: str, source: str) -> str:
-    bytes_per_s = _parse_gb_per_s(text)
-    store().set_own_bandwidth(owner(), device, bandwidth=Bandwidth(bytes_per_s, "own", source))
-    return f"{format_bytes_per_s(bytes_per_s)} of memory for {device.title}"
-
-
-def _compute_row(device: Device, peak: Peak) -> None:
-    def delete() -> None:
-        store().delete_own_peak(owner(), device, dtype=peak.dtype, unit=peak.unit)
-
-    what = f"**{peak.dtype}**, {UNIT_WORDS[peak.unit]}"
-    text = f"{device.title}, {what}: {format_flop_per_s(peak.flop_per_s)}, {plain(peak.source)}"
-    _own_row(text, f"delete.{device.id}.{peak.dtype}.{peak.unit}", delete)
-
-
-def _memory_row(device: Device, bandwidth: Bandwidth) -> None:
-    text = f"{device.title}, **memory**: {format_bytes_per_s(bandwidth.bytes_per_s)}, {plain(bandwidth.source)}"
-    _own_row(text, f"delete.{device.id}.memory", lambda: store().delete_own_bandwidth(owner(), device))
-
-
-def _own_row(text: str, key: str, delete: Callable[[], None]) -> None:
+def _own_row(text: str, key: str, delete: Callable[[], object]) -> None:
     words, button = st.columns([6, 1], vertical_alignment="center")
     words.markdown(text)
     if button.button("Delete", key=key, icon=":material/delete:"):
         delete()
-        OWN_PEAKS.forget()
+        stored_peaks.forget()
         st.rerun()

@@ -9,8 +9,6 @@ from gpuexplore.core.served import GLOSSARY
 from gpuexplore.ui.navigation import pages
 
 ENTRY = re.compile(r"^- \*\*([^*\n]+)\*\*(?: \([^()\n]*\))?: (.+?)(?=^- \*\*|^#|^GB is|\Z)", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"\[([^\[\]]+)\]\([^()]*\)")
-MOST_TERMS = 5  # of one tooltip
 
 
 @once
@@ -19,7 +17,8 @@ def terms() -> Mapping[str, str]:
     if not GLOSSARY.is_file():
         return MappingProxyType({})
     found = ENTRY.findall(GLOSSARY.read_text(encoding="utf-8"))
-    return MappingProxyType({name: LINK.sub(r"\1", " ".join(meaning.split())) for name, meaning in found})
+    link = re.compile(r"\[([^\[\]]+)\]\([^()]*\)")
+    return MappingProxyType({name: link.sub(r"\1", " ".join(meaning.split())) for name, meaning in found})
 
 
 def page_help(page: str) -> str | None:
@@ -29,7 +28,7 @@ def page_help(page: str) -> str | None:
 
 def help_on(text: str) -> str | None:
     """Return the tooltip of a text: the terms it uses with their meanings; None where it uses none."""
-    return _listed([name for name in terms() if _pattern(name).search(text)][:MOST_TERMS])
+    return _listed([name for name in terms() if _pattern(name).search(text)][:5])
 
 
 def _listed(names: list[str]) -> str | None:

@@ -2,20 +2,17 @@
 
 import re
 import secrets
-from collections.abc import Mapping
 from hashlib import sha256
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 import streamlit as st
 
+from gpuexplore.jobs.server_settings import TRUSTED_PROXIES, listed
 from gpuexplore.store.turns import ACCOUNT_PREFIX
-from gpuexplore.ui.environment import trusted_proxies
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.undocumented import user_fields
 
 OWNER_COOKIE = "gpuexplore_owner"
-LOGIN_FIELDS = ("email", "sub")  # of st.user after a login; the first one that is given counts
-HOST_BITS = 64  # of an IPv6 address, which a host chooses
 LONGEST_OWNER = 64  # characters of the column of owners
 _COOKIE = re.compile(f"[ -9;-~]{{1,{LONGEST_OWNER}}}")  # printable ASCII but for the colon
 
@@ -48,15 +45,13 @@ def account() -> str | None:
     What a trusted proxy says stands in the fields of `st.user` that the setting server.trustedUserHeaders names.
     """
     user = user_fields()
-    fields = (*st.get_option("server.trustedUserHeaders").values(), *_login_fields(user))
+    fields = [*st.get_option("server.trustedUserHeaders").values()]
+    if user.get("is_logged_in") and user.get("email_verified") is not False:
+        fields.append("email")
+    if user.get("is_logged_in"):
+        fields.append("sub")
     names = (str(user.get(field) or "").strip().casefold() for field in fields)
     return next(filter(None, names), None)
-
-
-def _login_fields(user: Mapping[str, object]) -> tuple[str, ...]:
-    if not user.get("is_logged_in"):
-        return ()
-    return LOGIN_FIELDS[user.get("email_verified") is False :]
 
 
 def owner_of_account(name: str) -> str:
@@ -75,13 +70,13 @@ def address() -> str | None:
         found = ip_address(st.context.ip_address or "")
     except ValueError:  # a proxy may forward words, RFC 7239, 6.3
         return None
-    if any(_is_in(found, proxy) for proxy in trusted_proxies()):
+    if any(_is_in(found, proxy) for proxy in listed(TRUSTED_PROXIES)):
         return None
     if isinstance(found, IPv4Address):
         return str(found)
     if found.ipv4_mapped:
         return str(found.ipv4_mapped)
-    return str(ip_network((int(found) >> HOST_BITS << HOST_BITS, 128 - HOST_BITS)))
+    return str(ip_network((int(found), 64), strict=False))
 
 
 def _is_in(found: IPv4Address | IPv6Address, network: str) -> bool:

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from threading import Lock
 
 from gpuexplore.core.model import Device, Result
+from gpuexplore.store import Store
 from gpuexplore.ui.session import newest_result, store
-from gpuexplore.ui.shared import Shared
+from gpuexplore.ui.shared import shared_values
 
 MOST_RESULTS = 400  # of the newest runs: as many as a chart can show and a page can read at once
 
@@ -21,7 +22,8 @@ class DeviceResults:
 NOTHING = DeviceResults()
 
 
-def _reader(device: Device, owner: str | None) -> Callable[[int], DeviceResults]:
+@shared_values(500)
+def _reader(store: Store, device: Device, owner: str | None) -> Callable[[int], DeviceResults]:
     """Return what reads the results on one device, of all owners or one, up to the one of a number.
 
     It is safe to ask from several threads.
@@ -35,7 +37,7 @@ def _reader(device: Device, owner: str | None) -> Callable[[int], DeviceResults]
         with lock:
             if newest > read_to:
                 numbers = range(read_to + 1, newest + 1)
-                new = store().measured_results(device, owner=owner, limit=MOST_RESULTS, numbers=numbers)
+                new = store.measured_results(device, owner=owner, limit=MOST_RESULTS, numbers=numbers)
                 if new:
                     known = DeviceResults((*new, *known.found)[:MOST_RESULTS])
                 read_to = newest
@@ -44,9 +46,6 @@ def _reader(device: Device, owner: str | None) -> Callable[[int], DeviceResults]
     return up_to
 
 
-READERS: Shared[Callable[[int], DeviceResults]] = Shared(500)
-
-
 def measured_results(device: Device, owner: str | None = None) -> DeviceResults:
     """Return the newest results with a measurement on `device`: those of `owner`, or all."""
-    return READERS.get((store(), device, owner), lambda: _reader(device, owner))(newest_result())
+    return _reader(store(), device, owner)(newest_result())

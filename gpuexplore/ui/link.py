@@ -22,10 +22,7 @@ LISTS: Mapping[str, str] = MappingProxyType(
     | {"layers": "\n;", "measuring": ".,", "sweep": ".,", "expression": ";"}
 )
 MOST_RUNS = 64
-MOST: Mapping[str, int] = MappingProxyType({"measuring": MOST_RUNS, "sweep": MOST_RUNS})  # others are counted as read
 MOST_NAMED = 5  # unknown parameters in a message
-LONGEST_NAMED = 60  # characters of one of them
-BOUND = "q"  # Streamlit ties it to its field, which judges it
 KNOWN = frozenset(name for names in PARAMETERS.values() for name in names)
 
 
@@ -41,7 +38,7 @@ def open_page(name: str) -> None:
     _drop_unusable(name)
     unknown = [parameter for parameter in parameters() if parameter not in KNOWN]
     if unknown:
-        listed = ", ".join(plain(repr(parameter[:LONGEST_NAMED])) for parameter in unknown[:MOST_NAMED])
+        listed = ", ".join(plain(repr(parameter[:60])) for parameter in unknown[:MOST_NAMED])
         accepted = ", ".join(PARAMETERS[name]) or "none"
         st.warning(f"Unknown in this link: {listed}. This page reads {accepted}.", icon=":material/link:")
 
@@ -75,7 +72,7 @@ def check(name: str, text: str) -> None:
     Raises:
         InvalidInput: it, or a value of its list, is too long or cannot be shown, or the list is too long.
     """
-    check_text(name, text, LISTS.get(name, ""), most=MOST.get(name))
+    check_text(name, text, LISTS.get(name, ""), most=MOST_RUNS if name in ("measuring", "sweep") else None)
 
 
 def _drop_unusable(page: str) -> None:
@@ -93,7 +90,7 @@ def _drop_unusable(page: str) -> None:
 
 def _problem(name: str, text: str) -> str | None:
     short = SHORT_NAMES.get(name, name)
-    if short not in KNOWN or short == BOUND:
+    if short not in KNOWN or short == "q":  # Streamlit ties it to its field, which judges it
         return None
     try:
         check(short, text)

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Literal
 
 import altair as alt
@@ -27,18 +26,12 @@ from gpuexplore.ui.shared.qr import qr_code
 from gpuexplore.ui.url_widgets import show_problem
 
 ChartName = Literal["time", "speedup", "share", "rate"]
-VIEW, PRESENT, WALL, SLIDE = "view", "present", "wall", "slide"
-HEIGHT = 700  # pixels of a chart: a screen of 900 less its heading
-TITLES: Mapping[str, str] = MappingProxyType(
-    {"time": "Time per call", "speedup": "Speedup", "share": "Share of the limit", "rate": "Rate"}
-)
 STYLE = """<style>
 [data-testid="stMainBlockContainer"] { padding-top: 4.5rem; max-width: none; }
 [data-testid="stMarkdownContainer"] p, [data-testid="stMarkdownContainer"] li { font-size: 24px; line-height: 1.4; }
 [data-testid="stHeading"] h1 { font-size: 44px; }
 </style>"""
 ANALYSES: Shared[RunAnalysis] = Shared(50)
-Build = Callable[[RunAnalysis, Lines | None], alt.LayerChart]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +64,12 @@ def steps_of(analysis: RunAnalysis) -> Sequence[_Step]:
 
 def _revealed(chart: ChartName, panel: str | None, lines: Lines, analysis: RunAnalysis) -> list[_Step]:
     """Return a step for each line of a chart, the slowest of the largest size first, so that the best comes last."""
-    drawn = lines if chart != "speedup" else _without_baseline(lines, analysis)
+    drawn = lines
+    if chart == "speedup":
+        baseline = analysis.comparison.baseline
+        drawn = frozenset(line for line in lines if line[1] != baseline and line[0].split(" · ")[0] != baseline)
     order = sorted(drawn, key=lambda line: _sort_key(line, analysis), reverse=True)
     return [_Step(chart, panel, frozenset(order[: count + 1])) for count in range(len(order))]
-
-
-def _without_baseline(lines: Lines, analysis: RunAnalysis) -> Lines:
-    baseline = analysis.comparison.baseline
-    return frozenset(line for line in lines if line[1] != baseline and line[0].split(" · ")[0] != baseline)
 
 
 def _sort_key(line: tuple[str, str], analysis: RunAnalysis) -> tuple[float, str]:
@@ -93,8 +84,8 @@ def _sort_key(line: tuple[str, str], analysis: RunAnalysis) -> tuple[float, str]
 
 def is_presented() -> bool:
     """Return whether the link asks for a presentation of a run, or for the wall of a room."""
-    shown = "run" if st.query_params.get(VIEW) == PRESENT else "room"
-    return st.query_params.get(VIEW) in (PRESENT, WALL) and shown in st.query_params
+    presented = {"present": "run", "wall": "room"}.get(st.query_params.get("view", ""))
+    return presented is not None and presented in st.query_params
 
 
 def show_presentation(run: Run) -> None:
@@ -107,24 +98,26 @@ def show_presentation(run: Run) -> None:
     at = _step(len(steps))
     step = steps[at - 1]
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.title(plain(title_of(run)) if step.chart is None else _heading(step), anchor=False, width="stretch")
+        heading = plain(title_of(run))
+        if step.chart:
+            titles = {"time": "Time per call", "speedup": "Speedup", "share": "Share of the limit", "rate": "Rate"}
+            heading = ", ".join(filter(None, (titles[step.chart], step.panel)))
+        st.title(heading, anchor=False, width="stretch")
         _show_navigation(at, len(steps), run)
     if step.chart is None:
         _show_title(run, analysis)
-    else:
-        _show_chart(run, analysis, step)
-
-
-def _heading(step: _Step) -> str:
-    return f"{TITLES[step.chart or 'time']}{f', {step.panel}' if step.panel else ''}"
+        return
+    build = _build(step.chart, analysis)
+    spec = spec_of(lambda: build(analysis, step.lines))
+    show_spec(for_the_back_row(spec), key=f"present.{run.id}.{step.chart}.{step.panel}.{len(step.lines)}")
 
 
 def _step(count: int) -> int:
     """Return the number of the step that the URL names, from 1; the first where it names none there is."""
-    given = st.query_params.get(SLIDE, "1")
+    given = st.query_params.get("slide", "1")
     number = read_whole(given)
     if number is None or not 1 <= number <= count:
-        show_problem(InvalidInput.of(SLIDE, given, f"whole numbers from 1 to {count}"))
+        show_problem(InvalidInput.of("slide", given, f"whole numbers from 1 to {count}"))
         return 1
     return number
 
@@ -139,26 +132,15 @@ def _show_title(run: Run, analysis: RunAnalysis) -> None:
         st.image(qr_code(link.address({"run": run.id})), width="stretch", caption="The run, on your own screen")
 
 
-def _show_chart(run: Run, analysis: RunAnalysis, step: _Step) -> None:
-    chart = step.chart or "time"
-    spec = spec_of(lambda: _build(chart, analysis)(analysis, step.lines))
-    show_spec(for_the_back_row(spec), key=f"present.{run.id}.{chart}.{step.panel}.{len(step.lines)}")
-
-
-def _build(chart: str, analysis: RunAnalysis) -> Build:
-    rate = charts.bandwidth if is_memory_bound(analysis) else charts.throughput
-    builds: Mapping[str, Build] = {
-        "time": charts.time,
-        "speedup": charts.speedup,
-        "share": charts.share,
-        "rate": rate,
-    }
-    return builds[chart]
+def _build(chart: ChartName, analysis: RunAnalysis) -> Callable[[RunAnalysis, Lines | None], alt.LayerChart]:
+    if chart == "rate":
+        return charts.bandwidth if is_memory_bound(analysis) else charts.throughput
+    return {"time": charts.time, "speedup": charts.speedup, "share": charts.share}[chart]
 
 
 def for_the_back_row(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return a chart whose type, lines and points can be seen from the back row."""
-    found = deepcopy(dict(spec)) | {"height": HEIGHT}
+    found = deepcopy(dict(spec)) | {"height": 700}  # pixels: a screen of 900 less its heading
     for layer in found.get("layer", ()):
         mark = layer.get("mark", {})
         if mark.get("type") == "text":
@@ -187,18 +169,17 @@ def _enlarge(channel: Any) -> None:
 
 
 def _show_navigation(at: int, count: int, run: Run) -> None:
-    back, forward = (at - 1,), (at + 1,)
     is_last = at == count
-    st.button("Back", icon=":material/arrow_back:", shortcut="Left", disabled=at == 1, on_click=_go, args=back)
+    st.button("Back", icon=":material/arrow_back:", shortcut="Left", disabled=at == 1, on_click=_go, args=(at - 1,))
     st.markdown(f"{at} of {count}", width="content")
-    st.button("Next", icon=":material/arrow_forward:", shortcut="Right", disabled=is_last, on_click=_go, args=forward)
+    st.button("Next", icon=":material/arrow_forward:", shortcut="Right", disabled=is_last, on_click=_go, args=(at + 1,))
     st.button("End", icon=":material/close:", shortcut="Escape", on_click=_end, key=f"present.end.{run.id}")
 
 
 def _go(number: int) -> None:
-    link.write(SLIDE, str(number) if number > 1 else None)
+    link.write("slide", str(number) if number > 1 else None)
 
 
 def _end() -> None:
-    link.write(VIEW, None)
-    link.write(SLIDE, None)
+    link.write("view", None)
+    link.write("slide", None)

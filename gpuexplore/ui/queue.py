@@ -21,14 +21,10 @@ from gpuexplore.ui.navigation import file_of
 from gpuexplore.ui.roles import is_admin
 from gpuexplore.ui.run.state import cancel
 from gpuexplore.ui.session import note_visit, store
-from gpuexplore.ui.shared import Shared, moment
+from gpuexplore.ui.shared import shared_values
 from gpuexplore.ui.shared.tables import table_of
 from gpuexplore.ui.url_widgets import show_problem
 
-STATES = {"warming": "loading libraries", "ready": "ready", "measuring": "measuring"}
-
-LOOKS = 3  # for so many a look at the queue counts, for all visitors
-YOURS, LEADER = "yours", "room leader"
 HELD = {
     RestrictionKind.PAUSED: "Runs on it are queued and keep their results.",
     RestrictionKind.DRAINED: "The current run finishes; other runs on it are queued.",
@@ -52,9 +48,6 @@ class _Queue:
         return frozenset(supervisor.name for supervisor in self.supervisors if supervisor.alive)
 
 
-LOOK: Shared[_Queue] = Shared(1)
-
-
 def show_queue() -> None:
     """Show the queue; it redraws itself, for runs may be queued at any moment."""
     st.fragment(_draw, run_every=2.0)()
@@ -63,7 +56,7 @@ def show_queue() -> None:
 def _draw() -> None:
     try:
         note_visit()
-        queue = LOOK.get(moment(LOOKS), _look)
+        queue = _look()
     except GpuExploreError as error:
         show_problem(error)
         return
@@ -75,6 +68,7 @@ def _draw() -> None:
     _show_hosts(queue.supervisors)
 
 
+@shared_values(1, looks=3)
 def _look() -> _Queue:
     found = store()
     return _Queue(
@@ -92,32 +86,25 @@ def _show_running(queue: _Queue) -> None:
     doing = "Running" if any(run.supervisor in queue.alive for run in at_work) else "Interrupted"
     st.subheader(f"{doing}: {len(at_work)}" if at_work else "Nothing is running", anchor="running")
     for run in queue.running:
+        operation = operation_named(run.experiment.operation).title
+        words = (
+            "**Your run**" if run.owner == owner() else "",
+            f"{operation} on {plain(', '.join(_devices(run, queue.supervisors)))}",
+            str(run.progress),
+            f"{format_seconds(run.device_s)} of device time" if run.device_s else "",
+            "" if run.supervisor in queue.alive else "**interrupted**",
+        )
         with _with_controls(run.id, run.owner):
-            st.progress(run.progress.share, text=_progress(run, queue))
+            st.progress(run.progress.share, text=" · ".join(filter(None, words)))
     for activity in queue.activities:
-        with _with_controls(activity.id, activity.owner, kind_named(activity.activity.kind).page):
-            st.markdown(_activity(activity, queue))
-
-
-def _progress(run: Run, queue: _Queue) -> str:
-    operation = operation_named(run.experiment.operation).title
-    words = (
-        "**Your run**" if run.owner == owner() else "",
-        f"{operation} on {plain(', '.join(_devices(run, queue.supervisors)))}",
-        str(run.progress),
-        f"{format_seconds(run.device_s)} of device time" if run.device_s else "",
-        "" if run.supervisor in queue.alive else "**interrupted**",
-    )
-    return " · ".join(filter(None, words))
-
-
-def _activity(run: ActivityRun, queue: _Queue) -> str:
-    words = (
-        "**Yours**" if run.owner == owner() else "",
-        f"{kind_named(run.activity.kind).title} on {plain(run.activity.device)}",
-        "" if run.supervisor in queue.alive else "**interrupted**",
-    )
-    return " · ".join(filter(None, words))
+        kind = kind_named(activity.activity.kind)
+        words = (
+            "**Yours**" if activity.owner == owner() else "",
+            f"{kind.title} on {plain(activity.activity.device)}",
+            "" if activity.supervisor in queue.alive else "**interrupted**",
+        )
+        with _with_controls(activity.id, activity.owner, kind.page):
+            st.markdown(" · ".join(filter(None, words)))
 
 
 def _devices(run: Run, supervisors: Sequence[Supervisor]) -> list[str]:
@@ -130,14 +117,27 @@ def _devices(run: Run, supervisors: Sequence[Supervisor]) -> list[str]:
 def _show_waiting(queue: _Queue) -> None:
     st.subheader(f"Waiting: {queue.length}" if queue.length else "Queue empty", anchor="waiting")
     if not queue.waiting:
-        _offer_to_measure(queue)
+        if not (queue.running or queue.activities):
+            st.caption("The next run starts as soon as it is queued.")
+            if st.button("Measure something", type="primary", icon=":material/play_arrow:"):
+                st.switch_page(file_of("benchmark"))
         return
     for run in queue.waiting:
         if _may_cancel(run.owner):
             with _with_controls(run.id, run.owner, kinds()[run.kind].page if run.kind in kinds() else ""):
                 whose = "Your run" if run.owner == owner() else "A visitor's run"
                 st.markdown(f"**{whose} is number {run.position}** · {_start(run)}")
-    table_of([_row(run) for run in queue.waiting], {"Expected start": "s", "Expected time": "s"}).show(
+    rows = [
+        {
+            "Position": run.position,
+            "Whose": "yours" if run.owner == owner() else "room leader" if run.of_leader else "",
+            "Expected start": None if run.expected_start_s is None else round(run.expected_start_s),
+            "Expected time": run.estimated_s,
+            "Devices": ", ".join(run.devices),
+        }
+        for run in queue.waiting
+    ]
+    table_of(rows, {"Expected start": "s", "Expected time": "s"}).show(
         alt=f"Table of {len(queue.waiting)} waiting runs with position, expected start, expected time and devices"
     )
     if queue.length > len(queue.waiting):
@@ -147,24 +147,6 @@ def _show_waiting(queue: _Queue) -> None:
         "time in the last hour go first. After 5 seconds on its devices, a run lets other runs go first and continues "
         "afterwards."
     )
-
-
-def _offer_to_measure(queue: _Queue) -> None:
-    if queue.running or queue.activities:
-        return
-    st.caption("The next run starts as soon as it is queued.")
-    if st.button("Measure something", type="primary", icon=":material/play_arrow:"):
-        st.switch_page(file_of("benchmark"))
-
-
-def _row(run: WaitingRun) -> dict[str, object]:
-    return {
-        "Position": run.position,
-        "Whose": YOURS if run.owner == owner() else LEADER if run.of_leader else "",
-        "Expected start": None if run.expected_start_s is None else round(run.expected_start_s),
-        "Expected time": run.estimated_s,
-        "Devices": ", ".join(run.devices),
-    }
 
 
 def _start(run: WaitingRun) -> str:
@@ -198,15 +180,11 @@ def _with_controls(run_id: str, run_owner: str, page: str = "") -> Iterator[None
                 if page:
                     st.switch_page(file_of(page), query_params={"activity": run_id})
                 st.switch_page(file_of("benchmark"), query_params={"run": run_id})
-            _cancel_button(run_id)
+            if st.button("Cancel", icon=":material/stop:", key=f"cancel.{run_id}") and cancel(run_id):
+                _look.forget()
+                st.rerun()
         with facts:
             yield
-
-
-def _cancel_button(run_id: str) -> None:
-    if st.button("Cancel", icon=":material/stop:", key=f"cancel.{run_id}") and cancel(run_id):
-        LOOK.forget()
-        st.rerun()
 
 
 def _show_health(supervisors: Sequence[Supervisor]) -> None:
@@ -226,29 +204,30 @@ def _show_hosts(supervisors: Sequence[Supervisor]) -> None:
     if not shown:
         return
     st.subheader("Hosts", anchor="hosts")
-    table_of([_host_row(supervisor) for supervisor in shown], {"Silent for": "s"}).show(
+    states = {"warming": "loading libraries"}
+    rows = [
+        {
+            "Host": supervisor.host,
+            "State": states.get(supervisor.state, supervisor.state) if supervisor.alive else "not responding",
+            "Devices": ", ".join(f"{device.id} ({device.title})" for device in supervisor.devices),
+            "Silent for": None if supervisor.alive else round(supervisor.age_s),
+            "Version": supervisor.version,
+        }
+        for supervisor in shown
+    ]
+    table_of(rows, {"Silent for": "s"}).show(
         alt=f"Table of {len(shown)} hosts that measure, with their state, devices and version"
     )
 
 
 def _no_supervisor_words(supervisors: Sequence[Supervisor]) -> str:
-    waits = "Runs can be queued in the meantime"
     if supervisors:
         age_s = min(supervisor.age_s for supervisor in supervisors)
         return (
             f"The measuring process does not respond: it last reported {format_whole_seconds(age_s)} ago. It is "
             "replaced within half a minute, and its runs continue."
         )
+    why = "The measuring process is starting: a few seconds"
     if is_external():
-        return f"No measuring process runs, and this server does not start one: start `gpuexplore-supervisor`. {waits}."
-    return f"The measuring process is starting: a few seconds. {waits}."
-
-
-def _host_row(supervisor: Supervisor) -> dict[str, object]:
-    return {
-        "Host": supervisor.host,
-        "State": STATES[supervisor.state] if supervisor.alive else "not responding",
-        "Devices": ", ".join(f"{device.id} ({device.title})" for device in supervisor.devices),
-        "Silent for": None if supervisor.alive else round(supervisor.age_s),
-        "Version": supervisor.version,
-    }
+        why = "No measuring process runs, and this server does not start one: start `gpuexplore-supervisor`"
+    return f"{why}. Runs can be queued in the meantime."

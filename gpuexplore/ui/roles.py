@@ -4,6 +4,7 @@ Without an account every visitor is a member, unless a setting lists the members
 Who has the machine's terminal needs no role.
 """
 
+import os
 from enum import IntEnum, StrEnum
 from fnmatch import fnmatchcase
 from secrets import compare_digest
@@ -14,10 +15,12 @@ import streamlit as st
 from gpuexplore.activity import ActivityRun
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Run
-from gpuexplore.ui.environment import LEADERS, MEMBERS, admins, leader_key, leaders, members
+from gpuexplore.jobs.server_settings import LEADER_KEY, SHORTEST_TOKEN, listed
 from gpuexplore.ui.identity import account, owner
 
-MOST_LEADERS = 1000  # browsers that showed the key
+ADMINS = "GPUEXPLORE_ADMINS"
+LEADERS = "GPUEXPLORE_LEADERS"
+MEMBERS = "GPUEXPLORE_MEMBERS"
 
 
 class Role(IntEnum):
@@ -54,14 +57,26 @@ _SHOWED: dict[str, str] = {}  # the key that a visitor showed, by owner: a reloa
 def role() -> Role:
     """Return the visitor's role."""
     name = account()
-    if name is not None and name in admins():
+    if name in _accounts(ADMINS):
         return Role.ADMIN
-    if (name is not None and name in leaders()) or _showed_key():
+    key = _leader_key()
+    if name in _accounts(LEADERS) or (key is not None and _SHOWED.get(owner()) == key):
         return Role.LEADER
-    listed = members()
-    if not listed or (name is not None and any(fnmatchcase(name, pattern) for pattern in listed)):
+    members = _accounts(MEMBERS)  # patterns, such as `*@example.org`; none: every account may measure
+    if not members or (name is not None and any(fnmatchcase(name, pattern) for pattern in members)):
         return Role.MEMBER
     return Role.VIEWER
+
+
+def _accounts(setting: str) -> tuple[str, ...]:
+    """Return the names of accounts in a setting, in small letters."""
+    return tuple(name.casefold() for name in listed(setting))
+
+
+def _leader_key() -> str | None:
+    """Return what a leader's link carries; None where there is none, or it could be guessed."""
+    key = os.environ.get(LEADER_KEY, "").strip()
+    return key if len(key) >= SHORTEST_TOKEN else None
 
 
 def may(right: Right) -> bool:
@@ -95,10 +110,10 @@ def show_key(key: str) -> None:
     Raises:
         InvalidInput: it is not the leader's key of this server.
     """
-    right = leader_key()
+    right = _leader_key()
     if right is None or not compare_digest(key.encode(errors="surrogatepass"), right.encode()):
         raise InvalidInput("this leader's link belongs to another server, or to an earlier start of this one")
-    if len(_SHOWED) >= MOST_LEADERS:
+    if len(_SHOWED) >= 1000:  # browsers
         _SHOWED.clear()
     _SHOWED[owner()] = right
 
@@ -107,8 +122,3 @@ def show_role() -> None:
     """Say in the sidebar what a visitor who only looks on cannot do."""
     if role() is Role.VIEWER:
         st.sidebar.caption(":material/visibility: You can see everything here. Only members can measure.")
-
-
-def _showed_key() -> bool:
-    key = leader_key()
-    return key is not None and _SHOWED.get(owner()) == key

@@ -22,7 +22,7 @@ from gpuexplore.hardware.identity import OTHER_PROCESSOR, same_device, why_other
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import recorded_results, run_id
 from gpuexplore.ui import url_widgets
-from gpuexplore.ui.known_results import MOST_RESULTS, NOTHING, DeviceResults, measured_results
+from gpuexplore.ui.known_results import MOST_RESULTS, NOTHING, measured_results
 from gpuexplore.ui.navigation import file_of
 from gpuexplore.ui.run.submit import start, started
 from gpuexplore.ui.run.view import show_run
@@ -31,21 +31,16 @@ from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.tables import show_table
 
-ALL = "all"
-RUNS = {"mine": "My runs", "all": "Everybody's", "none": "None"}
-RECORDED = {"on": "Shown", "off": "Hidden"}
-TABLE = {accelerator.key: accelerator for accelerator in ACCELERATORS}
-
 
 @dataclass(frozen=True, slots=True)
-class RooflineChoice:
+class _Choice:
     """A visitor's choices.
 
     Attributes:
         device: of this machine, or a row of the table.
         here: whether it can be measured on this machine.
         dtype: the only one, or None for all.
-        runs: whose, a key of RUNS.
+        runs: whose: `mine`, `all` or `none`.
         recorded: whether results recorded on other hardware are drawn.
         operation: the only one, or None for all.
     """
@@ -58,9 +53,12 @@ class RooflineChoice:
     operation: str | None
 
 
-def choose(devices: Sequence[Device]) -> RooflineChoice:
+def choose(devices: Sequence[Device]) -> _Choice:
     """Draw the choices and return them."""
     known = {device.id: device for device in devices}
+    table = {accelerator.key: accelerator for accelerator in ACCELERATORS}
+    owners = {"mine": "My runs", "all": "Everybody's", "none": "None"}
+    states = {"on": "Shown", "off": "Hidden"}
     with st.container(border=True):
         problems = st.container()  # the columns are too narrow for sentences
         device_column, dtypes, operations, whose, recordings = st.columns([4, 2, 3, 3, 2], gap="medium")
@@ -68,41 +66,38 @@ def choose(devices: Sequence[Device]) -> RooflineChoice:
             name = url_widgets.select(
                 "Device",
                 "device",
-                [*known, *TABLE],
-                shown=lambda key: f"{known[key].title} (this machine, {key})" if key in known else TABLE[key].name,
+                [*known, *table],
+                shown=lambda key: f"{known[key].title} (this machine, {key})" if key in known else table[key].name,
                 problems=problems,
             )
-        device = known[name] if name in known else as_device(TABLE[name])
+        device = known[name] if name in known else as_device(table[name])
         with dtypes:
             present = [dtype for dtype in FORMATS if any(peak.dtype == dtype for peak in device.peaks)]
-            dtype = url_widgets.select("Dtype", "dtype", [ALL, *present], problems=problems)
+            dtype = url_widgets.select("Dtype", "dtype", ["all", *present], problems=problems)
         with operations:
-            operation = url_widgets.operation(ALL, problems=problems)
+            operation = url_widgets.operation("all", problems=problems)
         with whose:
-            runs = url_widgets.select("Runs", "runs", list(RUNS), shown=RUNS.__getitem__, problems=problems)
+            runs = url_widgets.select("Runs", "runs", list(owners), shown=owners.__getitem__, problems=problems)
         with recordings:
             recorded = url_widgets.select(
-                "Recorded runs", "recorded", list(RECORDED), shown=RECORDED.__getitem__, problems=problems
+                "Recorded runs", "recorded", list(states), shown=states.__getitem__, problems=problems
             )
-    return RooflineChoice(
+    return _Choice(
         device=device,
         here=name in known,
-        dtype=None if dtype == ALL else dtype,
+        dtype=None if dtype == "all" else dtype,
         runs=runs,
         recorded=recorded == "on",
-        operation=None if operation == ALL else operation,
+        operation=None if operation == "all" else operation,
     )
 
 
 Found = tuple[tuple[str, Result], ...]
 LEFT = "roofline.left"  # the session's key of the run that was opened, and of the URL's parameters before
-READING = (
-    "Thick lines: matrix units and memory; thin ones: vector units and caches. Diamonds: ridge points, in FLOP/byte."
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RooflineView:
+class _View:
     """Everything that is drawn: one object for all who look at the same.
 
     Attributes:
@@ -122,32 +117,35 @@ class RooflineView:
     other_processors: Mapping[str, int] = field(default_factory=dict)
 
 
-VIEWS: Shared[RooflineView] = Shared(100)
+VIEWS: Shared[_View] = Shared(100)
 
 
-def view_of(choice: RooflineChoice) -> RooflineView:
+def view_of(choice: _Choice) -> _View:
     """Return what the choices ask for."""
-    all_results, live = measured_results(choice.device), _live(choice)
+    all_results = measured_results(choice.device)
+    live = NOTHING
+    if choice.runs != "none":
+        live = measured_results(choice.device, None if choice.runs == "all" else owner())
     runs = tuple(dict.fromkeys(run for run, _ in live.found))  # of whom they are does not matter to what is drawn
     key = (choice, all_results, runs, len(live.found))
     return VIEWS.get(key, lambda: _view(choice, all_results.found, live.found))
 
 
-def _live(choice: RooflineChoice) -> DeviceResults:
-    if choice.runs == "none":
-        return NOTHING
-    return measured_results(choice.device, None if choice.runs == "all" else owner())
-
-
-def _view(choice: RooflineChoice, all_results: Found, live: Found) -> RooflineView:
-    recorded = _recorded(choice.device)
+def _view(choice: _Choice, all_results: Found, live: Found) -> _View:
+    recorded = tuple(
+        (run_id(recording, result), result)
+        for recording, result in recorded_results()
+        if same_device(device_of(result), choice.device)
+    )
+    reasons = (why_other_device(device_of(result), choice.device) for _, result in recorded_results())
+    other_processors = Counter(reason for reason in reasons if reason and reason.startswith(OTHER_PROCESSOR))
     shown: dict[Origin, Found] = {Origin.LIVE: live, Origin.RECORDED: recorded if choice.recorded else ()}
     all_roofs = roofs(
         choice.device, (result for _, result in all_results), (result for _, result in shown[Origin.RECORDED])
     )
     points = [point for origin, found in shown.items() for point in _points_of(found, all_roofs, origin=origin)]
     points += published_points(choice.device, all_roofs)
-    return RooflineView(
+    return _View(
         roofs=tuple(roof for roof in all_roofs if roof.dtype is None or choice.dtype in (None, roof.dtype)),
         points=tuple(point for point in points if _wanted(point.dtype, point.operation, choice)),
         measured=len(all_results),
@@ -158,21 +156,8 @@ def _view(choice: RooflineChoice, all_results: Found, live: Found) -> RooflineVi
             if _wanted(result.case.dtype, result.case.operation, choice)
         ),
         truncated=max(len(all_results), len(live)) == MOST_RESULTS,
-        other_processors=_other_processors(choice.device) if choice.recorded else {},
+        other_processors=other_processors if choice.recorded else {},
     )
-
-
-def _recorded(device: Device) -> Found:
-    return tuple(
-        (run_id(recording, result), result)
-        for recording, result in recorded_results()
-        if same_device(device_of(result), device)
-    )
-
-
-def _other_processors(device: Device) -> Mapping[str, int]:
-    reasons = (why_other_device(device_of(result), device) for _, result in recorded_results())
-    return Counter(reason for reason in reasons if reason and reason.startswith(OTHER_PROCESSOR))
 
 
 def _points_of(found: Found, all_roofs: tuple[Roof, ...], *, origin: Origin) -> list[Point]:
@@ -183,11 +168,11 @@ def _points_of(found: Found, all_roofs: tuple[Roof, ...], *, origin: Origin) -> 
     return [point for point in found_points if point is not None]
 
 
-def _wanted(dtype: str, operation: str, choice: RooflineChoice) -> bool:
+def _wanted(dtype: str, operation: str, choice: _Choice) -> bool:
     return choice.dtype in (None, dtype) and choice.operation in (None, operation)
 
 
-def show_roofline(view: RooflineView, choice: RooflineChoice) -> None:
+def show_roofline(view: _View, choice: _Choice) -> None:
     """Show the chart, its sentences and its tables; a click on a point opens its run."""
     event: Any = show_chart(
         lambda: roofline(view.roofs, view.points), view, key=f"chart.roofline.{choice.device.id}", on_select="rerun"
@@ -195,7 +180,13 @@ def show_roofline(view: RooflineView, choice: RooflineChoice) -> None:
     if run := run_of(event):
         st.session_state[LEFT] = run, st.query_params.to_dict()
         st.switch_page(file_of("benchmark"), query_params={"run": run})
-    st.caption(" ".join((READING, *_how_to_read(view.points), *left_out(view))))
+    reading = ["Thick lines: matrix units and memory; thin ones: vector units and caches."]
+    reading.append("Diamonds: ridge points, in FLOP/byte.")
+    if any(point.run for point in view.points):
+        reading.append("Click a point to open its run.")
+    if any(point.origin is not Origin.LIVE for point in view.points):
+        reading.append("Hollow points were not measured on this server.")
+    st.caption(" ".join((*reading, *_left_out(view))))
     if sentences := explain(view.roofs, view.points):
         st.markdown("\n".join(f"- {sentence}" for sentence in sentences))
     _show_points(view)
@@ -230,26 +221,17 @@ def nothing_here(name: str, points: Sequence[Point]) -> str:
     return f"No measurements of {name} on this server: its peaks come from the table of accelerators. {shown}"
 
 
-def no_run_shown(hidden: bool) -> str:
-    """Return why no run of this server is on the roofline."""
-    return "Runs are hidden." if hidden else "None of your runs is on this roofline yet."
-
-
-def _how_to_read(points: Sequence[Point]) -> tuple[str, ...]:
-    """Return what there is to know about the points that are drawn, a sentence each."""
-    opens = "Click a point to open its run." if any(point.run for point in points) else None
-    elsewhere = any(point.origin is not Origin.LIVE for point in points)
-    hollow = "Hollow points were not measured on this server." if elsewhere else None
-    return tuple(sentence for sentence in (opens, hollow) if sentence)
-
-
-def left_out(view: RooflineView) -> tuple[str, ...]:
+def _left_out(view: _View) -> tuple[str, ...]:
     """Return what the chart does not show, a sentence each."""
-    count, many = view.without_flops, view.without_flops > 1
-    none = f"{count} result{'s'[:many]} without FLOPs, such as copies, {'are' if many else 'is'} not drawn."
-    bounded = f"Only the newest {MOST_RESULTS} results are shown."
-    others = (f"{number} recorded results left out: {reason}." for reason, number in view.other_processors.items())
-    return (*((none,) if count else ()), *((bounded,) if view.truncated else ()), *others)
+    found = []
+    if view.without_flops:
+        results = "1 result" if view.without_flops == 1 else f"{view.without_flops} results"
+        verb = "is" if view.without_flops == 1 else "are"
+        found.append(f"{results} without FLOPs, such as copies, {verb} not drawn.")
+    if view.truncated:
+        found.append(f"Only the newest {MOST_RESULTS} results are shown.")
+    found += (f"{number} recorded results left out: {reason}." for reason, number in view.other_processors.items())
+    return tuple(found)
 
 
 def open_benchmark() -> None:
@@ -258,7 +240,7 @@ def open_benchmark() -> None:
         st.switch_page(file_of("benchmark"))
 
 
-def _show_points(view: RooflineView) -> None:
+def _show_points(view: _View) -> None:
     if not view.points:
         return
     count = len(view.points)
@@ -290,7 +272,7 @@ def _point(point: Point) -> dict[str, object]:
     }
 
 
-def _show_roofs(view: RooflineView) -> None:
+def _show_roofs(view: _View) -> None:
     count = len(view.roofs)
     with st.expander(f"Roofs: {count} with their sources", icon=":material/roofing:"):
         show_table(
@@ -314,25 +296,22 @@ def _roof(roof: Roof) -> dict[str, object]:
 
 def offer(device: Device) -> None:
     """Draw the button that measures the roofs of `device`, by large products and a triad."""
-    if st.button("Measure this device's roofs", icon=":material/roofing:", help=_help(device)):
-        start(roof_experiments(device), [device])
+    experiments = roof_experiments(device)
+    titles = " and ".join(
+        f"{operation_named(experiment.operation).title.lower()} at {experiment.shapes[0]}" for experiment in experiments
+    )
+    about = f"Runs {titles} with the default implementations: the best results become roofs. Usually a minute or two."
+    if st.button("Measure this device's roofs", icon=":material/roofing:", help=about):
+        start(experiments, [device])
 
 
 def show_progress() -> None:
     """Show the runs that measure roofs, until they have ended."""
+
+    def show(run: Run) -> None:
+        if not run.active:
+            title = operation_named(run.experiment.operation).title
+            st.caption(f":material/check: {title}: measured. Its best result is the dotted roof on the chart.")
+
     for run in started():
-        show_run(run.id, _show_result_count)
-
-
-def _help(device: Device) -> str:
-    titles = " and ".join(
-        f"{operation_named(roof_experiment.operation).title.lower()} at {roof_experiment.shapes[0]}"
-        for roof_experiment in roof_experiments(device)
-    )
-    return f"Runs {titles} with the default implementations: the best results become roofs. Usually a minute or two."
-
-
-def _show_result_count(run: Run) -> None:
-    if not run.active:
-        title = operation_named(run.experiment.operation).title
-        st.caption(f":material/check: {title}: measured. Its best result is the dotted roof on the chart.")
+        show_run(run.id, show)

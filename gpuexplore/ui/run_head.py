@@ -1,15 +1,14 @@
 """The head of a run, its title, device, date, badge, files and commands; and the way back to a visitor's last runs."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from types import MappingProxyType
+from functools import partial
 from typing import Literal
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.analysis.run.summary import quality_of
 from gpuexplore.charts.exports import EXPORTS, Exported, export
 from gpuexplore.core.errors import GpuExploreError, NotFound, StoreUnavailable
@@ -18,7 +17,7 @@ from gpuexplore.core.naming import LONGEST_NOTE, LONGEST_TITLE, default_title
 from gpuexplore.core.units import format_whole_seconds
 from gpuexplore.recorded import recording_of_run
 from gpuexplore.request import as_command, as_python, from_experiment
-from gpuexplore.store import Description, ListedRun, Wanted
+from gpuexplore.store import Description, ListedRun
 from gpuexplore.ui import link
 from gpuexplore.ui.identity import owner
 from gpuexplore.ui.markdown import plain
@@ -26,28 +25,9 @@ from gpuexplore.ui.navigation import file_of
 from gpuexplore.ui.roles import is_admin
 from gpuexplore.ui.run.comparison import as_linked
 from gpuexplore.ui.run.recorded import ICON, RECORDED, origin_words, show_badge
-from gpuexplore.ui.run.state import changed
+from gpuexplore.ui.run.state import changed, own_runs
 from gpuexplore.ui.session import store
-from gpuexplore.ui.shared import Shared, moment
-
-LONGEST = 34  # characters that fit the sidebar
-RECENT_LOOKS = 5
-OWN: Shared[Sequence[ListedRun]] = Shared(1000)
-OTHERS: Shared[str] = Shared(1000)
-DAY_S = 86_400
-# Streamlit marks every link to the page that is shown, whichever run it leads to
-UNMARKED = (
-    "<style>.st-key-recent-runs a:not(:hover) {background: none} .st-key-recent-runs a * {font-weight: 400}</style>"
-)
-
-Color = Literal["green", "orange", "red", "blue"]
-LOOKS: Mapping[str, tuple[str, Color]] = MappingProxyType(
-    {
-        "clean": (":material/verified:", "green"),
-        "noisy": (":material/graphic_eq:", "orange"),
-        "contended": (":material/group_work:", "red"),
-    }
-)
+from gpuexplore.ui.shared import shared_values
 
 
 def _show_badge_of(run: Run) -> None:
@@ -60,18 +40,28 @@ def _show_badge_of(run: Run) -> None:
     quality, why = quality_of([result for result in run.results if result.measurement])
     if quality is None or why is None:
         return
-    icon, color = LOOKS[quality]
+    badges: Mapping[str, tuple[str, Literal["green", "orange", "red"]]] = {
+        "clean": (":material/verified:", "green"),
+        "noisy": (":material/graphic_eq:", "orange"),
+        "contended": (":material/group_work:", "red"),
+    }
+    icon, color = badges[quality]
     st.badge(quality, icon=icon, color=color, help=plain(f"{why[0].upper()}{why[1:]}"))
 
 
 def _offer_files(run: Run) -> None:
     """Draw a button for each type of file, and the command and the lines of Python that repeat the run."""
     analyze = as_linked(run)
+
+    def content(suffix: str) -> bytes:
+        """Return a file, which is made only when it is asked for."""
+        return export(suffix, Exported(run.experiment, analyze(), run))
+
     with st.container(horizontal=True):
         for suffix, kind in EXPORTS.items():
             st.download_button(
                 kind.label,
-                _content(run, suffix, analyze),
+                partial(content, suffix),
                 file_name=f"gpuexplore-{run.experiment.operation}-{run.id}{suffix}",
                 mime=kind.mime,
                 icon=":material/download:",
@@ -84,11 +74,6 @@ def _offer_files(run: Run) -> None:
     st.code(as_python(request), language="python", wrap_lines=True)
 
 
-def _content(run: Run, suffix: str, analyze: Callable[[], RunAnalysis]) -> Callable[[], bytes]:
-    """Return a function that makes the file only when it is asked for."""
-    return lambda: export(suffix, Exported(run.experiment, analyze(), run))
-
-
 def title_of(run: Run) -> str:
     """Return what a run is called: its title, or for one that is not in the store what it measures."""
     return run.title or default_title(run.experiment)
@@ -99,7 +84,17 @@ def show_head(run: Run, container: DeltaGenerator) -> None:
     title = title_of(run)
     st.set_page_config(page_title=f"{title} · gpuexplore")
     with container:
-        _draw(run, title)
+        st.title(plain(title), anchor=False)
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            if recording_of_run(run.id) is None:
+                _draw_facts(run)
+            for tag in run.tags:
+                st.badge(plain(tag), color="gray")
+            st.space("stretch")
+            _draw_actions(run)
+        show_badge(run)
+        if run.note:
+            st.markdown(plain(run.note))
 
 
 def show_small_head(run: Run) -> None:
@@ -112,20 +107,6 @@ def show_small_head(run: Run) -> None:
             st.switch_page(file_of("benchmark"), query_params={"run": run.id})
         if _is_whole(run):
             _offer_comparison(run)
-
-
-def _draw(run: Run, title: str) -> None:
-    st.title(plain(title), anchor=False)
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        if recording_of_run(run.id) is None:
-            _draw_facts(run)
-        for tag in run.tags:
-            st.badge(plain(tag), color="gray")
-        st.space("stretch")
-        _draw_actions(run)
-    show_badge(run)
-    if run.note:
-        st.markdown(plain(run.note))
 
 
 def _draw_facts(run: Run) -> None:
@@ -145,13 +126,15 @@ def _draw_actions(run: Run) -> None:
     if not _is_whole(run):
         return
     _offer_comparison(run)
-    st.button("Present", icon=":material/slideshow:", on_click=_present)
+    st.button("Present", icon=":material/slideshow:", on_click=link.write, args=("view", "present"))
     with st.popover("Export", icon=":material/download:"):
         _offer_files(run)
 
 
 def _offer_link() -> None:
-    with st.popover("Copy link", icon=":material/link:", key="head.link", on_change="rerun"):  # as the chart is now
+    """Draw the link to this view as the chart is now."""
+    """Draw the link to this view as the chart is now."""
+    with st.popover("Copy link", icon=":material/link:", key="head.link", on_change="rerun"):
         st.caption("A link to this view: the run, its comparison, and the chart.")
         st.code(link.address(), language=None, wrap_lines=True)
 
@@ -164,10 +147,6 @@ def _is_whole(run: Run) -> bool:
 def _offer_comparison(run: Run) -> None:
     if st.button("Compare with …", icon=":material/balance:"):
         st.switch_page(file_of("compare"), query_params={"b": run.id})
-
-
-def _present() -> None:
-    link.write("view", "present")
 
 
 def facts_of(run: Run) -> list[str]:
@@ -206,20 +185,25 @@ def _save(run_id: str) -> None:
 
 def _recent_runs() -> Sequence[ListedRun]:
     """Return the visitor's newest runs; none while the database is away."""
-    name = owner()
     try:
-        return OWN.get((name, moment(RECENT_LOOKS)), lambda: store().listed(Wanted(owner=name), limit=5))
+        return own_runs()[:5]
     except StoreUnavailable:
         return ()
 
 
 def show_recent_runs() -> None:
     """Draw links to the visitor's last runs in the sidebar, the one that is shown marked."""
-    runs, shown = _recent_runs(), st.query_params.get("run", "")
+    runs = _recent_runs()
+    shown = st.query_params.get("run", "")
     with st.sidebar, st.container(key="recent-runs"):
-        st.html(UNMARKED)
-        if shown and shown not in [run.id for run in runs] and (title := _title_of_another(shown)):
-            _link(shown, title, ":material/radio_button_checked:")
+        # Streamlit marks every link to the page that is shown, whichever run it leads to
+        st.html(
+            "<style>.st-key-recent-runs a:not(:hover) {background: none} "
+            ".st-key-recent-runs a * {font-weight: 400}</style>"
+        )
+        if shown and shown not in [run.id for run in runs]:
+            with suppress(NotFound, StoreUnavailable):
+                _link(shown, _title_of_another(shown), ":material/radio_button_checked:")
         if runs:
             st.caption("Your last runs")
         for run in runs:
@@ -230,17 +214,16 @@ def show_recent_runs() -> None:
 def _link(run_id: str, title: str, icon: str) -> None:
     st.page_link(
         file_of("benchmark"),
-        label=plain(title if len(title) <= LONGEST else f"{title[: LONGEST - 2]} …"),
+        label=plain(title if len(title) <= 34 else f"{title[:32]} …"),  # so many fit the sidebar
         icon=icon,
         query_params={"run": run_id},
     )
 
 
-def _title_of_another(run_id: str) -> str | None:
-    """Return the title of another owner's run of the store; None of what is not there."""
-    with suppress(NotFound, StoreUnavailable):
-        return OTHERS.get((run_id, moment(RECENT_LOOKS)), lambda: store().listed_run(run_id).title)
-    return None
+@shared_values(1000, looks=5)
+def _title_of_another(run_id: str) -> str:
+    """Return the title of another owner's run of the store."""
+    return store().listed_run(run_id).title
 
 
 def offer_to_continue() -> None:
@@ -260,7 +243,7 @@ def _open(run_id: str) -> None:
 
 def _ago(when_utc: str) -> str:
     age_s = (datetime.now(UTC) - datetime.fromisoformat(when_utc)).total_seconds()
-    if age_s >= DAY_S:
-        days = int(age_s // DAY_S)
+    days = int(age_s // 86_400)
+    if days >= 1:
         return "yesterday" if days == 1 else f"{days} days ago"
     return f"{format_whole_seconds(max(age_s, 1.0))} ago"

@@ -21,29 +21,14 @@ from gpuexplore.ui.navigation import file_of
 from gpuexplore.ui.roles import Right, check, is_admin
 from gpuexplore.ui.run.state import changed
 from gpuexplore.ui.session import store
-from gpuexplore.ui.shared import Shared, moment
+from gpuexplore.ui.shared import shared_values
 from gpuexplore.ui.url_widgets import is_usable, operation_title, select, show_problem, toggle
 
-TAKEN = "runs.imported"  # the session's key of the files that were taken, by Streamlit's id
-IMPORT_HELP = (
-    "Runs exported as JSON, recordings, and JSON of pyperf, pytest-benchmark and nvbench. They are shown as "
-    "imported and do not affect the devices of this server."
-)
-
 BEFORE = "before"  # the URL's parameter of the page of the list
-TAGS: Shared[tuple[str, ...]] = Shared(1)
-DEVICES: Shared[tuple[str, ...]] = Shared(1)
-LOOKS = 10
 PER_PAGE = 50
 TICKED = "runs.ticked"  # the session's key of the ids of the ticked runs
 DELETED = "runs.deleted"  # and of those that were deleted last
 DRAWN = "runs.drawn"  # and of how often the table was begun anew: its edits are then forgotten
-BEGUN = "runs.begun"  # and of the ticks that the table which stands began with
-TICK, TITLE, TAGS_COLUMN = "Tick", "Title", "Tags"
-QUALITY = (
-    "clean: hardly any measurement was disturbed; noisy: times varied; contended: other work ran at the same time; "
-    "imported: measured elsewhere"
-)
 
 
 def _choose_runs() -> Wanted:
@@ -61,34 +46,39 @@ def _choose_runs() -> Wanted:
     with operation:
         chosen = select("Operation", "op", ["", *OPERATIONS], shown=lambda name: operation_title(name) or "All")
     with device:
-        names = DEVICES.get(moment(LOOKS), lambda: store().device_names())
-        where = select("Device", "device", ["", *names], shown=lambda name: name or "All")
+        where = select("Device", "device", ["", *_device_names()], shown=lambda name: name or "All")
     with tag:
-        tags = TAGS.get(moment(LOOKS), lambda: store().tags_in_use())
-        tagged = select("Tag", "tag", ["", *tags], shown=lambda name: name or "All")
+        tagged = select("Tag", "tag", ["", *_tags_in_use()], shown=lambda name: name or "All")
     with mine:
         own = toggle("Mine", "mine", help="Only runs of this browser or this account")
     looked_for = typed if typed and is_usable("q", typed) else ""
     return Wanted(owner() if own else None, chosen or None, where or None, tagged or None, looked_for)
 
 
-def _before(given: str | None) -> int | None:
-    """Return the number of a run that the page begins below; None for the newest."""
-    number = None if given is None else read_whole(given)
-    if given is not None and number is None:
-        show_problem(InvalidInput.of(BEFORE, given, "whole numbers from 1"))
-    return number
+@shared_values(1, looks=10)
+def _device_names() -> tuple[str, ...]:
+    return store().device_names()
+
+
+@shared_values(1, looks=10)
+def _tags_in_use() -> tuple[str, ...]:
+    return store().tags_in_use()
 
 
 def show_runs() -> None:
     """Show the list of runs with its search, and what can be done with the ticked ones."""
     wanted = _choose_runs()
-    before = _before(st.query_params.get(BEFORE))
+    given = st.query_params.get(BEFORE)
+    before = None if given is None else read_whole(given)
+    if given is not None and before is None:
+        show_problem(InvalidInput.of(BEFORE, given, "whole numbers from 1"))
     _offer_import()
     _offer_undo()
     runs = listed_with_summaries(store(), wanted, before=before, limit=PER_PAGE)
     if not runs and wanted == Wanted() and before is None:
-        _show_none()
+        st.info("No runs yet.", icon=":material/insights:")
+        if st.button("Measure something", type="primary", icon=":material/play_arrow:"):
+            st.switch_page(file_of("benchmark"))
         return
     _show_actions(_ticked_runs(runs))
     if not runs:
@@ -98,63 +88,48 @@ def show_runs() -> None:
     _show_paging(runs, before)
 
 
-def _show_none() -> None:
-    st.info("No runs yet.", icon=":material/insights:")
-    if st.button("Measure something", type="primary", icon=":material/play_arrow:"):
-        st.switch_page(file_of("benchmark"))
-
-
 def _show_table(runs: Sequence[ListedRun]) -> None:
     key = f"runs.table.{hash(tuple(runs))}.{st.session_state.get(DRAWN, 0)}"
-    columns = _columns(runs, _begin(key))
+    # A table whose data change under it forgets its edits and reruns the page a moment later, which undoes what the
+    # visitor clicks meanwhile: the ticks of one key stay as they were when it was first drawn.
+    if key not in st.session_state:
+        st.session_state["runs.begun"] = frozenset(_ticked())
+    columns = _columns(runs, st.session_state["runs.begun"])
     st.data_editor(
         pa.table(columns),
         key=key,
         hide_index=True,
         num_rows="fixed",
-        disabled=[name for name in columns if name not in (TICK, TITLE, TAGS_COLUMN)],
+        disabled=[name for name in columns if name not in ("Tick", "Title", "Tags")],
         column_config=_config(runs),
-        on_change=_take_edits,
-        args=(key, tuple(runs)),
+        on_change=lambda: take_edits(runs, st.session_state[key]["edited_rows"]),
         placeholder=UNKNOWN,
         alt=f"Table of {len(runs)} runs with title, operation, device, time, best rate, share of its peak and quality",
     )
     st.caption("Double-click a title or tags of your own to change them. Times are UTC.")
 
 
-def _begin(key: str) -> frozenset[str]:
-    """Return the ticks that a table began with.
-
-    A table whose data change under it forgets its edits and reruns the page a moment later, which undoes what the
-    visitor clicks meanwhile: the data of one key stay as they are.
-    """
-    if key not in st.session_state:
-        st.session_state[BEGUN] = frozenset(_ticked())
-    begun: frozenset[str] = st.session_state[BEGUN]
-    return begun
-
-
 def _columns(runs: Sequence[ListedRun], ticked: Collection[str]) -> dict[str, Any]:
     summaries = [run.summary or RunSummary() for run in runs]
     return {
-        TICK: [run.id in ticked for run in runs],
-        TITLE: [run.title for run in runs],
+        "Tick": [run.id in ticked for run in runs],
+        "Title": [run.title for run in runs],
         "Operation": [run.operation or UNKNOWN for run in runs],
         "Device": [run.device_names or ", ".join(run.devices) for run in runs],
         "When": [run.created_utc[:16].replace("T", " ") for run in runs],
         "Best rate": [format_si(summary.rate, summary.unit or "") for summary in summaries],
         "Share of peak": [None if summary.share is None else 100 * summary.share for summary in summaries],
-        "Quality": [quality_of(run) for run in runs],
+        "Quality": [_quality_of(run) for run in runs],
         "Owner": ["me" if run.owner == owner() else "other" for run in runs],
-        TAGS_COLUMN: pa.array([list(run.tags) for run in runs], pa.list_(pa.string())),
+        "Tags": pa.array([list(run.tags) for run in runs], pa.list_(pa.string())),
     }
 
 
 def _config(runs: Sequence[ListedRun]) -> Mapping[str, Any]:
     tags = sorted({tag for run in runs for tag in run.tags})
     return {
-        TICK: st.column_config.CheckboxColumn("", width=36),
-        TITLE: st.column_config.TextColumn(width=235, max_chars=LONGEST_TITLE),
+        "Tick": st.column_config.CheckboxColumn("", width=36),
+        "Title": st.column_config.TextColumn(width=235, max_chars=LONGEST_TITLE),
         "Operation": st.column_config.TextColumn(width=90),
         "Device": st.column_config.TextColumn(width=130),
         "When": st.column_config.TextColumn(width=122),
@@ -164,21 +139,21 @@ def _config(runs: Sequence[ListedRun]) -> Mapping[str, Any]:
         "Share of peak": st.column_config.NumberColumn(
             help="Best rate as a share of the rated or measured peak", format="%.3g %%", width=82
         ),
-        "Quality": st.column_config.TextColumn(help=QUALITY, width=84),
+        "Quality": st.column_config.TextColumn(
+            help="clean: hardly any measurement was disturbed; noisy: times varied; contended: other work ran at the "
+            "same time; imported: measured elsewhere",
+            width=84,
+        ),
         "Owner": st.column_config.TextColumn(width=58),
-        TAGS_COLUMN: st.column_config.MultiselectColumn(options=tags, accept_new_options=True, width=110),
+        "Tags": st.column_config.MultiselectColumn(options=tags, accept_new_options=True, width=110),
     }
 
 
-def quality_of(run: ListedRun) -> str:
+def _quality_of(run: ListedRun) -> str:
     """Return how far a run's times can be trusted, or why nothing is known of that."""
     if run.origin:
         return "imported"
     return (run.summary.quality if run.summary else None) or run.state.value
-
-
-def _take_edits(key: str, runs: Sequence[ListedRun]) -> None:
-    take_edits(runs, st.session_state[key]["edited_rows"])
 
 
 def take_edits(runs: Sequence[ListedRun], edited: Mapping[int, Mapping[str, Any]]) -> None:
@@ -190,9 +165,9 @@ def take_edits(runs: Sequence[ListedRun], edited: Mapping[int, Mapping[str, Any]
     """
     for row, edits in edited.items():
         run = runs[row]
-        if TICK in edits:
-            (_ticked().add if edits[TICK] else _ticked().discard)(run.id)
-        changes = {name: edits[column] for column, name in ((TITLE, "title"), (TAGS_COLUMN, "tags")) if column in edits}
+        if "Tick" in edits:
+            (_ticked().add if edits["Tick"] else _ticked().discard)(run.id)
+        changes = {column.lower(): edits[column] for column in ("Title", "Tags") if column in edits}
         if changes and not _describe(run, changes):
             st.session_state[DRAWN] = st.session_state.get(DRAWN, 0) + 1
 
@@ -205,7 +180,7 @@ def _describe(run: ListedRun, changes: Mapping[str, Any]) -> bool:
         st.toast(plain(str(error)), icon=":material/error:", duration="long")
         return False
     changed()
-    TAGS.forget()
+    _tags_in_use.forget()
     return True
 
 
@@ -235,14 +210,11 @@ def _show_actions(ticked: Sequence[ListedRun]) -> None:
             st.switch_page(file_of("compare"), query_params={"a": older.id, "b": newer.id})
         own = bool(ticked) and all(run.owner == owner() or is_admin() for run in ticked)
         st.button("Delete", icon=":material/delete:", disabled=not own, on_click=_delete, args=(tuple(ticked),))
-        st.caption(_ticked_words(ticked, own), width="content")
-
-
-def _ticked_words(ticked: Sequence[ListedRun], own: bool) -> str:
-    if not ticked:
-        return "Select one run to open it, or two to compare them."
-    count = "1 run" if len(ticked) == 1 else f"{len(ticked)} runs"
-    return f"{count} selected{'' if own else '; only their owner can delete them'}."
+        words = "Select one run to open it, or two to compare them."
+        if ticked:
+            count = "1 run" if len(ticked) == 1 else f"{len(ticked)} runs"
+            words = f"{count} selected{'' if own else '; only their owner can delete them'}."
+        st.caption(words, width="content")
 
 
 def _delete(runs: Sequence[ListedRun]) -> None:
@@ -257,7 +229,7 @@ def _delete(runs: Sequence[ListedRun]) -> None:
             _ticked().discard(run.id)
     st.session_state[DELETED] = deleted
     changed()
-    DEVICES.forget()
+    _device_names.forget()
 
 
 def _offer_undo() -> None:
@@ -297,9 +269,10 @@ def _offer_import() -> None:
             type=[suffix.removeprefix(".") for suffix in (*SUFFIXES, GZIPPED)],
             accept_multiple_files=True,
             key="runs.import",
-            help=IMPORT_HELP,
+            help="Runs exported as JSON, recordings, and JSON of pyperf, pytest-benchmark and nvbench. They are shown "
+            "as imported and do not affect the devices of this server.",
         )
-        taken: dict[str, str] = st.session_state.setdefault(TAKEN, {})
+        taken: dict[str, str] = st.session_state.setdefault("runs.imported", {})  # by Streamlit's id of a file
         for file in files:
             if file.file_id not in taken:
                 taken[file.file_id] = _take(file.name, file.getvalue())

@@ -12,11 +12,10 @@ from gpuexplore.core.errors import InvalidInput, StoreUnavailable
 from gpuexplore.core.model import Device
 from gpuexplore.core.once import once
 from gpuexplore.hardware import discover
-from gpuexplore.hardware.identity import device_key
 from gpuexplore.store import Store, Supervisor, open_store
 from gpuexplore.ui.identity import owner
 from gpuexplore.ui.markdown import plain
-from gpuexplore.ui.shared import Shared, moment
+from gpuexplore.ui.shared import shared_values
 
 __all__ = [
     "PAGE_ERRORS",
@@ -30,18 +29,12 @@ __all__ = [
     "own_peaks",
     "owner",
     "store",
+    "stored_peaks",
     "why_silent",
 ]
 
 RETRY_S = 2.0  # a page without a database looks for it again
-NOTED_S = 60.0  # a visit is written down again after so long
-MOST_NOTED = 10_000
 _VISITS: dict[str, float] = {}
-SUPERVISORS: Shared[tuple[Supervisor, ...]] = Shared(1)
-DEVICES: Shared[tuple[Device, ...]] = Shared(1)
-NEWEST: Shared[int] = Shared(1)
-OWN_PEAKS: Shared[CustomPeaks] = Shared(1000)
-OWN_LOOKS = 10
 PAGE_ERRORS: list[str] = []  # references of unexpected errors since the server started
 _TROUBLES: list[tuple[float, StoreUnavailable]] = []  # the last one, and until when it is taken to last
 
@@ -95,23 +88,28 @@ def known_devices() -> tuple[Device, ...]:
     """
     alive = [supervisor for supervisor in _supervisors() if supervisor.alive and supervisor.devices]
     if not alive:
-        return DEVICES.get(moment(), discover)
+        return _devices_here()
     several = len({supervisor.host for supervisor in alive}) > 1
     found = {
         named.id: named
         for supervisor in sorted(alive, key=lambda supervisor: supervisor.host)
-        for named in (_with_host(supervisor.host, device) if several else device for device in supervisor.devices)
+        for named in (
+            replace(device, id=f"{supervisor.host}/{device.id}") if several and "/" not in device.id else device
+            for device in supervisor.devices
+        )
     }
     return tuple(found.values())
 
 
+@shared_values(1, looks=1)
+def _devices_here() -> tuple[Device, ...]:
+    return discover()
+
+
+@shared_values(1, looks=1)
 def _supervisors() -> tuple[Supervisor, ...]:
     """Return those heard of, the one heard of last first."""
-    return SUPERVISORS.get(moment(), lambda: store().supervisors())
-
-
-def _with_host(host: str, device: Device) -> Device:
-    return device if "/" in device.id else replace(device, id=f"{host}/{device.id}")
+    return store().supervisors()
 
 
 def note_visit() -> StoreUnavailable | None:
@@ -119,10 +117,11 @@ def note_visit() -> StoreUnavailable | None:
 
     Returns why nothing can be written now, None where it can: reading may do all the same.
     """
-    visitor, now_s = owner(), time.monotonic()
-    if now_s - _VISITS.get(visitor, -NOTED_S) < NOTED_S:
+    visitor = owner()
+    now_s = time.monotonic()
+    if now_s < _VISITS.get(visitor, 0.0) + 60.0:  # it is written down once a minute
         return None
-    if len(_VISITS) >= MOST_NOTED:
+    if len(_VISITS) >= 10_000:
         _VISITS.clear()
     trouble = _trouble_with(lambda: store().see(visitor))
     if trouble is None:
@@ -151,15 +150,18 @@ def draw_once_writable() -> None:
     st.warning(plain(str(problem)), icon=":material/lock:")
 
 
+@shared_values(1, looks=1)
 def newest_result() -> int:
     """Return a number that grows with every result: what is known of devices follows from it."""
-    return NEWEST.get(moment(), lambda: store().newest_result())
+    return store().newest_result()
 
 
 def own_peaks(device: Device) -> CustomPeaks:
     """Return the peaks this browser's owner entered for a device."""
-    name = owner()
-    return OWN_PEAKS.get(
-        (name, device_key(device), moment(OWN_LOOKS)),
-        lambda: CustomPeaks(store().own_peaks(name, device), store().own_bandwidth(name, device)),
-    )
+    return stored_peaks(owner(), device)
+
+
+@shared_values(1000, looks=10)
+def stored_peaks(name: str, device: Device) -> CustomPeaks:
+    """Return the peaks that an owner entered for a device."""
+    return CustomPeaks(store().own_peaks(name, device), store().own_bandwidth(name, device))

@@ -25,17 +25,15 @@ FREE_CPU_S = 0.6  # CPU seconds that a visitor may owe and not wait
 VISITOR_CPU_SHARE = 0.06  # forgiven in a second, so that one who never stops takes no more of a core than this,
 TOTAL_CPU_SHARE = 0.2  # and all together no more than this
 MAX_WAIT_S = 5.0  # no visitor waits longer
-MAX_VISITORS = 5000
-POLL_S = 0.25
-MAX_PAGES = 3  # pages at a time,
-SLOW_PAGE_S = 0.5  # without those that have taken so long
+SLOW_PAGE_S = 0.5  # pages that have taken so long are not counted among those that are drawn at a time
 
 
 class CpuDebts:
     """CPU time used by each visitor, in seconds; thread-safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock, self._lock = clock, Lock()
+        self._clock = clock
+        self._lock = Lock()
         self._owed: OrderedDict[str, float] = OrderedDict()
         self._as_of_s = clock()
 
@@ -51,15 +49,17 @@ class CpuDebts:
             self._forgive()
             self._owed[visitor] = self._owed.get(visitor, 0.0) + cost_s
             self._owed.move_to_end(visitor)
-            if len(self._owed) > MAX_VISITORS:
+            if len(self._owed) > 5000:
                 self._owed.popitem(last=False)
 
     def _forgive(self) -> float:
         """Forgive what time has paid; return how much a second does for each who owes more than is free."""
-        now_s, self._as_of_s, since_s = self._clock(), self._clock(), self._as_of_s
+        now_s = self._clock()
+        passed_s = now_s - self._as_of_s
+        self._as_of_s = now_s
         many = sum(owed > FREE_CPU_S for owed in self._owed.values())
         rate = min(VISITOR_CPU_SHARE, TOTAL_CPU_SHARE / many) if many else VISITOR_CPU_SHARE
-        left = {visitor: owed - rate * (now_s - since_s) for visitor, owed in self._owed.items()}
+        left = {visitor: owed - rate * passed_s for visitor, owed in self._owed.items()}
         self._owed = OrderedDict((visitor, owed) for visitor, owed in left.items() if owed > 0)
         return rate
 
@@ -70,8 +70,10 @@ class PageLimit:
     A page that takes long, as one that waits for a file to be read, lets another one begin after a while.
     """
 
-    def __init__(self, most: int = MAX_PAGES, clock: Callable[[], float] = time.monotonic) -> None:
-        self._most, self._clock, self._lock = most, clock, Lock()
+    def __init__(self, most: int = 3, clock: Callable[[], float] = time.monotonic) -> None:
+        self._most = most
+        self._clock = clock
+        self._lock = Lock()
         self._began_s: dict[object, float] = {}
         self._waiting: deque[Event] = deque()  # each set when it may be its turn
 
@@ -118,7 +120,8 @@ PAGE_LIMIT = PageLimit()
 @contextmanager
 def page_drawn_in_turn() -> Iterator[None]:
     """Inside, a whole page is drawn; while something is measured, who drew much lately waits a moment before."""
-    visitor, began_s = owner(), time.thread_time()
+    visitor = owner()
+    began_s = time.thread_time()
     if _is_measuring():
         _wait(visitor)
     try:
@@ -141,17 +144,16 @@ def _wait(visitor: str) -> None:
     if left_s <= 0:
         return
     note = st.empty()
+    poll_s = 0.25
     while left_s > 0 and _is_measuring():
         note.caption(":material/hourglass_top: Waiting for CPU time: a measurement has priority")
-        time.sleep(min(left_s, POLL_S))
-        left_s -= POLL_S
+        time.sleep(min(left_s, poll_s))
+        left_s -= poll_s
     note.empty()
 
 
 MAX_PIECES_OF_VISITOR = 3  # pieces that wait for one visitor
 MAX_PIECES = 40
-MAX_KEPT = 200
-FIRST_POLL_S, QUEUE_POLL_S = 0.2, 0.5
 MEASURING = "A measurement is running and has priority: this continues in its pauses"
 
 
@@ -240,18 +242,15 @@ class FairWorkQueue:
                 self._count += 1
                 self._served[piece.visitor] = self._count
                 self._served.move_to_end(piece.visitor)
-                self._forget_old()
+                done = [key for key, old in self._pieces.items() if old.done.done()]
+                for key in done[:-200]:
+                    del self._pieces[key]
+                if len(self._served) > 200:
+                    self._served.popitem(last=False)
             try:
                 piece.done.set_result(piece.work())
             except BaseException as error:
                 piece.done.set_exception(error)
-
-    def _forget_old(self) -> None:
-        done = [key for key, piece in self._pieces.items() if piece.done.done()]
-        for key in done[:-MAX_KEPT]:
-            del self._pieces[key]
-        while len(self._served) > MAX_KEPT:
-            self._served.popitem(last=False)
 
 
 WORK_QUEUE = FairWorkQueue()
@@ -271,9 +270,9 @@ def run_queued(key: Hashable, work: Callable[[], Any], doing: str) -> Any:
     piece = WORK_QUEUE.ask(key, work, owner())
     try:
         with st.spinner(f"{doing} …"):
-            if not _is_done(piece, FIRST_POLL_S):
+            if not _is_done(piece, 0.2):
                 note = st.empty()
-                while not _is_done(piece, QUEUE_POLL_S):
+                while not _is_done(piece, 0.5):
                     note.caption(f":material/hourglass_top: {_words(piece)}")  # which ends the script of who has gone
                 note.empty()
         return piece.done.result()

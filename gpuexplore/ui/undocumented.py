@@ -14,7 +14,6 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 MOVED = (ImportError, AttributeError)
-RECORDED_BY = ("_enqueue", "enqueue", "cached_message_hashes", "page_script_hash")  # of the script's context
 
 
 def _script_context() -> Any | None:
@@ -109,9 +108,10 @@ def remember_theme() -> None:
 
 def delta_path_of(container: DeltaGenerator) -> Hashable | None:
     """Return where on which page a container is, None where messages for it cannot be recorded and sent again."""
-    context, cursor = _script_context(), getattr(container, "_cursor", None)
-    path = getattr(cursor, "delta_path", None)
-    if path is None or not all(hasattr(context, name) for name in RECORDED_BY):
+    context = _script_context()
+    path = getattr(getattr(container, "_cursor", None), "delta_path", None)
+    recorded_by = ("_enqueue", "enqueue", "cached_message_hashes", "page_script_hash")
+    if path is None or not all(hasattr(context, name) for name in recorded_by):
         return None
     return (context.page_script_hash, *path)  # type: ignore[union-attr]
 
@@ -120,17 +120,20 @@ def record(draw: Callable[[], None]) -> Sequence[Any]:
     """Draw, and return what was sent: whole, for the next browser may not have what this one has."""
     context: Any = _script_context()
     messages: list[Any] = []
-    send, cached = context._enqueue, context.cached_message_hashes
+    send = context._enqueue
+    cached = context.cached_message_hashes
 
     def keep(message: Any) -> None:
         messages.append(message)
         send(message)
 
-    context._enqueue, context.cached_message_hashes = keep, frozenset()
+    context._enqueue = keep
+    context.cached_message_hashes = frozenset()
     try:
         draw()
     finally:
-        context._enqueue, context.cached_message_hashes = send, cached
+        context._enqueue = send
+        context.cached_message_hashes = cached
     return messages
 
 

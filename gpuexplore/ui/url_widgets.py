@@ -20,10 +20,6 @@ from gpuexplore.shapes import split
 from gpuexplore.ui import link
 from gpuexplore.ui.markdown import plain
 
-LONGEST_LIST = 40  # of accepted names in a message
-ON, OFF = "yes", ""  # of a switch
-MOST_PROBLEMS = 5  # of one control
-
 
 def select(
     label: str,
@@ -87,10 +83,11 @@ def several(
     if _changed(name, usual):
         words = [_read(name, word, options) for word in split(link.parameters().get(name, usual))]
         unknown = [word for word in words if word not in options]
-        for word in unknown[:MOST_PROBLEMS]:
+        most = 5
+        for word in unknown[:most]:
             show_problem(_unknown(name, word, options))
-        if len(unknown) > MOST_PROBLEMS:
-            show_problem(InvalidInput(f"{name}: {len(unknown) - MOST_PROBLEMS} more are invalid"))
+        if len(unknown) > most:
+            show_problem(InvalidInput(f"{name}: {len(unknown) - most} more are invalid"))
         st.session_state[_key(name)] = [word for word in dict.fromkeys(words) if word in options]
     now = [word for word in st.session_state[_key(name)] if word in options]
     chosen: list[str] = st.multiselect(label, options, default=now, key=_key(name), format_func=shown)
@@ -109,10 +106,10 @@ def text(label: str, name: str, default: str, *, help: str, placeholder: str = "
 
 def toggle(label: str, name: str, *, help: str, on_change: Callable[[], None] | None = None) -> bool:
     """Draw a switch, off by default; the URL's parameter `name` is `yes` where it is on."""
-    _restore(name, OFF, accepted=(ON,))
-    st.session_state[_key(name)] = st.session_state[_key(name)] in (ON, True)
+    _restore(name, "", accepted=("yes",))
+    st.session_state[_key(name)] = st.session_state[_key(name)] in ("yes", True)
     chosen: bool = st.toggle(label, st.session_state[_key(name)], key=_key(name), help=help, on_change=on_change)
-    _remember(name, ON if chosen else OFF, default=OFF)
+    _remember(name, "yes" if chosen else "", default="")
     return chosen
 
 
@@ -218,7 +215,7 @@ def _say_readings(name: str, chosen: Sequence[str]) -> None:
 def _unknown(name: str, given: str, accepted: Sequence[str]) -> InvalidInput:
     """Return the refusal of a value, with the accepted ones and, where GPUs are chosen from, those near to it."""
     named = [option for option in accepted if option]  # an empty one is the default, which no link names
-    listed = ", ".join(named) if len(named) < LONGEST_LIST else "a name in the list below"
+    listed = ", ".join(named) if len(named) < 40 else "a name in the list below"
     return InvalidInput.of(name, given, f"{listed or 'none here'}{near_names(given, among=accepted)}")
 
 

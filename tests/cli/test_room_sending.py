@@ -12,7 +12,7 @@ from gpuexplore.cli.room_sending import destination, keep
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.rooms import WrongCodes
 from gpuexplore.ui import session
-from gpuexplore.ui.server import sending
+from gpuexplore.ui.server import api
 from tests.ui.test_sending import port
 
 __all__ = ["port"]  # a fixture
@@ -21,7 +21,7 @@ TINY = ("vector_add", "--size", "8", "--impl", "numpy", "--dtype", "fp32", "--de
 
 @pytest.fixture
 def store(home, monkeypatch):
-    monkeypatch.setattr(sending, "WRONG_CODES", WrongCodes())
+    monkeypatch.setattr(api, "WRONG_CODES", WrongCodes())
     monkeypatch.setattr(room_sending, "user_name", lambda: "ada")
     session.store.cache_clear()
     yield session.store()

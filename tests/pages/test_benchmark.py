@@ -15,7 +15,7 @@ from tests.pages.conftest import OWNER, texts
 
 
 def button(app, label):
-    return next(one for one in app.button if one.label.startswith(label))
+    return next(each for each in app.button if each.label.startswith(label))
 
 
 def _only(value):
@@ -27,21 +27,14 @@ def charts(app):
     return app.get("vega_lite_chart")
 
 
-def test_an_empty_page_says_what_to_do_next_and_has_one_button_for_it(page):
+def test_empty_page_says_what_to_do_next_what_it_takes_and_what_this_machine_could_reach(page):
     app = page("benchmark")
     assert not app.exception
     assert "Nothing is measured yet" in texts(app.info)
     assert button(app, "Run 36 points").proto.type == "primary"
-
-
-def test_an_empty_page_shows_what_this_machine_could_reach(page):
-    app = page("benchmark")
+    assert "36 points, about" in texts(app.caption)
     assert "Peak matmul throughput of this machine" in texts(app.markdown)
     assert len(charts(app)) == 1
-
-
-def test_the_page_estimates_points_seconds_and_bytes_before_the_click(page):
-    assert "36 points, about" in texts(page("benchmark").caption)
 
 
 def test_one_click_queues_the_experiment_of_the_form_and_names_it_in_the_url(page, store):
@@ -60,12 +53,9 @@ def test_what_is_slow_is_named_before_the_run_and_a_click_leaves_it_out(page):
     assert "fp16 in numpy: " not in texts(app.caption)
 
 
-@pytest.mark.parametrize(
-    ("field", "named"),
-    [("size", "no size"), ("impl", "no implementation"), ("dtype", "no dtype"), ("device", "no device")],
-)
-def test_a_link_that_selects_nothing_is_named(page, field, named):
-    assert named in texts(page("benchmark", **{"op": "matmul", field: ""}).warning)
+def test_link_that_selects_nothing_is_named(page):
+    named = texts(page("benchmark", op="matmul", size="", impl="", dtype="", device="").warning)
+    assert all(f"no {what}" in named for what in ("size", "implementation", "dtype", "device"))
 
 
 def test_a_queued_run_says_that_it_waits(page, store, experiment, beat):
@@ -174,24 +164,24 @@ def test_somebody_elses_run_shows_its_progress_and_no_cancel(page, store, claime
     assert not any(found.label == "Cancel" for found in app.button)
 
 
-def test_a_finished_run_shows_the_sentence_a_chart_the_table_and_the_downloads(page, finished):
+def test_finished_run_shows_its_settings_sentence_chart_table_downloads_and_what_limits_it(page, finished):
     app = page("benchmark", run=finished)
     assert not app.exception
+    assert app.session_state["settings.sizes"] == "64,128"
+    assert app.session_state["settings.dtypes"] == ["fp32", "bf16"]
+    assert not any("differ" in caption.value for caption in app.caption)
+    assert list(app.query_params) == ["run"], "so that Back leaves it at once"
     assert "At 128 × 128 × 128" in texts(app.markdown)
     assert len(charts(app)) == 1
     assert len(app.dataframe[0].value) == 8
-    labels = [one.proto.label for one in app.get("download_button")]
+    labels = [each.proto.label for each in app.get("download_button")]
     assert labels[:4] == ["Report", "JSON", "CSV", "Parquet"]
     assert labels[-2:] == ["SVG", "PNG"]
     assert any("gpuexplore run matmul" in block.value for block in app.code)
     assert any("gx.run('matmul'" in block.value for block in app.code)
-
-
-def test_a_runs_link_restores_its_settings(page, finished):
-    app = page("benchmark", run=finished)
-    assert app.session_state["settings.sizes"] == "64,128"
-    assert app.session_state["settings.dtypes"] == ["fp32", "bf16"]
-    assert not any("differ" in one.value for one in app.caption)
+    assert why(app).value == why(app).options[0] == "128 × 128 × 128, numpy in fp32"
+    assert "reaches only" in texts(app.markdown).partition("**What limits this result**")[2]
+    assert "of 1.00 TFLOP/s" in texts(app.caption)
 
 
 def test_conditions_of_a_run_say_that_nobody_tried_its_device(page, store, experiment, tmp_path):
@@ -205,14 +195,10 @@ def test_conditions_of_a_run_say_that_nobody_tried_its_device(page, store, exper
     assert "gpuexplore has never been tested on Apple MPS" in texts(app.markdown).replace("\\", "")
 
 
-def test_changed_settings_are_told_from_those_of_the_run_below(page, finished):
-    app = page("benchmark", run=finished, size="32")
-    assert any("settings differ" in one.value for one in app.caption)
-
-
-def test_a_range_of_sizes_is_not_told_from_the_same_sizes_of_the_run_below(page, finished):
-    app = page("benchmark", run=finished, size="64:128:x2")
-    assert not any("settings differ" in one.value for one in app.caption)
+@pytest.mark.parametrize(("size", "differ"), [("32", True), ("64:128:x2", False)])
+def test_settings_that_differ_from_those_of_the_run_below_are_named(page, finished, size, differ):
+    app = page("benchmark", run=finished, size=size)
+    assert any("settings differ" in caption.value for caption in app.caption) == differ
 
 
 def test_an_unknown_run_is_not_found_and_offers_a_new_one(page):
@@ -251,59 +237,49 @@ def test_a_run_in_which_nothing_could_be_measured_lists_the_reasons_and_draws_no
     assert not app.exception
     assert not charts(app)
     assert "one call would take about 9 s" in app.dataframe[0].value["Remarks"].iloc[0]
-
-
-def test_an_incorrect_result_is_shown_and_not_drawn(page, store, experiment, results):
-    wrong = Result(experiment.cases()[0], Status.INCORRECT, "relative error 0.5")
-    app = page("benchmark", run=store.record(experiment, OWNER, results=[wrong, *results[1:]]))
-    assert "incorrect" in set(app.dataframe[0].value["Status"])
-    assert "relative error 0.5" in " ".join(app.dataframe[0].value["Remarks"])
+    assert "was skipped for the reason below" in texts(app.markdown)
 
 
 @pytest.mark.parametrize(
-    ("parameter", "value", "said"),
+    "named",
     [
-        ("size", "0", "size '0': expected whole numbers from 1"),
-        ("size", "-3", "size '-3'"),
-        ("size", "1.5", "size '1.5'"),
-        ("size", "many", "size 'many'"),
-        ("size", "1000000000", "expected 1 to 1048576"),
-        ("dtype", "fp8", "dtype 'fp8': expected fp64, fp32, tf32, bf16, fp16"),
-        ("impl", "cuda", "implementation of matmul 'cuda': expected numpy"),
-        ("device", "cuda:9", "device 'cuda:9': expected cpu"),
-        ("op", "gemm", "operation 'gemm': expected matmul"),
-        ("cache", "hot", "cache 'hot': expected cold, warm"),
-        ("data", "random", "data 'random'"),
-        ("threads", "0", "threads '0'"),
-        ("budget", "nan", "budget 'nan'"),
-        ("shape", "m=1", "shape of matmul 'm=1'"),
+        {"op": ("gemm", "operation 'gemm': expected matmul")},
+        {"shape": ("m=1", "shape of matmul 'm=1'")},
+        {
+            "size": ("1000000000", "expected 1 to 1048576"),
+            "dtype": ("fp8", "dtype 'fp8': expected fp64, fp32, tf32, bf16, fp16"),
+            "impl": ("cuda", "implementation of matmul 'cuda': expected numpy"),
+            "device": ("cuda:9", "device 'cuda:9': expected cpu"),
+            "cache": ("hot", "cache 'hot': expected cold, warm"),
+            "data": ("random", "data 'random'"),
+            "threads": ("0", "threads '0'"),
+            "budget": ("nan", "budget 'nan'"),
+            "align": ("here", "align 'here': expected library, pages"),
+        },
     ],
 )
-def test_a_bad_value_in_a_link_is_named_with_the_accepted_ones_and_the_default_stands(page, parameter, value, said):
-    app = page("benchmark", **{parameter: value})
+def test_bad_values_in_a_link_are_named_with_the_accepted_ones_and_the_defaults_stand(page, named):
+    app = page("benchmark", **{name: value for name, (value, _) in named.items()})
     assert not app.exception
-    assert said in texts(app.warning)
+    assert [said for _, said in named.values() if said not in texts(app.warning)] == []
     assert button(app, "Run 36 points")
 
 
-@pytest.mark.parametrize("value", ["0", "-3", "1.5", "many", "1000000000", "9:1:x2", ""])
-def test_a_bad_size_in_the_widget_is_named_and_nothing_can_be_queued(page, store, value):
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("sizes", "many", "size 'many': expected"),
+        ("sizes", "9:1:x2", "range '9:1:x2': expected"),
+        ("sizes", "", "no size"),
+        ("repeat", "0", "fresh processes '0': expected"),
+        ("repeat", "61", "fresh processes '61': expected"),
+    ],
+)
+def test_bad_value_in_a_widget_is_named_and_nothing_can_be_queued(page, store, field, value, said):
     app = page("benchmark")
-    app.text_input(key="settings.sizes").set_value(value).run()
+    app.text_input(key=f"settings.{field}").set_value(value).run()
     assert not app.exception
-    if value:
-        assert value.split(":")[0] in texts(app.error)
-        assert button(app, "Run").disabled
-    assert store.queue_length() == 0
-
-
-@pytest.mark.parametrize("value", ["0", "61", "-3", "1.5", "many", "1000000000"])
-def test_a_bad_number_of_fresh_processes_is_named_and_nothing_can_be_queued(page, store, value):
-    app = page("benchmark")
-    app.text_input(key="settings.repeat").set_value(value).run()
-
-    assert not app.exception
-    assert f"fresh processes '{value}': expected" in texts(app.error)
+    assert said in texts(app.error)
     assert button(app, "Run").disabled
     assert store.queue_length() == 0
 
@@ -330,18 +306,15 @@ def test_another_operation_brings_its_own_sizes(page):
     assert app.session_state["settings.sizes"] == "10000,100000,1000000,4000000"
 
 
-def test_a_memory_bound_operation_shows_bandwidth_instead_of_compute_rate(page, store):
-    from gpuexplore.core.model import Experiment
-    from tests.analysis.made import ok
-
+@pytest.mark.parametrize("operation", ["vector_add", "copy"])  # with FLOPs and without
+def test_memory_bound_operation_shows_bandwidth_instead_of_compute_rate(page, store, operation):
     sizes = (10_000, 100_000)
-    experiment = Experiment("vector_add", tuple(Shape.of(n=n) for n in sizes), ("fp32",), ("numpy", "torch"))
-    results = [
-        ok(1e-4, operation="vector_add", shape=case.shape, implementation=case.implementation)
-        for case in experiment.cases()
-    ]
+    experiment = Experiment(operation, tuple(Shape.of(n=n) for n in sizes), ("fp32",), ("numpy",))
+    results = [ok(1e-4, operation=operation, shape=case.shape, implementation="numpy") for case in experiment.cases()]
     app = page("benchmark", run=store.record(experiment, OWNER, results=results), chart="rate")
+    assert not app.exception
     assert "Memory rate" in charts(app)[0].proto.spec
+    assert "B/s" in texts(app.markdown)
 
 
 def test_a_preset_fills_the_exact_shapes_and_the_url_names_it(page):
@@ -370,27 +343,8 @@ def test_the_rungs_of_a_ladder_can_be_chosen_and_are_not_by_default(page):
     assert button(app, "Run 12 points")
 
 
-def test_an_operation_without_flops_shows_bandwidth_and_does_not_fail(page, store):
-    experiment = Experiment("copy", (Shape.of(n=1000),), ("fp32",), ("numpy",))
-    run_id = store.record(
-        experiment, OWNER, results=[ok(1e-6, operation="copy", shape=Shape.of(n=1000), implementation="numpy")]
-    )
-    app = page("benchmark", run=run_id)
-
-    assert not app.exception
-    assert "B/s" in texts(app.markdown)
-
-
 def why(app):
-    return next(one for one in app.selectbox if one.label == "Result")
-
-
-def test_a_finished_run_says_why_its_fastest_result_is_as_it_is(page, finished):
-    app = page("benchmark", run=finished)
-
-    assert why(app).value == why(app).options[0] == "128 × 128 × 128, numpy in fp32"
-    assert "reaches only" in texts(app.markdown).partition("**What limits this result**")[2]
-    assert "of 1.00 TFLOP/s" in texts(app.caption)
+    return next(box for box in app.selectbox if box.label == "Result")
 
 
 def test_a_training_step_tells_its_phases_beside_what_limits_it(page, store):
@@ -407,6 +361,8 @@ def test_a_training_step_tells_its_phases_beside_what_limits_it(page, store):
 def test_any_result_can_be_explained_also_one_that_has_no_time(page, store, experiment, results):
     wrong = Result(experiment.cases()[0], Status.INCORRECT, "relative error *0.5*")
     app = page("benchmark", run=store.record(experiment, OWNER, results=[wrong, *results[1:]]))
+    assert "incorrect" in set(app.dataframe[0].value["Status"])
+    assert "relative error *0.5*" in " ".join(app.dataframe[0].value["Remarks"])
     why(app).select("64 × 64 × 64, numpy in fp32 (incorrect)").run()
 
     assert not app.exception
@@ -419,21 +375,7 @@ def test_a_growing_run_explains_the_fastest_so_far_and_offers_no_choice(page, st
     app = page("benchmark", run=claimed.run_id)
 
     assert "the fastest so far" in texts(app.caption)
-    assert not any(one.label == "Result" for one in app.selectbox)
-
-
-def test_a_run_without_any_measurement_explains_its_first_case(page, store, experiment):
-    skipped = [Result(case, Status.SKIPPED, "one call would take about 9 s") for case in experiment.cases()]
-    app = page("benchmark", run=store.record(experiment, OWNER, results=skipped))
-
-    assert "was skipped for the reason below" in texts(app.markdown)
-
-
-def test_a_link_to_a_run_stays_as_it_is_so_that_back_leaves_it_at_once(page, finished):
-    app = page("benchmark", run=finished)
-
-    assert app.session_state["settings.sizes"] == "64,128"
-    assert list(app.query_params) == ["run"]
+    assert not any(box.label == "Result" for box in app.selectbox)
 
 
 def test_another_run_brings_its_own_settings(page, store, finished):
@@ -471,19 +413,13 @@ def test_the_first_visit_is_offered_a_tour(page, monkeypatch):
 
 
 @pytest.mark.parametrize("known_by", ["a run", "an answer"])
-def test_whoever_was_here_before_is_not_offered_the_tour(page, store, finished_by_owner, known_by):
-    finished_by_owner(known_by)
+def test_visitor_with_a_run_or_an_answer_is_not_offered_the_tour(page, store, experiment, results, known_by):
+    if known_by == "a run":
+        store.record(experiment, OWNER, results=results)
+    else:
+        store.add_answer(OWNER, ("tour", "x", "a"), guesses={}, runs=[])
 
     assert "welcome.tour" not in [button.key for button in page("benchmark").button]
-
-
-@pytest.fixture
-def finished_by_owner(store, experiment, results):
-    ways = {
-        "a run": lambda: store.record(experiment, OWNER, results=results),
-        "an answer": lambda: store.add_answer(OWNER, ("tour", "x", "a"), guesses={}, runs=[]),
-    }
-    return lambda way: ways[way]()
 
 
 @pytest.mark.parametrize("layout", ["NN", "NT"])
@@ -504,7 +440,6 @@ def test_where_arrays_lie_is_chosen_and_kept_in_the_link(page):
     assert chosen.options == ["library's own", "2 MiB pages"]
     assert app.query_params["align"] in ("pages", ["pages"])
     assert button(app, "Run").disabled is False
-    assert "align 'here': expected library, pages" in texts(page("benchmark", align="here").warning)
 
 
 def test_layouts_are_offered_where_matrices_are_multiplied(page):

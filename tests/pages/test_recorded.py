@@ -39,57 +39,33 @@ def series(app, number=0):
 
 
 @pytest.mark.usefixtures("recorded")
-def test_a_recorded_run_opens_like_a_finished_one_under_a_badge(page):
+def test_recorded_run_opens_like_a_finished_one_under_a_badge_with_its_provenance(page):
     app = page("benchmark", run="recorded-gpu-matmul")
 
     assert not app.exception
-    assert "Recorded" in markdown(app)
-    assert "on **a made-up GPU**, 2026-01-02, by a tester, commit `0123456789ab`" in markdown(app)
-    assert "At 128 × 128 × 128" in markdown(app)
-    assert len(charts(app)) == 1
-    assert len(app.dataframe[0].value) == 8
-
-
-@pytest.mark.usefixtures("recorded")
-def test_the_charts_of_a_recorded_run_say_that_it_is_one(page):
-    app = page("benchmark", run="recorded-gpu-matmul")
-
-    assert series(app) == {"numba-cuda · recorded: a made-up GPU", "torch · recorded: a made-up GPU"}
-    assert all("recorded: a made-up GPU" in json.loads(chart.proto.spec)["description"] for chart in charts(app))
-
-
-@pytest.mark.usefixtures("recorded")
-def test_a_recorded_run_tells_its_whole_provenance(page):
-    told = markdown(page("benchmark", run="recorded-gpu-matmul"))
-
+    assert not app.warning
     for fact in (
+        "Recorded",
+        "on **a made-up GPU**, 2026-01-02, by a tester, commit `0123456789ab`",
+        "At 128 × 128 × 128",
         "**Recorded**: 2026-01-02 03:04:05 UTC by a tester",
         "gpuexplore 1 record, commit `0123456789ab`, Python 3.12, linux",
         "**Command**: `gpuexplore record matmul --by 'a tester' --out made.jsonl`",
         "`cuda:0` a made-up GPU, driver 999.1",
         "torch 2.0",
+        "here on cpu",  # it was measured elsewhere
     ):
-        assert fact in told
-
-
-@pytest.mark.usefixtures("recorded")
-def test_a_recorded_run_cannot_be_cancelled_or_compared(page):
-    app = page("benchmark", run="recorded-gpu-matmul")
-
-    assert not [one for one in app.button if one.label == "Cancel"]
+        assert fact in markdown(app)
+    assert len(app.dataframe[0].value) == 8
+    (chart,) = charts(app)
+    assert "recorded: a made-up GPU" in json.loads(chart.proto.spec)["description"]
+    assert series(app) == {"numba-cuda · recorded: a made-up GPU", "torch · recorded: a made-up GPU"}
     assert compare(app) is None
-
-
-@pytest.mark.usefixtures("recorded")
-def test_the_settings_of_a_recorded_run_can_be_measured_here(page):
-    app = page("benchmark", run="recorded-gpu-matmul")
-
-    assert not app.warning
+    assert "Cancel" not in [button.label for button in app.button]
     assert app.session_state["settings.sizes"] == "64,128"
     assert app.session_state["settings.devices"] == ["cpu"]
-    assert not any("differ" in one.value for one in app.caption)
+    assert "differ" not in markdown(app)
     assert not button(app, "Run here").disabled
-    assert any("here on cpu" in one.value for one in app.markdown)  # it was measured elsewhere
 
 
 @pytest.mark.usefixtures("recorded")
@@ -108,17 +84,13 @@ def test_an_interrupted_recording_says_how_far_it_got(page, folder):
 
 
 @pytest.mark.usefixtures("recorded")
-def test_a_run_of_this_server_has_no_badge(page, finished):
-    assert "on **a made-up GPU**" not in markdown(page("benchmark", run=finished))
-
-
-@pytest.mark.usefixtures("recorded")
 def test_a_live_run_is_alone_until_somebody_asks(page, finished):
     app = page("benchmark", run=finished)
 
     assert compare(app).value == ""
     assert compare(app).options == ["None", "recorded: a made-up GPU, 2026-01-02"]
     assert series(app) == {"numpy", "torch"}
+    assert "on **a made-up GPU**" not in markdown(app)
 
 
 @pytest.mark.usefixtures("recorded")

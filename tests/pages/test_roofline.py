@@ -47,6 +47,10 @@ def test_without_a_run_the_roofs_are_shown_and_the_way_to_one(page):
     app = page("roofline")
 
     assert "None of your runs is on this roofline yet" in texts(app.caption)
+    assert "No CUDA device was found in this machine" in texts(app.caption)
+    (box,) = [box for box in app.selectbox if box.label == "Device"]
+    assert box.options[0] == "a made-up processor (this machine, cpu)"
+    assert len(box.options) == 1 + len(ACCELERATORS)
     assert any(one.label == "Run a benchmark" for one in app.button)
     assert len(app.dataframe) == 1
 
@@ -158,10 +162,6 @@ def test_recorded_results_can_be_hidden(page, monkeypatch):
     assert len(hidden.dataframe) == 1
 
 
-def test_machine_without_a_gpu_is_told_where_gpus_are(page):
-    assert "No CUDA device was found in this machine" in texts(page("roofline").caption)
-
-
 def test_gpu_of_this_machine_is_a_device_too(page, monkeypatch):
     gpu = replace(device(device_id="cuda:0"), name="a made-up GPU")
     monkeypatch.setattr(session, "discover", lambda: (device(), gpu))
@@ -184,13 +184,6 @@ def test_bad_values_of_the_url_are_named_with_the_accepted_ones(page):
     assert "runs 'yours': expected mine, all, none" in told
     assert "recorded 'maybe': expected on, off" in told
     assert chosen(app)["Device"] == "cpu"
-
-
-def test_this_machine_comes_before_the_table(page):
-    (box,) = [one for one in page("roofline").selectbox if one.label == "Device"]
-
-    assert box.options[0] == "a made-up processor (this machine, cpu)"
-    assert len(box.options) == 1 + len(ACCELERATORS)
 
 
 def test_click_on_measure_queues_products_and_a_triad_and_shows_their_progress(page, store):

@@ -14,7 +14,7 @@ from gpuexplore.rooms import MOST_OF_ONE, WrongCodes
 from gpuexplore.store import Wanted
 from gpuexplore.store.room_tasks import owner_of_sender
 from gpuexplore.ui import session
-from gpuexplore.ui.server import MIDDLEWARE, OWNER_COOKIE, sending
+from gpuexplore.ui.server import MIDDLEWARE, OWNER_COOKIE, api
 from scripts.app_server import free_port
 from tests.recorded.test_files import RESULTS, report
 from tests.waiting import DEADLINE_S, wait_until
@@ -29,7 +29,7 @@ LEADER = "the one who leads"
 def port():
     """Return the port at which the routes answer, behind what every request passes."""
     found = free_port()
-    app = Starlette(routes=sending.ROUTES, middleware=list(MIDDLEWARE))
+    app = Starlette(routes=api.ROUTES, middleware=list(MIDDLEWARE))
     server = uvicorn.Server(uvicorn.Config(app, port=found, log_level="error"))
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -43,7 +43,7 @@ def port():
 def store(tmp_path, monkeypatch):
     monkeypatch.setenv("GPUEXPLORE_HOME", str(tmp_path))
     monkeypatch.delenv("GPUEXPLORE_DATABASE_URL", raising=False)
-    monkeypatch.setattr(sending, "WRONG_CODES", WrongCodes())
+    monkeypatch.setattr(api, "WRONG_CODES", WrongCodes())
     session.store.cache_clear()
     yield session.store()
     session.store().close()
@@ -206,7 +206,7 @@ def test_an_experiment_of_too_many_cases_is_refused_before_they_are_made(send, r
 
 
 def test_what_is_too_large_is_refused_before_all_of_it_is_read(send, port, room, monkeypatch):
-    monkeypatch.setattr(sending, "MAX_RUN_BYTES", 1000)
+    monkeypatch.setattr(api, "MAX_RUN_BYTES", 1000)
     assert send(b"x" * 1001)[0] == 413
 
     connection = HTTPConnection("127.0.0.1", port, timeout=DEADLINE_S)
@@ -220,7 +220,7 @@ def test_what_is_too_large_is_refused_before_all_of_it_is_read(send, port, room,
 
 
 def test_so_many_results_are_kept_of_one_and_in_a_room(send, store, report, monkeypatch):
-    monkeypatch.setattr(sending, "MAX_RESULTS_OF_PARTICIPANT", 7)
+    monkeypatch.setattr(api, "MAX_RESULTS_OF_PARTICIPANT", 7)
     send(report)
     status, answer = send(report)
     assert (status, answer["reason"]) == (
@@ -228,7 +228,7 @@ def test_so_many_results_are_kept_of_one_and_in_a_room(send, store, report, monk
         "4 results of yours were sent, and the limit is 7: these 4 were not saved",
     )
 
-    monkeypatch.setattr(sending, "MAX_RESULTS_OF_ROOM", 11)
+    monkeypatch.setattr(api, "MAX_RESULTS_OF_ROOM", 11)
     assert send(report, secret=OTHER, name="Bob")[0] == 200
     status, answer = send(report, secret=f"{OTHER}-2", name="Cem")
     assert answer["reason"] == "8 results of this room were sent, and the limit is 11: these 4 were not saved"
@@ -236,19 +236,19 @@ def test_so_many_results_are_kept_of_one_and_in_a_room(send, store, report, monk
 
 
 def test_a_database_that_is_away_is_told(send, report, monkeypatch):
-    monkeypatch.setattr(sending, "store", _Away)
+    monkeypatch.setattr(api, "store", _Away)
 
     assert send(report)[0] == 503
 
 
 class _Away:
     def room_of(self, code):
-        raise sending.StoreUnavailable("the database is away")
+        raise api.StoreUnavailable("the database is away")
 
 
 def test_a_run_that_does_not_arrive_gives_its_place_to_others(port, room, send, report, monkeypatch):
-    monkeypatch.setattr(sending, "UPLOAD_TIMEOUT_S", 0.3)
-    monkeypatch.setattr(sending, "_TAKEN", asyncio.Semaphore(1))
+    monkeypatch.setattr(api, "UPLOAD_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(api, "_TAKEN", asyncio.Semaphore(1))
     slow = HTTPConnection("127.0.0.1", port, timeout=DEADLINE_S)
     slow.putrequest("POST", f"/api/room?room={room.code}&name=Eve")
     slow.putheader("Authorization", f"Bearer {SECRET}eve")

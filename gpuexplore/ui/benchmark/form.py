@@ -5,6 +5,7 @@ in `gpuexplore.ui.url_widgets`.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 
 import streamlit as st
@@ -12,7 +13,7 @@ import streamlit as st
 from gpuexplore.analysis.run.estimate import CostEstimate, check_limits, estimate
 from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.core.errors import InvalidInput, NotFound, StoreUnavailable
-from gpuexplore.core.model import ALIGNMENTS, CACHE_MODES, DATA_MODES, Device, Experiment, Result, Run
+from gpuexplore.core.model import ALIGNMENTS, CACHE_MODES, DATA_MODES, Device, Experiment, Run
 from gpuexplore.core.naming import array_conditions
 from gpuexplore.core.units import format_bytes, format_seconds
 from gpuexplore.operations import OPERATIONS, additions
@@ -32,29 +33,24 @@ from gpuexplore.ui.session import owner, store
 from gpuexplore.ui.url_widgets import operation_title, show_problem
 
 OPEN = "form.open"  # the session's key of the run above which the form stands open
-SIZES_HELP = "A list like `64, 128, 256`, or a range: `256:8192:x2` doubles, `100:500:+100` adds."
-RUNGS_HELP = "The steps of a kernel ladder can be chosen too; the page Kernels explains them."
-MOST_PILLS = 6
-SHAPES_HELP = (
-    "Several shapes are separated by semicolons; the name of a preset is a shape too. Ranges sweep over axes, and two "
-    "of them are drawn as a map: `m=64:512:x2,k=256,n=64:512:x2`."
-)
 PRESET = "form.preset"
-LAYOUT_HELP = (
-    "Memory layout of the two matrices of a product, as in BLAS: N by rows, T by columns, so `NT` computes "
-    "`A @ B.T` of the stored arrays. The numbers are the same, in another order."
-)
-ALIGN_HELP = (
-    "Alignment of a CPU's arrays: as NumPy, Numba and torch allocate them, or on 2 MiB boundaries, which makes some "
-    "short calls faster. If it makes a difference, the other one is measured as well."
-)
-SHOWN = {"": "device's default", "library": "library's own", "pages": "2 MiB pages"}
-BLOCK_HELP = "Threads per block of our CUDA kernels along x and y, like `32,8`; see the page Kernels."
-REPEAT_HELP = (
-    "Measure each point in this many new processes, up to 60: the interval then covers differences between them. Each "
-    "takes seconds to start. Empty or 1: in the running worker."
-)
-BUDGET_HELP = "Seconds of sampling for each point. Sampling stops sooner once the median is known within 1 %."
+HELP = {  # of fields, by the name that they have in a request
+    "sizes": "A list like `64, 128, 256`, or a range: `256:8192:x2` doubles, `100:500:+100` adds.",
+    "implementations": "The steps of a kernel ladder can be chosen too; the page Kernels explains them.",
+    "shapes": "Several shapes are separated by semicolons; the name of a preset is a shape too. Ranges sweep over "
+    "axes, and two of them are drawn as a map: `m=64:512:x2,k=256,n=64:512:x2`.",
+    "cache": "`cold` empties the last-level cache before each call; `both` adds the other state.",
+    "data": "Zeros draw less power and inflate clocks: a GPU runs up to 15 % faster on them.",
+    "threads": "CPU threads.",
+    "budget": "Seconds of sampling for each point. Sampling stops sooner once the median is known within 1 %.",
+    "layout": "Memory layout of the two matrices of a product, as in BLAS: N by rows, T by columns, so `NT` computes "
+    "`A @ B.T` of the stored arrays. The numbers are the same, in another order.",
+    "align": "Alignment of a CPU's arrays: as NumPy, Numba and torch allocate them, or on 2 MiB boundaries, which "
+    "makes some short calls faster. If it makes a difference, the other one is measured as well.",
+    "block": "Threads per block of our CUDA kernels along x and y, like `32,8`; see the page Kernels.",
+    "repeat": "Measure each point in this many new processes, up to 60: the interval then covers differences between "
+    "them. Each takes seconds to start. Empty or 1: in the running worker.",
+}
 
 
 def request_form(devices: Sequence[Device], shown: Request, run_id: str | None) -> Request:
@@ -91,7 +87,10 @@ def _with_button(devices: Sequence[Device], request: Request) -> Request:
             st.error(plain(line), icon=":material/error:")
         st.button("Run", type="primary", disabled=True, icon=":material/play_arrow:")
         return request
-    earlier = [result for device in devices if device.id in experiment.devices for result in _measured_on(device)]
+    used = [device for device in devices if device.id in experiment.devices]
+    earlier = []
+    with suppress(StoreUnavailable):
+        earlier = [result for device in used for _, result in measured_results(device).found]
     expected = estimate(experiment, devices, earlier)
     points = "1 point" if expected.cases == 1 else f"{expected.cases} points"
     button, words = st.columns([1, 4], vertical_alignment="center")
@@ -123,29 +122,17 @@ def _measure(experiment: Experiment, devices: Sequence[Device]) -> None:
     queue_and_show(queued, "run")
 
 
-def _measured_on(device: Device) -> list[Result]:
-    """Return what was measured on `device` before; nothing while the database is away."""
-    try:
-        return [result for _, result in measured_results(device).found]
-    except StoreUnavailable:
-        return []
-
-
 def _offer_to_leave_out(expected: CostEstimate, experiment: Experiment) -> None:
     """Name the slowest part of an experiment, where one stands out, next to buttons for the rest without it."""
     if not expected.slow:
         return
     dtype, implementation = next(iter(expected.slow))
+    fields = (("dtypes", dtype, experiment.dtypes), ("implementations", implementation, experiment.implementations))
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(f":material/hourglass: {expected.slow_parts[0]}.", width="content")
-        _offer("dtypes", dtype, experiment.dtypes)
-        _offer("implementations", implementation, experiment.implementations)
-
-
-def _offer(name: str, slow: str, chosen: Sequence[str]) -> None:
-    rest = [value for value in chosen if value != slow]
-    if rest:
-        st.button(f"Leave out {slow}", key=f"slow.{name}", on_click=_choose, args=(name, rest))
+        for name, slow, chosen in fields:
+            if rest := [value for value in chosen if value != slow]:
+                st.button(f"Leave out {slow}", key=f"slow.{name}", on_click=_choose, args=(name, rest))
 
 
 def _choose(name: str, rest: list[str]) -> None:
@@ -154,8 +141,13 @@ def _choose(name: str, rest: list[str]) -> None:
 
 def _folded(devices: Sequence[Device], request: Request, run_id: str) -> Request:
     """Draw the request in one line; where it can be measured here, with a button that does so (again)."""
-    experiment, problem, elsewhere = None, "", _is_of_elsewhere(run_id)
+    elsewhere = False  # measured on another machine or at another time: a recorded run, or an imported one
+    with suppress(NotFound):
+        run = fetch(run_id)
+        elsewhere = recording_of_run(run_id) is not None or bool(run.origin)
     do = "Run here" if elsewhere else "Run again"
+    experiment = None
+    problem = ""
     try:
         experiment = _checked(devices, request)
     except InvalidInput as error:
@@ -170,15 +162,6 @@ def _folded(devices: Sequence[Device], request: Request, run_id: str) -> Request
         elif st.button(do, icon=":material/play_arrow:"):
             _measure(experiment, devices)
     return request
-
-
-def _is_of_elsewhere(run_id: str) -> bool:
-    """Return whether a run was measured on another machine or at another time: a recorded one, or an imported one."""
-    try:
-        run = fetch(run_id)
-    except NotFound:
-        return False
-    return recording_of_run(run_id) is not None or bool(run.origin)
 
 
 def _in_a_line(request: Request, *, elsewhere: bool) -> str:
@@ -219,18 +202,23 @@ def _experiment_form(devices: Sequence[Device]) -> Request:
                 args=(ids,),
             )
         with right:
-            _sizes()
+            if st.session_state.get(key("shapes")):
+                st.text_input("Sizes", value="", disabled=True, placeholder="exact shapes are set under Conditions")
+            else:
+                _text_field("Sizes", "sizes")
         operation = OPERATIONS[st.session_state[key("operation")]]
         st.caption(f"{operation.formula}. {operation.about}")
         if operation.presets:
             _presets(operation)
         dtypes, implementations, on = st.columns([5, 6, 3], gap="medium")
         with dtypes:
-            _pills("Dtypes", "dtypes", operation.dtypes)
+            _several("Dtypes", "dtypes", operation.dtypes)
         with implementations:
-            _implementations(operation)
+            names = [implementation.name for implementation in operation.implementations]
+            names += [name for module in additions() for name in module.offered()]
+            _several("Implementations", "implementations", names)
         with on:
-            _pills("Devices", "devices", ids)
+            _several("Devices", "devices", ids)
         with st.expander(
             "Conditions: cache, data, threads, budget, exact shapes, layout, arrays, block, processes",
             icon=":material/tune:",
@@ -252,13 +240,6 @@ def _renew(ids: Sequence[str]) -> None:
     st.session_state[key("implementations")] = own.implementations.split(",")
     known = OPERATIONS[held.operation].dtypes
     st.session_state[key("dtypes")] = [word for word in held.dtypes.split(",") if word in known]
-
-
-def _sizes() -> None:
-    if st.session_state.get(key("shapes")):
-        st.text_input("Sizes", value="", disabled=True, placeholder="exact shapes are set under Conditions")
-    else:
-        st.text_input("Sizes", _now("sizes"), key=key("sizes"), help=SIZES_HELP)
 
 
 def _presets(operation: Operation) -> None:
@@ -283,84 +264,53 @@ def _take_preset() -> None:
     st.session_state[key("shapes")] = st.session_state[PRESET] or ""
 
 
-def _implementations(operation: Operation) -> None:
-    """Draw the usual implementations as buttons; with the rungs of the ladders there are too many for that."""
-    names = [implementation.name for implementation in operation.implementations]
-    names += [name for module in additions() for name in module.offered()]
-    if len(names) <= MOST_PILLS:
-        _pills("Implementations", "implementations", names)
-        return
-    st.session_state[key("implementations")] = _still_offered("implementations", names)
-    st.multiselect("Implementations", names, key=key("implementations"), help=RUNGS_HELP)
-
-
-def _still_offered(name: str, options: Sequence[str]) -> list[str]:
-    return [option for option in st.session_state.get(key(name), []) if option in options]
-
-
-def _pills(label: str, name: str, options: Sequence[str]) -> None:
-    """Draw a choice of several; what is chosen but no longer offered is dropped."""
-    st.session_state[key(name)] = _still_offered(name, options)
-    st.pills(label, options, selection_mode="multi", key=key(name), wrap=True)
+def _several(label: str, name: str, options: Sequence[str]) -> None:
+    """Draw a choice of several, a few of them as buttons; what is chosen but no longer offered is dropped."""
+    st.session_state[key(name)] = [option for option in st.session_state.get(key(name), []) if option in options]
+    if name == "implementations" and len(options) > 6:  # with the rungs of the ladders
+        st.multiselect(label, options, key=key(name), help=HELP[name])
+    else:
+        st.pills(label, options, selection_mode="multi", key=key(name), wrap=True)
 
 
 def _conditions(devices: Sequence[Device], operation: Operation) -> None:
     cores = next((device.cores for device in devices if device.cores), None)
     cache, data, threads, budget = st.columns(4)
     with cache:
-        _one_of(
-            "Cache",
-            "cache",
-            ["", *CACHE_MODES],
-            help="`cold` empties the last-level cache before each call; `both` adds the other state.",
-        )
+        _one_of("Cache", "cache", ["", *CACHE_MODES])
     with data:
-        _one_of(
-            "Data",
-            "data",
-            list(DATA_MODES),
-            help="Zeros draw less power and inflate clocks: a GPU runs up to 15 % faster on them.",
-        )
+        _one_of("Data", "data", list(DATA_MODES))
     with threads:
-        st.text_input(
-            "Threads",
-            _now("threads"),
-            key=key("threads"),
-            placeholder=f"{cores}: one per core" if cores else "one per core",
-            help="CPU threads.",
-        )
+        _text_field("Threads", "threads", f"{cores}: one per core" if cores else "one per core")
     with budget:
-        st.text_input("Budget (s)", _now("budget"), key=key("budget"), help=BUDGET_HELP)
+        _text_field("Budget (s)", "budget")
     shapes, layout, align, block, repeat = st.columns([2, 1, 1, 1, 1])
     with shapes:
-        st.text_input(
-            "Exact shapes instead of sizes",
-            _now("shapes"),
-            key=key("shapes"),
-            placeholder="m=512,k=64,n=512; m=2048,k=64,n=64",
-            help=SHAPES_HELP,
-        )
+        _text_field("Exact shapes instead of sizes", "shapes", "m=512,k=64,n=512; m=2048,k=64,n=64")
     with layout:
-        _one_of("Layout", "layout", list(operation.layouts), help=LAYOUT_HELP)
+        _one_of("Layout", "layout", list(operation.layouts))
     with align:
-        _one_of("Arrays", "align", list(ALIGNMENTS), help=ALIGN_HELP)
+        _one_of("Arrays", "align", list(ALIGNMENTS))
     with block:
-        st.text_input(
-            "Block (threads)", _now("block"), key=key("block"), placeholder="each kernel's own", help=BLOCK_HELP
-        )
+        _text_field("Block (threads)", "block", "each kernel's own")
     with repeat:
-        st.text_input("Fresh processes", _now("repeat"), key=key("repeat"), placeholder="1", help=REPEAT_HELP)
+        _text_field("Fresh processes", "repeat", "1")
 
 
-def _one_of(label: str, name: str, options: Sequence[str], *, help: str) -> None:
+def _one_of(label: str, name: str, options: Sequence[str]) -> None:
+    titles = {"": "device's default", "library": "library's own", "pages": "2 MiB pages"}
     st.selectbox(
         label,
         options,
         index=_index(name, options),
         key=key(name),
-        format_func=lambda option: SHOWN.get(option, option),
-        help=help,
+        format_func=lambda option: titles.get(option, option),
+        help=HELP[name],
     )
+
+
+def _text_field(label: str, name: str, placeholder: str = "") -> None:
+    st.text_input(label, _now(name), key=key(name), placeholder=placeholder, help=HELP[name])
 
 
 def _now(name: str) -> str:

@@ -19,8 +19,10 @@ PROBLEMS = "settings.problems"
 LISTS = ("dtypes", "implementations", "devices")  # fields that widgets hold as lists
 
 
-def restore(fallback: Request, device_ids: Iterable[str]) -> None:
+def restore(fallback: Request, device_ids: Iterable[str]) -> tuple[str, ...]:
     """Fill the widgets' state from the URL when it was changed from outside: a link, or back and forward.
+
+    Returns what could not be used of the link this page was opened with.
 
     Args:
         fallback: what fields get that the URL does not name.
@@ -28,7 +30,7 @@ def restore(fallback: Request, device_ids: Iterable[str]) -> None:
     """
     given = fields_in(link.parameters())
     if st.session_state.get(WRITTEN) == (given, fallback) and key("operation") in st.session_state:
-        return  # another page drops the state of this one's widgets
+        return tuple(st.session_state[PROBLEMS])  # another page drops the state of this one's widgets
     known = tuple(device_ids)
     base = Request() if "operation" in given else fallback  # of another operation it would mean something else
     asked = replace(base, **given)
@@ -39,6 +41,7 @@ def restore(fallback: Request, device_ids: Iterable[str]) -> None:
     for field in fields(Request):
         text = getattr(usable, field.name)
         st.session_state[key(field.name)] = list(split(text)) if field.name in LISTS else text
+    return problems
 
 
 def key(name: str) -> str:
@@ -48,8 +51,11 @@ def key(name: str) -> str:
 
 def current() -> Request:
     """Return the request the widgets hold; where nothing is chosen that has to be, a list of nothing."""
-    held = {field.name: st.session_state.get(key(field.name)) for field in fields(Request)}
-    texts = {name: _text(value) for name, value in held.items() if value is not None}
+    texts: dict[str, str] = {}
+    for field in fields(Request):
+        value = st.session_state.get(key(field.name))
+        if value is not None:
+            texts[field.name] = ",".join(value) if field.name in LISTS else str(value)
     chosen = ("sizes", *LISTS) if not texts.get("shapes") else LISTS
     return Request(**texts | {name: listed(name, texts[name]) for name in chosen if name in texts})
 
@@ -63,21 +69,15 @@ def write(request: Request, device_ids: Iterable[str]) -> None:
         return
     known = tuple(device_ids)
     _, fallback = st.session_state[WRITTEN]
-    given = {} if request == with_defaults(fallback, known) else _differing(request, known)
-    st.session_state[WRITTEN], st.session_state[LINKED_REQUEST] = (given, fallback), request
+    given: dict[str, str] = {}
+    if request != with_defaults(fallback, known):
+        standard = with_defaults(Request(operation=request.operation), known)
+        texts = {field.name: getattr(request, field.name).strip() for field in fields(Request)}
+        given = {name: text for name, text in texts.items() if name == "operation" or text != getattr(standard, name)}
+    st.session_state[WRITTEN] = (given, fallback)
+    st.session_state[LINKED_REQUEST] = request
     for name, short in SHORT_NAMES.items():
         link.write(short, given.get(name))
-
-
-def _differing(request: Request, known: tuple[str, ...]) -> dict[str, str]:
-    standard = with_defaults(Request(operation=request.operation), known)
-    texts = {field.name: getattr(request, field.name).strip() for field in fields(Request)}
-    return {name: text for name, text in texts.items() if name == "operation" or text != getattr(standard, name)}
-
-
-def problems_of_link() -> tuple[str, ...]:
-    """Return what could not be used of the link this page was opened with."""
-    return tuple(st.session_state.get(PROBLEMS, ()))
 
 
 def _usable(request: Request, known: tuple[str, ...]) -> tuple[Request, tuple[str, ...]]:
@@ -90,7 +90,3 @@ def _usable(request: Request, known: tuple[str, ...]) -> tuple[Request, tuple[st
         problems |= found
         request = replace(request, **{name: getattr(Request(), name) for name in found})
     return with_defaults(request, known), tuple(dict.fromkeys(problems.values()))
-
-
-def _text(value: object) -> str:
-    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

@@ -19,8 +19,6 @@ from gpuexplore.ui.session import newest_result, own_peaks, store
 from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.url_widgets import select
 
-MOST_MADE = 100
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunView:
@@ -35,7 +33,7 @@ class RunView:
     analysis: RunAnalysis
     choice: Hashable
     beside: str = ""
-    made: Shared[Any] = field(default_factory=lambda: Shared(MOST_MADE))
+    made: Shared[Any] = field(default_factory=lambda: Shared(100))
 
 
 DRAWN: Shared[RunView] = Shared(60)
@@ -50,7 +48,10 @@ def choose_comparison(run: Run) -> RunView:
     default = drawn_by(comparison_for(run.experiment, baseline))
     if default.analysis.fastest is None:
         return default
-    kind = _choose_peak(default, default.analysis.fastest)
+    fastest = default.analysis.fastest
+    texts = default.made.get("peaks", lambda: _peak_texts(fastest, default.analysis.context))
+    title = "MFU relative to" if fastest.flop_count else "Memory rate relative to"
+    kind = select(title, "peak", list(texts), shown=lambda kind: texts[kind])
     return drawn_by(comparison_for(run.experiment, baseline, kind)) if kind else default
 
 
@@ -65,24 +66,15 @@ def as_linked(run: Run) -> Callable[[], RunAnalysis]:
     return lambda: drawn_by(comparison).analysis
 
 
-def _choose_peak(default: RunView, fastest: AnalyzedResult) -> str:
-    """Draw the choice of a peak: the default one first, then the known ones, then the unknown ones with a dash."""
-    texts = default.made.get("peaks", lambda: _peak_texts(fastest, default.analysis.context))
-    title = "MFU relative to" if fastest.flop_count else "Memory rate relative to"
-    return select(title, "peak", list(texts), shown=lambda kind: texts[kind])
-
-
 def _peak_texts(fastest: AnalyzedResult, context: Context) -> dict[str, str]:
+    """Return the choices of a peak: the default one first, then the known ones, then the unknown ones with a dash."""
     default = fastest.peak if fastest.flop_count else fastest.bandwidth
+    known: Callable[..., Iterable[PeakChoice[Peak] | PeakChoice[Bandwidth]]]
+    known = known_peaks if fastest.flop_count else known_bandwidths
     texts = {"": f"{_label(default, fastest)} (default)" if default.peak else f"{UNKNOWN} (default)"}
-    for choice in sorted(_choices(fastest, context), key=lambda choice: choice.peak is None):
+    for choice in sorted(known(fastest.result, context), key=lambda choice: choice.peak is None):
         texts[choice.kind] = f"{_label(choice, fastest)}{'' if choice.peak else f': {UNKNOWN}'}"
     return texts
-
-
-def _choices(fastest: AnalyzedResult, context: Context) -> tuple[PeakChoice[Peak] | PeakChoice[Bandwidth], ...]:
-    known = known_peaks if fastest.flop_count else known_bandwidths
-    return known(fastest.result, context)
 
 
 def _label(choice: PeakChoice[Peak] | PeakChoice[Bandwidth], fastest: AnalyzedResult) -> str:

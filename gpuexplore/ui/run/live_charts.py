@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
-from types import MappingProxyType
 
 import altair as alt
 import streamlit as st
@@ -25,7 +24,6 @@ from gpuexplore.ui.run.comparison import RunView
 from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.shared.charts import Spec, show_spec, spec_of
 
-PICTURES: Mapping[PictureType, str] = MappingProxyType({"svg": "image/svg+xml", "png": "image/png"})
 REFRESH_S = 0.9  # less than a tick, so that one visitor's every tick brings a chart
 
 
@@ -60,12 +58,14 @@ class MadeChart:
     made_s: float
 
 
-class LiveCharts:
+class _LiveCharts:
     """The charts of one run by one choice; safe to ask from several threads."""
 
-    def __init__(self, hidden: tuple[str, ...] = ()) -> None:
+    def __init__(self, hidden: tuple[str, ...]) -> None:
         self._hidden = hidden
-        self._lock, self._made, self._refreshed_s = Lock(), dict[str, MadeChart](), float("-inf")
+        self._lock = Lock()
+        self._made: dict[str, MadeChart] = {}
+        self._refreshed_s = float("-inf")
 
     def refresh(self, run: Run, drawn: RunView, drawings: Sequence[Drawing]) -> list[MadeChart | None]:
         """Make the charts that have to be new on this redraw, and return all, None for one whose turn has not come.
@@ -88,30 +88,19 @@ class LiveCharts:
         return [self._made.get(drawing.name) for drawing in drawings]
 
     def _due(self, run: Run, drawn: RunView, drawings: Sequence[Drawing]) -> list[Drawing]:
-        behind = [drawing for drawing in drawings if self._is_behind(drawing, drawn)]
-        if not (run.active and behind):
-            return behind
-        if never := [drawing for drawing in behind if drawing.name not in self._made]:
+        never = [drawing for drawing in drawings if drawing.name not in self._made]
+        made = [self._made[drawing.name] for drawing in drawings if drawing.name in self._made]
+        behind = [chart for chart in made if chart.drawn is not drawn]
+        if not run.active:
+            return [*never, *(chart.drawing for chart in behind)]
+        if never or not behind:
             return never
-        if run.progress.measured == run.progress.total and (
-            gaps := [each for each in behind if self._lacks(each, drawn)]
-        ):
-            return gaps
+        count = len(drawn.analysis.results)
+        lacking = [chart.drawing for chart in behind if len(chart.drawn.analysis.results) < count]
+        if lacking and run.progress.measured == run.progress.total:
+            return lacking
         is_due = time.monotonic() >= self._refreshed_s + REFRESH_S
-        return [min(behind, key=self._made_s)] if is_due else []
-
-    def _is_behind(self, drawing: Drawing, drawn: RunView) -> bool:
-        made = self._made.get(drawing.name)
-        return made is None or made.drawn is not drawn
-
-    def _lacks(self, drawing: Drawing, drawn: RunView) -> bool:
-        """Return whether a chart lacks points that it could show."""
-        made = self._made.get(drawing.name)
-        return made is None or len(made.drawn.analysis.results) < len(drawn.analysis.results)
-
-    def _made_s(self, drawing: Drawing) -> float:
-        made = self._made.get(drawing.name)
-        return made.made_s if made else float("-inf")
+        return [min(behind, key=lambda chart: chart.made_s).drawing] if is_due else []
 
 
 def show_made(chart: MadeChart, run: Run) -> None:
@@ -131,7 +120,8 @@ def show_made(chart: MadeChart, run: Run) -> None:
 def offer_pictures(chart: MadeChart, run: Run) -> None:
     """Draw buttons that save a chart as SVG and PNG, with title, device, date and run id inside."""
     exported = Exported(run.experiment, chart.drawn.analysis, run)
-    for kind, mime in PICTURES.items():
+    types: Mapping[PictureType, str] = {"svg": "image/svg+xml", "png": "image/png"}
+    for kind, mime in types.items():
         st.download_button(
             kind.upper(),
             partial(_picture, chart, exported, kind),
@@ -150,9 +140,9 @@ def _picture(chart: MadeChart, exported: Exported, kind: PictureType) -> bytes:
     return picture
 
 
-LIVE: Shared[LiveCharts] = Shared(60)
+LIVE: Shared[_LiveCharts] = Shared(60)
 
 
-def live_charts(drawn: RunView, hidden: tuple[str, ...] = ()) -> LiveCharts:
+def live_charts(drawn: RunView, hidden: tuple[str, ...]) -> _LiveCharts:
     """Return the charts of a run without what is `hidden`, one set for all who look at it by the same choice."""
-    return LIVE.get((drawn.choice, hidden), lambda: LiveCharts(hidden))
+    return LIVE.get((drawn.choice, hidden), lambda: _LiveCharts(hidden))

@@ -7,7 +7,7 @@ import streamlit as st
 
 from gpuexplore.analysis.run.summary_rules import missing_sentence
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import DOUBTFUL, Device, Origin, Result, Run
+from gpuexplore.core.model import DOUBTFUL, Origin, Result, Run
 from gpuexplore.hardware.identity import is_namesake, why_other_device
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import (
@@ -23,7 +23,6 @@ from gpuexplore.recorded import (
 from gpuexplore.ui.markdown import plain
 
 WITH = "with"  # the URL parameter that names a recording
-MOST_OFFERED = 3
 ICON = ":material/album:"
 RECORDED = "Real results from another time or machine, not measured by this server."
 
@@ -65,12 +64,19 @@ def provenance_facts(run: Run) -> list[tuple[str, str]]:
     if recording is None:
         return []
     provenance = recording.provenance
+    when = provenance.recorded_utc.replace("T", " ").removesuffix("+00:00")
     system = f"Python {provenance.python}, {plain(provenance.platform)}"
     return [
-        ("Recorded", f"{_moment(provenance.recorded_utc)} by {plain(provenance.recorded_by)}"),
+        ("Recorded", f"{when} UTC by {plain(provenance.recorded_by)}"),
         ("With", f"{plain(provenance.method)}, commit `{provenance.commit}`, {system}"),
         ("Command", f"`{provenance.command}`"),
-        ("Devices of the recording", "; ".join(_with_driver(device) for device in provenance.devices)),
+        (
+            "Devices of the recording",
+            "; ".join(
+                f"`{device.id}` {plain(device.title)}, driver {device.driver or 'none'}"
+                for device in provenance.devices
+            ),
+        ),
         (
             "Libraries of the recording",
             ", ".join(f"{name} {version}" for name, version in provenance.libraries.items()),
@@ -91,12 +97,13 @@ def choose_overlay(run: Run) -> RecordedOverlay:
     chosen = _asked(run)
     if known:
         key = f"{WITH}.{run.id}"
+        titles = {recording.name: f"recorded: {recording.title}" for recording in known}
         st.session_state[key] = chosen.name if chosen else ""
         st.selectbox(
             "Compare with",
-            ["", *(recording.name for recording in known)],
+            ["", *titles],
             key=key,
-            format_func=lambda name: _title(name, known),
+            format_func=lambda name: titles.get(name, "None"),
             on_change=_take,
             args=(key,),
         )
@@ -106,8 +113,10 @@ def choose_overlay(run: Run) -> RecordedOverlay:
 def offer_recorded_runs(operation: str) -> None:
     """Offer recorded runs of `operation`, else of any, to visitors without a run: the cleanest first."""
     found = [(recording, operation) for recording in recordings_of(operation)]
-    found = found or [(recording, name) for recording in recordings() for name in _operations(recording)]
-    for recording, name in sorted(found, key=lambda pair: _flagged_share(*pair))[:MOST_OFFERED]:
+    found = found or [
+        (recording, experiment.operation) for recording in recordings() for experiment in recording.experiments
+    ]
+    for recording, name in sorted(found, key=lambda pair: _flagged_share(*pair))[:3]:
         st.button(
             f"See a recorded run: {operation_named(name).title.lower()} on {recording.title}",
             key=f"see.{recording.name}",
@@ -119,19 +128,13 @@ def offer_recorded_runs(operation: str) -> None:
         st.warning(f"A recording is not shown. {plain(reason)}", icon=":material/gpp_bad:")
 
 
-def _operations(recording: Recording) -> list[str]:
-    return [experiment.operation for experiment in recording.experiments]
-
-
 def _flagged_share(recording: Recording, operation: str) -> float:
     """Return which share of a recording's results of `operation` is in doubt, or was not measured."""
     results = [result for result in recording.results if result.case.operation == operation]
-    clean = sum(result.measurement is not None and not _is_doubted(result) for result in results)
+    clean = sum(
+        result.measurement is not None and not any(flag.name in DOUBTFUL for flag in result.flags) for result in results
+    )
     return 1 - clean / len(results)
-
-
-def _is_doubted(result: Result) -> bool:
-    return any(flag.name in DOUBTFUL for flag in result.flags)
 
 
 def _asked(run: Run) -> Recording | None:
@@ -183,18 +186,6 @@ def _devices(recording: Recording, ids: Sequence[str]) -> str:
 def _signed(recording: Recording) -> str:
     provenance = recording.provenance
     return f"{recording.date}, by {plain(provenance.recorded_by)}, commit `{provenance.commit}`"
-
-
-def _with_driver(device: Device) -> str:
-    return f"`{device.id}` {plain(device.title)}, driver {device.driver or 'none'}"
-
-
-def _moment(text: str) -> str:
-    return f"{text.replace('T', ' ').removesuffix('+00:00')} UTC"
-
-
-def _title(name: str, known: Sequence[Recording]) -> str:
-    return next((f"recorded: {recording.title}" for recording in known if recording.name == name), "None")
 
 
 def _take(key: str) -> None:

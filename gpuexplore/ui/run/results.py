@@ -9,7 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from gpuexplore import charts
-from gpuexplore.analysis.model import AnalyzedResult, Context, Diagnosis, PeakChoice, RunAnalysis, Severity
+from gpuexplore.analysis.model import AnalyzedResult, Context, PeakChoice, RunAnalysis, Severity
 from gpuexplore.analysis.run.summary import is_memory_bound
 from gpuexplore.analysis.run.summary_rules import phases_sentence
 from gpuexplore.analysis.utilization.best_results import why_above_bandwidth, why_above_peak
@@ -87,16 +87,6 @@ def draw_once(key: Hashable, draw: Callable[[], None]) -> None:
     PARTS.get((key, place), _part)(container, draw)
 
 
-TIME = Drawing("time", "Time", charts.time, charts.time_notes)
-SPEEDUP = Drawing("speedup", "Speedup", charts.speedup, speedup_left_out)
-SHARE = Drawing("share", "Share of the limit", charts.share, share_left_out)
-MACHINE_HELP = "Intervals and conclusions account for it; only results that are worse than the rest carry a flag"
-MAP = Drawing("map", "Map", charts.heat_map, in_panels=False)
-NO_SHARE = "There is no share of the limit: for every result the peak is unknown, or a cache served the data."
-COMPUTE_RATE = Drawing("rate", "Rate", charts.throughput)
-MEMORY_RATE = Drawing("bandwidth", "Rate", charts.bandwidth)
-
-
 def _show_conditions(run: Run) -> None:
     """Show the environment of a run, folded away."""
     environment = next((result.environment for result in run.results if result.environment), None)
@@ -157,7 +147,12 @@ def show_results(run: Run) -> None:
     _show_sentences(analysis)
     show_diagnosis(analysis)
     draw_once((drawn, "table"), lambda: show_results_table(drawn))
-    draw_once((drawn, "sources"), lambda: _show_sources(run, analysis))
+
+    def sources() -> None:
+        _show_known_peaks(analysis)
+        _show_conditions(run)
+
+    draw_once((drawn, "sources"), sources)
 
 
 def _show_sentences(analysis: RunAnalysis) -> None:
@@ -168,9 +163,10 @@ def _show_sentences(analysis: RunAnalysis) -> None:
 
 def show_machines(analysis: RunAnalysis) -> None:
     """Say once by how much times vary on each device, the evidence on demand."""
+    about = "Intervals and conclusions account for it; only results that are worse than the rest carry a flag"
     for note in analysis.machines:
         with st.expander(note.sentence, icon=":material/info:"):
-            st.markdown("\n".join(f"- {detail}." for detail in (*note.details, MACHINE_HELP)))
+            st.markdown("\n".join(f"- {detail}." for detail in (*note.details, about)))
 
 
 def _show_growing(run: Run, drawn: RunView, chart: MadeChart | None) -> None:
@@ -181,16 +177,12 @@ def _show_growing(run: Run, drawn: RunView, chart: MadeChart | None) -> None:
     _show_conditions(run)
 
 
-def _show_sources(run: Run, analysis: RunAnalysis) -> None:
-    show_known_peaks(analysis)
-    _show_conditions(run)
-
-
 def _choose_hidden(drawn: RunView) -> tuple[str, ...]:
     """Draw the choice of what charts leave out, and return it."""
     lines = lines_of(drawn.analysis)
-    series, dtypes = dict.fromkeys(name for name, _ in lines), dict.fromkeys(dtype for _, dtype in lines)
-    options = [*series, *dtypes, *([EMULATED] if any(lines.values()) and not all(lines.values()) else [])]
+    options = list(dict.fromkeys((*(series for series, _ in lines), *(dtype for _, dtype in lines))))
+    if any(lines.values()) and not all(lines.values()):
+        options.append(EMULATED)
     if len(lines) < 2 and "hide" not in link.parameters():
         return ()
     return tuple(several("Hide in charts", "hide", options, default=()))
@@ -201,13 +193,20 @@ def _chosen_chart(run: Run, drawn: RunView, hidden: tuple[str, ...]) -> MadeChar
     analysis = drawn.analysis
     if analysis.fastest is None:
         return None
-    by_memory = is_memory_bound(analysis)
-    drawings = {"time": TIME, "speedup": SPEEDUP, "share": SHARE, "rate": MEMORY_RATE if by_memory else COMPUTE_RATE}
+    rate = Drawing("rate", "Rate", charts.throughput)
+    if is_memory_bound(analysis):
+        rate = Drawing("bandwidth", "Rate", charts.bandwidth)
+    drawings = {
+        "time": Drawing("time", "Time", charts.time, charts.time_notes),
+        "speedup": Drawing("speedup", "Speedup", charts.speedup, speedup_left_out),
+        "share": Drawing("share", "Share of the limit", charts.share, share_left_out),
+        "rate": rate,
+    }
     if charts.swept_axes(analysis):
-        drawings["map"] = MAP
+        drawings["map"] = Drawing("map", "Map", charts.heat_map, in_panels=False)
     chosen = segments("Chart", "chart", list(drawings), shown=lambda name: drawings[name].title, labelled=False)
     if chosen == "share" and not has_share(analysis):
-        st.caption(NO_SHARE)
+        st.caption("There is no share of the limit: for every result the peak is unknown, or a cache served the data.")
         return None
     (made,) = live_charts(drawn, hidden).refresh(run, drawn, [drawings[chosen]])
     return made
@@ -221,15 +220,15 @@ def _show_chart(run: Run, chart: MadeChart | None) -> None:
 # A table of everything that the fastest result of a run can be compared with.
 
 
-def show_known_peaks(analysis: RunAnalysis) -> None:
+def _show_known_peaks(analysis: RunAnalysis) -> None:
     """Show, folded, the fastest result relative to every known peak."""
     if analysis.fastest is None or not analysis.fastest.byte_count:  # nothing is known of what it does
         return
     with st.expander("MFU against every known peak", icon=":material/percent:"):
-        show_peaks_of(analysis.fastest, analysis.context)
+        _show_peaks_of(analysis.fastest, analysis.context)
 
 
-def show_peaks_of(analyzed: AnalyzedResult, context: Context) -> None:
+def _show_peaks_of(analyzed: AnalyzedResult, context: Context) -> None:
     """Show the tables of everything a result can be compared with: its FLOP/s, then its bytes/s."""
     name = f"{analyzed.label} at {shape_label(analyzed.case.shape)}"
     if analyzed.flop_count:
@@ -290,27 +289,20 @@ def show_diagnosis(analysis: RunAnalysis, *, running: bool = False) -> None:
     st.markdown("**What limits this result**")
     if running:
         st.caption(f"{_label(first)}, the fastest so far")
-    chosen = first if running else _choose(analysis, first)
+    chosen = first
+    if not running:
+        by_label = {_label(analyzed): analyzed for analyzed in (first, *analysis.results)}
+        chosen = by_label[select("Result", "explain", list(by_label))]  # the first one is the default
     if phases := phases_sentence(chosen):
         st.markdown(f":material/timeline: {plain(phases)}")
     for diagnosis in chosen.diagnoses:
-        _show(diagnosis)
+        with st.container(gap=None):
+            st.markdown(f"{ICONS[diagnosis.severity]} {plain(diagnosis.sentence)}")
+            st.caption(plain(diagnosis.evidence))
     if not chosen.diagnoses:
         st.caption("Nothing notable: no known peak limits it, and it has no flags.")
-
-
-def _choose(analysis: RunAnalysis, first: AnalyzedResult) -> AnalyzedResult:
-    """Return the result the URL names: the first one where it names none."""
-    by_label = {_label(analyzed): analyzed for analyzed in (first, *analysis.results)}
-    return by_label[select("Result", "explain", list(by_label))]
 
 
 def _label(analyzed: AnalyzedResult) -> str:
     status = analyzed.result.status.value.replace("_", " ")
     return f"{shape_label(analyzed.case.shape)}, {analyzed.label}{'' if analyzed.measurement else f' ({status})'}"
-
-
-def _show(diagnosis: Diagnosis) -> None:
-    with st.container(gap=None):
-        st.markdown(f"{ICONS[diagnosis.severity]} {plain(diagnosis.sentence)}")
-        st.caption(plain(diagnosis.evidence))

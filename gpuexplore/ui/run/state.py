@@ -1,6 +1,6 @@
 """One run as pages see it: read bit by bit while it grows, once for all who watch it; a recorded one is read whole."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -15,19 +15,20 @@ from gpuexplore.core.units import format_whole_seconds
 from gpuexplore.recorded import RUN_PREFIX, recorded_run
 from gpuexplore.request import Request, from_experiment
 from gpuexplore.shapes import split
-from gpuexplore.store import WaitingRun
+from gpuexplore.store import ListedRun, WaitingRun, Wanted
 from gpuexplore.store.tolerant_decode import check_known
 from gpuexplore.ui.identity import address
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.roles import is_admin
 from gpuexplore.ui.session import owner, store
-from gpuexplore.ui.shared import Shared, moment
+from gpuexplore.ui.shared import Shared, moment, shared_values
 from gpuexplore.ui.url_widgets import show_problem
 
-MOST_WAITING = 5000  # more than the limits of the queue let in
-MOST_RUNS = 50  # whose results are kept: at most some megabytes each
+RUNS: Shared[Run] = Shared(500)
+UNCHANGED_LOOKS = 200  # for so many a run that waits is not read again
 
 
+@shared_values(50)  # at most some megabytes each
 def _arrivals(run_id: str) -> Callable[[Run], tuple[Result, ...]]:
     """Return what reads the results of one run, each once; safe to ask from several threads.
 
@@ -35,7 +36,7 @@ def _arrivals(run_id: str) -> Callable[[Run], tuple[Result, ...]]:
     """
     lock = Lock()
     last = 0
-    counts = (0, 0)
+    counts = (0, 0)  # final and provisional results
     seen: dict[Case, Result] = {}
     ordered: tuple[Result, ...] = ()
 
@@ -48,25 +49,12 @@ def _arrivals(run_id: str) -> Callable[[Run], tuple[Result, ...]]:
                     last = number
                     seen[result.case] = result
                 counts = now
-                ordered = _in_order_of(run, seen)
+                ordered = tuple(seen[case] for case in run.experiment.cases() if case in seen)
+                if not run.active:  # then the provisional ones are final too (see the store)
+                    ordered = tuple(replace(result, provisional=False) for result in ordered)
             return ordered
 
     return results_of
-
-
-def _in_order_of(run: Run, seen: Mapping[Case, Result]) -> tuple[Result, ...]:
-    """Return the results; those of a run that has ended are final, the provisional ones too (see the store)."""
-    found = (seen[case] for case in run.experiment.cases() if case in seen)
-    return tuple(found if run.active else (replace(result, provisional=False) for result in found))
-
-
-RUNS: Shared[Run] = Shared(500)
-ACTIVITIES: Shared[ActivityRun] = Shared(100)
-ARRIVALS: Shared[Callable[[Run], tuple[Result, ...]]] = Shared(MOST_RUNS)
-ASKERS: Shared[tuple[str, ...]] = Shared(500)
-QUEUE: Shared[Mapping[str, WaitingRun]] = Shared(1)
-QUEUE_LOOKS = 3  # for so many a look at the whole queue counts
-UNCHANGED_LOOKS = 200  # for so many a run that waits is not read again
 
 
 def fetch(run_id: str) -> Run:
@@ -87,10 +75,30 @@ def fetch(run_id: str) -> Run:
 def _read(run_id: str) -> Run:
     run = store().load_summary(run_id)
     check_known(run_id, run.experiment)
-    results = ARRIVALS.get(run_id, lambda: _arrivals(run_id))(run) if run.progress.measured else ()
+    results = _arrivals(run_id)(run) if run.progress.measured else ()
     provisional = sum(result.provisional for result in results)
     progress = replace(run.progress, done=len(results) - provisional, provisional=provisional)
     return replace(run, results=results, progress=progress)
+
+
+@shared_values(100, looks=1)
+def fetch_activity(run_id: str) -> ActivityRun:
+    """Return an activity with what was observed so far, read once for all who watch it.
+
+    Raises:
+        NotFound: there is none with this id.
+    """
+    return store().load_activity(run_id)
+
+
+def own_runs() -> Sequence[ListedRun]:
+    """Return the visitor's newest runs, newest first."""
+    return _runs_of(owner())
+
+
+@shared_values(1000, looks=5)
+def _runs_of(name: str) -> Sequence[ListedRun]:
+    return store().listed(Wanted(owner=name), limit=30)
 
 
 def position(run_id: str) -> WaitingRun | None:
@@ -102,7 +110,12 @@ def askers(run: Run) -> tuple[str, ...]:
     """Return who asked for a run besides its owner."""
     if run.id.startswith(RUN_PREFIX) or run.origin:
         return ()
-    return ASKERS.get((run.id, moment(QUEUE_LOOKS)), lambda: store().askers_of(run.id))
+    return _askers_of(run.id)
+
+
+@shared_values(500, looks=3)
+def _askers_of(run_id: str) -> tuple[str, ...]:
+    return store().askers_of(run_id)
 
 
 def is_mine(run: Run) -> bool:
@@ -137,16 +150,17 @@ def _is_behind_leader(waiting: WaitingRun) -> bool:
     return any(not set(run.devices).isdisjoint(waiting.devices) for run in leading)
 
 
+@shared_values(1, looks=3)
 def _queue() -> Mapping[str, WaitingRun]:
-    return QUEUE.get(moment(QUEUE_LOOKS), lambda: {run.id: run for run in store().waiting(MOST_WAITING)})
+    return {run.id: run for run in store().waiting(5000)}  # more than the limits of the queue let in
 
 
 def changed() -> None:
     """Forget what was looked up of runs: one was started or cancelled."""
     RUNS.forget()
-    ACTIVITIES.forget()
-    QUEUE.forget()
-    ASKERS.forget()
+    fetch_activity.forget()
+    _queue.forget()
+    _askers_of.forget()
 
 
 def cancel(*run_ids: str) -> bool:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Sequence
+from itertools import islice
 
 import streamlit as st
 
@@ -12,13 +13,10 @@ from gpuexplore.ui.identity import address
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.roles import Right, check
 from gpuexplore.ui.run.state import changed, fetch
-from gpuexplore.ui.session import NEWEST, owner, store
+from gpuexplore.ui.session import newest_result, owner, store
 from gpuexplore.ui.url_widgets import show_problem
 
 MEASURING = "measuring"  # the URL's parameter of runs that a page starts in addition to what it shows
-SEPARATOR = re.compile("[.,]")
-MOST_RUNS = 8
-ENDED = "measuring.ended"
 
 
 def start(experiments: Sequence[Experiment], devices: Sequence[Device], parameter: str = MEASURING) -> None:
@@ -30,20 +28,12 @@ def start(experiments: Sequence[Experiment], devices: Sequence[Device], paramete
 
     def queued() -> Sequence[str]:
         check(Right.MEASURE)
-        return store().submit_all(_seconds(experiments, devices), owner(), address=address())
+        for experiment in experiments:
+            check_limits(experiment, devices)
+        seconds = {experiment: estimate(experiment, devices).seconds for experiment in experiments}
+        return store().submit_all(seconds, owner(), address=address())
 
     queue_and_show(queued, parameter)
-
-
-def _seconds(experiments: Sequence[Experiment], devices: Sequence[Device]) -> dict[Experiment, float]:
-    """Return how long each will take.
-
-    Raises:
-        InvalidInput: one of them cannot be run.
-    """
-    for experiment in experiments:
-        check_limits(experiment, devices)
-    return {experiment: estimate(experiment, devices).seconds for experiment in experiments}
 
 
 def queue_and_show(queue: Callable[[], Sequence[str]], parameter: str) -> None:
@@ -62,7 +52,8 @@ def queue_and_show(queue: Callable[[], Sequence[str]], parameter: str) -> None:
 def started(parameter: str = MEASURING) -> list[Run]:
     """Return the runs that were started here, as far as they can be found; the others are named."""
     found = []
-    for run_id in list(filter(None, SEPARATOR.split(st.query_params.get(parameter, ""))))[:MOST_RUNS]:
+    named = filter(None, re.split("[.,]", st.query_params.get(parameter, "")))
+    for run_id in islice(named, 8):
         try:
             found.append(fetch(run_id))
         except NotFound as error:
@@ -74,12 +65,13 @@ def show_what_ended(runs: Sequence[Run], shown: Collection[Result]) -> None:
     """Show the page again, once, when a run ended after the page had read `shown`: nothing else would redraw it."""
     ended = tuple(run for run in runs if not run.active)
     ids = tuple(run.id for run in ended)
-    if ids == st.session_state.get(ENDED, ()):
+    key = "measuring.ended"
+    if ids == st.session_state.get(key, ()):
         return
-    st.session_state[ENDED] = ids
+    st.session_state[key] = ids
     known = {_moment(result) for result in shown}
     if any(_moment(result) not in known for run in ended for result in run.results if result.measurement):
-        NEWEST.forget()
+        newest_result.forget()
         st.rerun()
 
 

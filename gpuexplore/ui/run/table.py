@@ -16,18 +16,8 @@ from gpuexplore.ui.shared.tables import table_of
 
 MOST_LISTED = 200
 UNITS = MappingProxyType(
-    {
-        "Time": "s",
-        "95 % low": "s",
-        "95 % high": "s",
-        "Speedup": "×",
-        "Rate": "FLOP/s",
-        "Bandwidth": "B/s",
-        "MFU": "%",
-        "First call": "s",
-        "Energy": "J",
-        "Error": "error",
-    }
+    dict.fromkeys(("Time", "95 % low", "95 % high", "First call"), "s")
+    | {"Speedup": "×", "Rate": "FLOP/s", "Bandwidth": "B/s", "MFU": "%", "Energy": "J", "Error": "error"}
 )
 CONFIG: Mapping[str, Any] = MappingProxyType(
     {
@@ -51,7 +41,7 @@ CONFIG: Mapping[str, Any] = MappingProxyType(
 
 def show_results_table(drawn: RunView) -> None:
     """Show the results as a table with status, reason, error and flags; of a large run the fastest ones."""
-    results = drawn.made.get("listed", lambda: listed(drawn.analysis))
+    results = drawn.made.get("listed", lambda: _listed(drawn.analysis))
     st.markdown("**Results**")
     if len(results) < len(drawn.analysis.results):
         st.caption(
@@ -62,7 +52,7 @@ def show_results_table(drawn: RunView) -> None:
     table.show(config=CONFIG, alt=f"Table of {len(results)} results with time, rate, MFU, status and flags")
 
 
-def listed(analysis: RunAnalysis) -> tuple[AnalyzedResult, ...]:
+def _listed(analysis: RunAnalysis) -> tuple[AnalyzedResult, ...]:
     """Return the results to list: all, or of more than MOST_LISTED the fastest of each shape, dtype and device."""
     if len(analysis.results) <= MOST_LISTED:
         return analysis.results
@@ -83,7 +73,8 @@ def _median_s(analyzed: AnalyzedResult | None) -> tuple[bool, float]:
 
 def shown_row(analyzed: AnalyzedResult) -> dict[str, Any]:
     """Return a row of the table; unknown is None."""
-    case, measurement, accuracy = analyzed.case, analyzed.measurement, analyzed.result.accuracy
+    case = analyzed.case
+    measurement = analyzed.measurement
     low, high = analyzed.ci95_s or (None, None)
     return {
         "Size": shape_label(case.shape),
@@ -102,7 +93,7 @@ def shown_row(analyzed: AnalyzedResult) -> dict[str, Any]:
         "MFU": analyzed.mfu,
         "Bound": analyzed.bound,
         "Energy": analyzed.energy_j,
-        "Error": accuracy and accuracy.relative_error,
+        "Error": analyzed.result.accuracy and analyzed.result.accuracy.relative_error,
         "Flags": [mark.replace("_", " ") for mark in analyzed.marks],
         "Samples": len(measurement.samples_s) if measurement else None,
         "First call": measurement and measurement.first_call_s,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import streamlit as st
 
 from gpuexplore.core.errors import CANCELLED_BY_ADMIN, CANCELLED_BY_OWNER, NotFound, StoreUnavailable
-from gpuexplore.core.model import Case, Run, RunState
+from gpuexplore.core.model import Run, RunState
 from gpuexplore.core.units import format_whole_seconds
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.roles import may_cancel
@@ -21,15 +21,7 @@ from gpuexplore.ui.undocumented import is_fragment_rerun, session_id
 from gpuexplore.ui.url_widgets import show_problem
 
 TICK_S = 1.0
-IMPATIENT_TICK_S = 0.25  # until there is something to see, for who asked for it
-WAITING_TICK_S, FAR_TICK_S = 2.0, 5.0
-PATIENCE_S = 2.0  # with results that are late
 RESULTS_DRAWN = "run.results_drawn"  # in a session: when
-FAR = 10  # runs before it: nothing happens soon
-STARTING = "The measuring process is starting: a few seconds"
-LOADING = "Loading the libraries and measuring this machine's ceilings: once, a few seconds"
-SILENT = "The measuring process does not respond. It is replaced within half a minute, and this run continues"
-NOTHING_MEASURED = "before anything was measured"
 
 
 def show_run(
@@ -47,7 +39,10 @@ def show_run(
     try:
         run = fetch(run_id)
     except NotFound as error:
-        _not_found(error)
+        st.warning(f"{plain(str(error))}. The link may come from another server.", icon=":material/link_off:")
+        if st.button("Start with a new run", type="primary"):
+            del st.query_params["run"]
+            st.rerun()
         return False
     with st.container():  # so that what follows stays in one container while the run goes on and after it
         above(run)
@@ -73,7 +68,10 @@ def _ticks(run: Run, current: _Ticks | None = None) -> _Ticks:
     if not run.active:
         return _Ticks(None, None, bool(run.results))
     results_s = PACE.interval_s(session_id(), current.results_s if current else None) if run.results else None
-    return _Ticks(_progress_tick_s(run), results_s, bool(run.results))
+    progress_s = waiting_tick_s(run.id)
+    if progress_s is None:
+        progress_s = 0.25 if not run.results and is_mine(run) else TICK_S  # its owner waits for the first result
+    return _Ticks(progress_s, results_s, bool(run.results))
 
 
 def _is_missed(registered: _Ticks) -> bool:
@@ -88,7 +86,7 @@ def _is_missed(registered: _Ticks) -> bool:
     if registered.results_s is None:
         return registered.progress_s is None
     drawn_s: float = st.session_state.get(RESULTS_DRAWN, 0.0)
-    return time.monotonic() - drawn_s > MISSED * registered.results_s + PATIENCE_S
+    return time.monotonic() - drawn_s > MISSED * registered.results_s + 2.0  # a little late is not missed
 
 
 def waiting_tick_s(run_id: str) -> float | None:
@@ -96,15 +94,7 @@ def waiting_tick_s(run_id: str) -> float | None:
     waiting = position(run_id)
     if waiting is None or waiting.position <= 1:
         return None
-    return WAITING_TICK_S if waiting.position <= FAR else FAR_TICK_S
-
-
-def _progress_tick_s(run: Run) -> float:
-    """Return the interval of a run that has not ended: short for who asked for it until the first result."""
-    waits_s = waiting_tick_s(run.id)
-    if waits_s is not None:
-        return waits_s
-    return IMPATIENT_TICK_S if not run.results and is_mine(run) else TICK_S
+    return 2.0 if waiting.position <= 10 else 5.0
 
 
 def _draw_progress(run_id: str, registered: _Ticks) -> None:
@@ -155,13 +145,6 @@ def _draw_results_of(run: Run, registered: _Ticks, show: Callable[[Run], None]) 
         PACE.note(time.thread_time() - started_s)
 
 
-def _not_found(error: NotFound) -> None:
-    st.warning(f"{plain(str(error))}. The link may come from another server.", icon=":material/link_off:")
-    if st.button("Start with a new run", type="primary"):
-        del st.query_params["run"]
-        st.rerun()
-
-
 def _next_to_cancel(run: Run) -> AbstractContextManager[object]:
     """Draw the button that cancels the run, for who may, which no tick redraws, and return the container next to it.
 
@@ -178,47 +161,39 @@ def _next_to_cancel(run: Run) -> AbstractContextManager[object]:
 
 
 def _words(run: Run) -> str:
-    if live_supervisor() is None:
-        return f"{_measured(run)}{_silent() if is_silent() else STARTING}"
+    """Return how far a run is that has not ended, or what it waits for."""
+    loading = "Loading the libraries and measuring this machine's ceilings: once, a few seconds"
+    so_far = f"{run.progress} · " if run.progress.measured else ""
+    supervisor = live_supervisor()
+    if supervisor is None:
+        return f"{so_far}{_why_unattended()}"
     if run.state is RunState.QUEUED:
-        return _waiting(run)
-    if not run.progress.measured and run.progress.current is None:
-        return LOADING
-    left = seconds_left(run)
-    now = f" · {_point(run.progress.current)}" if run.progress.current else ""
-    rest = f" · about {format_whole_seconds(left)} left" if left is not None else ""
+        return loading if supervisor.state == "warming" else f"{so_far}{waiting_words(position(run.id))}"
+    case = run.progress.current
+    if case is None and not run.progress.measured:
+        return loading
+    left_s = seconds_left(run)
+    now = f" · {case.implementation} in {case.dtype} at {case.shape} on {case.device}" if case else ""
+    rest = f" · about {format_whole_seconds(left_s)} left" if left_s is not None else ""
     return f"{run.progress}{now}{rest}"
 
 
-def _silent() -> str:
-    trouble = why_silent()
-    return SILENT if trouble is None else f"{plain(str(trouble))} Then this run continues"
-
-
-def _waiting(run: Run) -> str:
-    supervisor = live_supervisor()
-    if supervisor is not None and supervisor.state == "warming":
-        return LOADING
-    return f"{_measured(run)}{waiting_words(position(run.id))}"
-
-
-def _measured(run: Run) -> str:
-    return f"{run.progress} · " if run.progress.measured else ""
-
-
-def _point(case: Case) -> str:
-    return f"{case.implementation} in {case.dtype} at {case.shape} on {case.device}"
+def _why_unattended() -> str:
+    """Return why no process measures now."""
+    if not is_silent():
+        return "The measuring process is starting: a few seconds"
+    if trouble := why_silent():
+        return f"{plain(str(trouble))} Then this run continues"
+    return "The measuring process does not respond. It is replaced within half a minute, and this run continues"
 
 
 def _cancelled(run: Run) -> str:
     measured = sum(result.measurement is not None for result in run.results)
     by = " by an administrator" if run.reason == CANCELLED_BY_ADMIN else ""
-    kept = f"after {measured} of {run.progress.total} points; those are kept below" if measured else NOTHING_MEASURED
-    return f"Cancelled{by} {kept}.{_why(run.reason)}"
-
-
-def _why(reason: str | None) -> str:
-    """Return the sentence on a run that the server cancelled, and no user."""
-    if not reason or reason in (CANCELLED_BY_OWNER, CANCELLED_BY_ADMIN):
-        return ""
-    return f" {plain(reason[0].upper() + reason[1:])}."
+    kept = "before anything was measured"
+    if measured:
+        kept = f"after {measured} of {run.progress.total} points; those are kept below"
+    why = ""
+    if run.reason and run.reason not in (CANCELLED_BY_OWNER, CANCELLED_BY_ADMIN):  # the server cancelled it
+        why = f" {plain(run.reason[0].upper() + run.reason[1:])}."
+    return f"Cancelled{by} {kept}.{why}"

@@ -11,7 +11,7 @@ from gpuexplore.core.errors import GpuExploreError
 from gpuexplore.registry import features
 from gpuexplore.ui.identity import OWNER_COOKIE
 from gpuexplore.ui.markdown import plain
-from gpuexplore.ui.server import api, middleware, sending
+from gpuexplore.ui.server import api, middleware
 from gpuexplore.ui.server.connections import bound_answers
 from gpuexplore.ui.server.lifespan import lifespan
 from gpuexplore.ui.session import PAGE_ERRORS
@@ -21,7 +21,6 @@ __all__ = ["MIDDLEWARE", "OWNER_COOKIE", "ROUTES", "lifespan", "show_reference"]
 LOG = logging.getLogger(__name__)
 ROUTES = (
     *api.ROUTES,
-    *sending.ROUTES,
     *(route for feature in features() if feature.routes for route in import_module(feature.routes).ROUTES),
 )
 MIDDLEWARE = tuple(  # the first one sees a request first

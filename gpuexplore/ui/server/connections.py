@@ -28,14 +28,10 @@ LOG = logging.getLogger(__name__)
 HEADERS_S = 10.0  # until the headers of a connection's first request have arrived
 SILENT_S = 120.0  # without a byte to or from the browser, after which a connection gives way to one that waits
 POLL_S = 0.025  # while connections wait
-FRESH_POLLS, IDLE_POLLS = 20, 4  # after which those give way that have asked nothing yet, or nothing more
-MAX_ACCEPTS = 16  # connections that are taken before one is read: each look at all takes a while where pages run
 PATIENCE_S = 10.0  # that a page waits for connections to give way
 CALM_S = 1.0
 OPEN_FILES = Path("/dev/fd")
-DESCRIPTORS_OF_PAGE = 8  # four while it stays and the rest for what draws it first
-SPARE, SHARE_OF_SPARE = 64, 8  # at most, and of few descriptors one in so many
-SHARE = 4  # pages leave one of so many descriptors to connections
+SPARE = 64
 MAX_STATIC_REQUESTS = 16  # so many are sent at a time however few descriptors are left
 
 
@@ -43,13 +39,17 @@ class Descriptors:
     """The descriptors that are free in this process: listed by the kernel, and between two lists by what is begun."""
 
     def __init__(self) -> None:
-        self._free, self._counted_s, self._promised = 0, -CALM_S, 0
+        self._free = 0
+        self._counted_s = -CALM_S
+        self._promised = 0
 
     def free(self) -> int:
         """Return how many are free; while most are, as they were within a second."""
-        now_s, most = time.monotonic(), most_descriptors()
+        now_s = time.monotonic()
+        most = most_descriptors()
         if now_s - self._counted_s > (POLL_S if self._free < most // 2 else CALM_S):
-            self._free, self._counted_s = most - _open_files(most), now_s
+            self._free = most - _open_files(most)
+            self._counted_s = now_s
         return self._free - self._promised
 
     def begin(self) -> None:
@@ -78,14 +78,14 @@ def _open_files(most: int) -> int:
 
 def spare() -> int:
     """Return how many descriptors connections leave free: for what is read, and for processes."""
-    return min(SPARE, most_descriptors() // SHARE_OF_SPARE)
+    return min(SPARE, most_descriptors() // 8)
 
 
 class Connections:
     """The open connections of a process that are no page's, by age."""
 
     def __init__(self) -> None:
-        self._open: dict[Watched, None] = {}
+        self._open: dict[_Watched, None] = {}
         self._arriving = set[asyncio.Task[None]]()
         self._looked_s = 0.0
 
@@ -111,7 +111,7 @@ class Connections:
             each.looks += 1
             if now_s - each.heard_s > SILENT_S:
                 each.transport.abort()
-            elif not each.answers and each.looks > (IDLE_POLLS if each.has_asked else FRESH_POLLS):
+            elif not each.answers and each.looks > (4 if each.has_asked else 20):  # the headers may be on their way
                 each.transport.close()
 
     async def until(self, has_capacity: Callable[[], bool], patience_s: float = math.inf) -> bool:
@@ -140,7 +140,7 @@ class Connections:
         task.add_done_callback(self._arriving.discard)
 
 
-class Watched(asyncio.Protocol):
+class _Watched(asyncio.Protocol):
     """A connection with the protocol that serves it; left alone once it is a websocket.
 
     Attributes:
@@ -151,11 +151,15 @@ class Watched(asyncio.Protocol):
         looks: how often it was looked at since then while others waited.
     """
 
-    def __init__(self, protocol: asyncio.Protocol, connections: dict["Watched", None]) -> None:
-        self._protocol, self._open = protocol, connections
+    def __init__(self, protocol: asyncio.Protocol, connections: dict["_Watched", None]) -> None:
+        self._protocol = protocol
+        self._open = connections
         self._loop = asyncio.get_running_loop()
-        self.has_asked, self._end = False, b""
-        self.answers, self.heard_s, self.looks = 0, self._loop.time(), 0
+        self._end = b""
+        self.has_asked = False
+        self.answers = 0
+        self.heard_s = self._loop.time()
+        self.looks = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to be counted."""
@@ -170,7 +174,8 @@ class Watched(asyncio.Protocol):
         self.heard_s = self._loop.time()
         if not self.has_asked:
             text = self._end + data
-            self.has_asked, self._end = b"\n\r\n" in text or b"\n\n" in text, text[-2:]
+            self.has_asked = b"\n\r\n" in text or b"\n\n" in text
+            self._end = text[-2:]
             if self.has_asked:
                 self.looks = 0
                 self._late.cancel()
@@ -205,7 +210,9 @@ class BoundedServer:
     """A server that accepts a connection when there is capacity for it."""
 
     def __init__(self, server: asyncio.Server, take: Callable[[socket], None], connections: Connections) -> None:
-        self._server, self._take, self._connections = server, take, connections
+        self._server = server
+        self._take = take
+        self._connections = connections
         self._accepting = [asyncio.create_task(self._accept(each.fileno())) for each in server.sockets]
 
     @property
@@ -239,13 +246,14 @@ class BoundedServer:
                 except Exception:  # else no connection would be accepted any more
                     LOG.exception("A connection could not be accepted")
                     await asyncio.sleep(POLL_S)
-                if taken % MAX_ACCEPTS == 0:
+                if taken % 16 == 0:  # each look at all takes a while where pages run
                     await asyncio.sleep(0)  # what is accepted is read first
                 await self._connections.until(lambda: DESCRIPTORS.free() > spare())
 
 
-DESCRIPTORS, CONNECTIONS = Descriptors(), Connections()  # of this process
-_CONNECTION: ContextVar[Watched | None] = ContextVar("connection", default=None)  # whose request is answered
+DESCRIPTORS = Descriptors()  # of this process
+CONNECTIONS = Connections()
+_CONNECTION: ContextVar[_Watched | None] = ContextVar("connection", default=None)  # whose request is answered
 
 
 def bound_answers(app: ASGIApp) -> ASGIApp:
@@ -258,13 +266,14 @@ def bound_answers(app: ASGIApp) -> ASGIApp:
 
     async def open_page(scope: Scope, receive: Receive, send: Send) -> None:
         """Open a page once there is capacity for it; connections give way to it, other pages do not."""
-        if not await CONNECTIONS.until(lambda: DESCRIPTORS.free() > most_descriptors() // SHARE, PATIENCE_S):
+        # Pages leave a quarter of the descriptors to connections
+        if not await CONNECTIONS.until(lambda: DESCRIPTORS.free() > most_descriptors() // 4, PATIENCE_S):
             await receive()
             await send({"type": "websocket.close"})
             return
         async with AsyncExitStack() as opening:
             await opening.enter_async_context(opening_one)
-            opening.enter_context(DESCRIPTORS.promised(DESCRIPTORS_OF_PAGE))
+            opening.enter_context(DESCRIPTORS.promised(8))  # four while it stays, the rest for what draws it first
             asked = count()
 
             async def receive_more() -> Message:
@@ -313,8 +322,8 @@ def _answering() -> Iterator[None]:
         connection.looks = 0
 
 
-def _watched(protocol: asyncio.Protocol, connections: dict[Watched, None]) -> Watched:
-    watched = Watched(protocol, connections)
+def _watched(protocol: asyncio.Protocol, connections: dict[_Watched, None]) -> _Watched:
+    watched = _Watched(protocol, connections)
     _CONNECTION.set(watched)  # asyncio calls what reads it, and so what answers, in this context
     return watched
 

@@ -28,13 +28,12 @@ from gpuexplore.ui.undocumented import remember_theme
 NICE = 5  # a lower priority would leave visitors nothing where other programs keep every core busy
 SWITCH_S = 0.0005  # for so long a thread keeps the others waiting; the loop that sends runs often and briefly
 POLL_S = 0.5
-MAX_WARMING_POLLS = 240
 PAGES_NEED = ("gpuexplore.ui.run.view", "gpuexplore.ui.roofline", "gpuexplore.ui.what_if.view")
-EXIT_UNUSABLE = 2  # as commands end where a value cannot be used
 MAX_OPEN_FILES = 65536
 MIN_OPEN_FILES = 2048  # a hundred browsers that load a page need this many
 GC_THRESHOLD = 10_000  # new objects; a redraw makes thousands, and Python would look for garbage at every 700
-MAX_TRACEBACKS, MAX_LOG_LINES = 20, 200  # records of one kind in a minute: with its traceback, and as a line
+MAX_TRACEBACKS = 20  # records of one kind in a minute with its traceback,
+MAX_LOG_LINES = 200  # and as a line
 NEVER = -1  # below the level of every handler
 
 
@@ -46,7 +45,7 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
     except InvalidInput as error:
         sys.stderr.write(f"gpuexplore: {error}\n")
         sys.stderr.flush()
-        os._exit(EXIT_UNUSABLE)  # of an exception, servers would show two tracebacks
+        os._exit(2)  # as commands do for such values; of an exception, servers would show two tracebacks
     _raise_file_limit()
     make_record = logging.getLogRecordFactory()
     logging.setLogRecordFactory(bounded_records(make_record))
@@ -129,7 +128,7 @@ def _settle() -> None:
 
 async def _step_back_when_warm() -> None:
     """Step back once workers have loaded their libraries: before, the first visitors wait, and nothing is measured."""
-    for _ in range(MAX_WARMING_POLLS):
+    for _ in range(240):
         if not await asyncio.to_thread(_warms):
             break
         await asyncio.sleep(POLL_S)

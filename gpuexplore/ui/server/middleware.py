@@ -4,6 +4,7 @@ Each function takes an ASGI app and returns one that passes on what it lets thro
 """
 
 import re
+import socket
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
@@ -16,31 +17,23 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import get_option
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from gpuexplore.jobs.server_settings import ALLOWED_HOSTS
-from gpuexplore.ui.environment import ANY_HOST, allowed_hosts, framed_by, trusted_proxies
+from gpuexplore.jobs.server_settings import ALLOWED_HOSTS, ANY, FRAMED_BY, TRUSTED_PROXIES, listed
 from gpuexplore.ui.identity import OWNER_COOKIE, is_cookie, new_cookie
 from gpuexplore.ui.undocumented import is_client_message, keeps_upload, was_set
 
-HEADERS = {
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "same-origin",  # a link names a run, and shows it
-}
 # Streamlit takes a page's icon for the browser's tab from fonts.gstatic.com: nothing shall leak to others.
 OWN_PICTURES = "img-src 'self' data: blob:; font-src 'self' data:"
-METRICS = "/_stcore/metrics"  # sessions and their memory
-FOREIGN_NAME = (
-    "This server does not accept requests for the name in the address. Use one of: {names}. "
-    f"The administrator can add names in {ALLOWED_HOSTS}.\n"
-)
-SERVER_ADDRESS = "browser.serverAddress"  # what a proxy is called that forwards under another name than its own
+# Set by Hugging Face: the name that a Space has, whose page shows it in a frame
+# (https://huggingface.co/docs/hub/spaces-overview#helper-environment-variables)
+SPACE_HOST = "SPACE_HOST"
 DEFAULT_PORTS = {"http": 80, "https": 443}
-READING = ("GET", "HEAD", "OPTIONS")  # what these answer no page of another origin can read
 FOREIGN_PAGE = (
     "This server accepts requests from its own pages only, but this one comes from {origin}. Behind a proxy: forward "
     "the header Host, or start the app with --behind-proxy and the proxy's name.\n"
 )
 UPLOAD = re.compile(r"/_stcore/upload_file/([^/]{1,100})/([^/]{1,100})$")
-MAX_UPLOAD_BYTES_OF_PAGE, MAX_UPLOAD_BYTES = 20_000_000, 150_000_000  # of one page, of all
+MAX_UPLOAD_BYTES_OF_PAGE = 20_000_000
+MAX_UPLOAD_BYTES = 150_000_000  # of all pages
 TOO_MUCH = "Uploads are limited to 20 MB per page and 150 MB in total: remove one first, or try again later.\n"
 INVALID_FRAME = 1007  # RFC 6455, 7.4.1
 
@@ -51,7 +44,7 @@ def trust_proxies(app: ASGIApp) -> ASGIApp:
     Addresses, schemes and users can be forged by all others.
     """
     make: Any = ProxyHeadersMiddleware  # uvicorn and Starlette call the same types by different names
-    forwarded = make(app, trusted_hosts=list(trusted_proxies()))
+    forwarded = make(app, trusted_hosts=list(listed(TRUSTED_PROXIES)))
     only_from_proxies = {name.lower().encode() for name in get_option("server.trustedUserHeaders")}
 
     async def trusting(scope: Scope, receive: Receive, send: Send) -> None:
@@ -67,7 +60,11 @@ def trust_proxies(app: ASGIApp) -> ASGIApp:
 
 def add_headers(app: ASGIApp) -> ASGIApp:
     """Add the headers that every answer carries, and answer for Streamlit's metrics that there are none."""
-    headers = {**HEADERS, **_frame_headers()}
+    headers = {
+        "x-content-type-options": "nosniff",
+        "referrer-policy": "same-origin",  # a link names a run, and shows it
+        **_frame_headers(),
+    }
 
     async def adding(scope: Scope, receive: Receive, send: Send) -> None:
         async def send_with_headers(message: Message) -> None:
@@ -75,7 +72,8 @@ def add_headers(app: ASGIApp) -> ASGIApp:
                 MutableHeaders(scope=message).update(headers)
             await send(message)
 
-        hidden = scope["type"] == "http" and scope["path"].rstrip("/").endswith(METRICS)
+        # Streamlit's metrics show sessions and their memory
+        hidden = scope["type"] == "http" and scope["path"].rstrip("/").endswith("/_stcore/metrics")
         answering = PlainTextResponse("Not found\n", status_code=404) if hidden else app
         await answering(scope, receive, send_with_headers)
 
@@ -89,7 +87,9 @@ def _frame_headers() -> dict[str, str]:
 
     Where others may as well, x-frame-options is left out: it can name no other (RFC 7034, 2.1).
     """
-    others = framed_by()
+    others = [*listed(FRAMED_BY)]
+    if listed(SPACE_HOST):
+        others.append("https://huggingface.co")
     framed = " ".join(("frame-ancestors 'self'", *others))
     policy = {"content-security-policy": f"{framed}; {OWN_PICTURES}"}
     return policy if others else {**policy, "x-frame-options": "SAMEORIGIN"}
@@ -101,34 +101,39 @@ def refuse_foreign_names(app: ASGIApp) -> ASGIApp:
     That is DNS rebinding: browser, name and origin then agree, so that no check of origins helps. Starlette's
     TrustedHostMiddleware does not know the address that a connection reached, and its refusal explains nothing.
     """
-    names = allowed_hosts()
+    own = (
+        "localhost",
+        "127.0.0.1",
+        "::1",
+        socket.gethostname(),
+        get_option("server.address"),
+        get_option("browser.serverAddress"),
+    )
+    given = (*(listed(ALLOWED_HOSTS) or own), *listed(SPACE_HOST))
+    names = tuple(dict.fromkeys(name.casefold() for name in given if name))
+    reason = (
+        f"This server does not accept requests for the name in the address. Use one of: {', '.join(names)}. "
+        f"The administrator can add names in {ALLOWED_HOSTS}.\n"
+    )
 
     async def answering(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan" or _is_own_name(scope, names):
-            await app(scope, receive, send)
-        else:
-            refusal = PlainTextResponse(FOREIGN_NAME.format(names=", ".join(names)), status_code=400)
-            await refusal(scope, receive, send)
+        is_own = scope["type"] == "lifespan" or _is_own_name(scope, names)
+        await (app if is_own else PlainTextResponse(reason, status_code=400))(scope, receive, send)
 
     return answering
 
 
 def _is_own_name(scope: Scope, names: tuple[str, ...]) -> bool:
-    name = _hostname(Headers(scope=scope).get("host", ""))
-    reached, _ = scope.get("server") or (None, None)
-    return name is not None and (name == reached or any(_matches(name, allowed) for allowed in names))
-
-
-def _hostname(host: str) -> str | None:
-    """Return the name in a Host header, without its port; None where there is none."""
     try:
-        return urlsplit(f"//{host}").hostname
+        name = urlsplit(f"//{Headers(scope=scope).get('host', '')}").hostname
     except ValueError:  # brackets without an address
-        return None
-
-
-def _matches(name: str, allowed: str) -> bool:
-    return allowed in (name, ANY_HOST) or (allowed.startswith("*.") and name.endswith(allowed[1:]))
+        return False
+    reached, _ = scope.get("server") or (None, None)
+    if name is None:
+        return False
+    if name == reached or name in names or ANY in names:
+        return True
+    return any(allowed.startswith("*.") and name.endswith(allowed[1:]) for allowed in names)
 
 
 def refuse_foreign_pages(app: ASGIApp) -> ASGIApp:
@@ -140,7 +145,9 @@ def refuse_foreign_pages(app: ASGIApp) -> ASGIApp:
     is_own = own_origins()
 
     async def answering(scope: Scope, receive: Receive, send: Send) -> None:
-        origin = Headers(scope=scope).get("origin") if _acts(scope) else None
+        # What these three answer no page of another origin can read
+        acts = scope["type"] == "http" and scope["method"] not in ("GET", "HEAD", "OPTIONS")
+        origin = Headers(scope=scope).get("origin") if acts or scope["type"] == "websocket" else None
         if origin is None or is_own(origin, Headers(scope=scope).get("host", "")):  # without one, no browser sent it
             await app(scope, receive, send)
         else:
@@ -152,33 +159,25 @@ def refuse_foreign_pages(app: ASGIApp) -> ASGIApp:
 
 def own_origins() -> Callable[[str, str], bool]:
     """Return what says whether an origin is that of a page of this server, which was reached as a host."""
-    proxy = str(get_option(SERVER_ADDRESS)) if was_set(SERVER_ADDRESS, default="localhost") else None
+    address = "browser.serverAddress"  # what a proxy is called that forwards under another name than its own
+    proxy = str(get_option(address)) if was_set(address, default="localhost") else None
     others = {str(origin).strip().casefold() for origin in get_option("server.corsAllowedOrigins")}
 
     def is_own(origin: str, host: str) -> bool:
         try:
             parts = urlsplit(origin.casefold())
-            name, port = parts.hostname, parts.port
+            name = parts.hostname
+            usual = parts.port in (None, DEFAULT_PORTS.get(parts.scheme))
         except ValueError:  # brackets without an address, a port that is no number
             return False
-        usual = port in (None, DEFAULT_PORTS.get(parts.scheme))
         if name is None:
             return False
-        if parts.netloc == host.casefold() or (usual and name == _without_usual_port(host.casefold())):
+        reached = host.casefold()
+        if parts.netloc == reached or (usual and name == re.sub(":(80|443)$", "", reached)):
             return True
         return (usual and name == proxy) or origin.casefold() in others
 
     return is_own
-
-
-def _acts(scope: Scope) -> bool:
-    return scope["type"] == "websocket" or (scope["type"] == "http" and scope["method"] not in READING)
-
-
-def _without_usual_port(host: str) -> str:
-    for port in DEFAULT_PORTS.values():
-        host = host.removesuffix(f":{port}")
-    return host
 
 
 def bound_uploads(app: ASGIApp) -> ASGIApp:
@@ -233,7 +232,8 @@ def check_frames(app: ASGIApp) -> ASGIApp:
         async def receive_readable() -> Message:
             nonlocal refused
             message = await receive()
-            if message["type"] != "websocket.receive" or _is_readable(message.get("bytes")):
+            frame = message.get("bytes")
+            if message["type"] != "websocket.receive" or (frame is not None and is_client_message(frame)):
                 return message
             refused = True
             await send(
@@ -255,10 +255,6 @@ def check_frames(app: ASGIApp) -> ASGIApp:
             await app(scope, receive, send)
 
     return checking
-
-
-def _is_readable(frame: bytes | None) -> bool:
-    return frame is not None and is_client_message(frame)
 
 
 def name_browsers(app: ASGIApp) -> ASGIApp:

@@ -8,9 +8,11 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
+from functools import partial
 from threading import Lock
-from typing import Generic, TypeVar
+from typing import Generic, ParamSpec, TypeVar
 
+P = ParamSpec("P")
 V = TypeVar("V")
 LOOK_S = 0.3  # for so long one look at the database serves all visitors
 
@@ -19,7 +21,8 @@ class Shared(Generic[V]):
     """A bounded memory of values by key: the least recently used are forgotten first."""
 
     def __init__(self, most: int) -> None:
-        self._most, self._lock = most, Lock()
+        self._most = most
+        self._lock = Lock()
         self._values: OrderedDict[Hashable, Future[V]] = OrderedDict()
 
     def get(self, key: Hashable, make: Callable[[], V]) -> V:
@@ -59,6 +62,34 @@ class Shared(Generic[V]):
                 self._values.pop(key, None)
             found.set_exception(error)
             raise
+
+
+class _SharedFunction(Generic[P, V]):
+    """A function whose values all visitors share, by its arguments."""
+
+    def __init__(self, make: Callable[P, V], most: int, looks: int | None) -> None:
+        self._make = make
+        self._looks = looks
+        self._values: Shared[V] = Shared(most)
+
+    def __call__(self, *arguments: P.args, **named: P.kwargs) -> V:
+        """Return the value for the arguments, all of which are hashable."""
+        now = None if self._looks is None else moment(self._looks)
+        return self._values.get((arguments, *named.items(), now), partial(self._make, *arguments, **named))
+
+    def forget(self) -> None:
+        """Forget every value: one of those it came from has changed."""
+        self._values.forget()
+
+
+def shared_values(most: int, *, looks: int | None = None) -> Callable[[Callable[P, V]], _SharedFunction[P, V]]:
+    """Return a decorator: the values of a function are shared by all visitors.
+
+    Args:
+        most: values that are kept.
+        looks: as of `moment`, for what may change; None where arguments decide the value.
+    """
+    return lambda make: _SharedFunction(make, most, looks)
 
 
 def moment(looks: int = 1) -> int:

@@ -16,7 +16,6 @@ import streamlit as st
 
 V = TypeVar("V")
 PATIENCE_S = 0.05  # what is made by then needs no second drawing
-TICK_S = 1.0  # between two looks of a page that waits
 ABANDONED_S = 90.0  # no page asks any more: hidden tabs ask once a minute
 KEPT_S = 60.0  # what was made or could not be made; a later request makes it again
 PENDING = "later.pending"  # the session's key of what this drawing of the page waits for
@@ -36,7 +35,8 @@ class Later(Generic[V]):
     """Values that are made one after the other behind the pages; safe to ask from several threads."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock, self._lock = clock, Lock()
+        self._clock = clock
+        self._lock = Lock()
         self._wanted: OrderedDict[Hashable, _Wanted[V]] = OrderedDict()
         self._queue: SimpleQueue[Hashable] = SimpleQueue()
         self._maker: Thread | None = None
@@ -99,7 +99,7 @@ def redraw_when_made() -> None:
     """Show the page again once something is made that this drawing of it could not show yet."""
     pending: Sequence[tuple[Later[Any], Hashable]] = st.session_state.pop(PENDING, ())
     if pending:
-        st.fragment(_look, run_every=TICK_S)(tuple(pending))
+        st.fragment(_look, run_every=1.0)(tuple(pending))
 
 
 def _look(pending: Sequence[tuple[Later[Any], Hashable]]) -> None:

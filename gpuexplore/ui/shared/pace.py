@@ -15,17 +15,12 @@ from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.once import once
 from gpuexplore.jobs.quiet import Rounds
 
-PATIENCE_S = 0.25  # a redraw may wait for the database: the others go on then
 _REDRAWING = RLock()
 
 SHARE = 0.15  # of a core, for all redraws together
 SHORTEST_S = 1.0
-SPREAD = 0.8  # of an interval: pages that changed to it at once do not redraw at once for ever
-CHANGES = 0.05  # chance that a page changes its interval when asked: each change redraws a whole page
 MISSED = 2.5  # a page that did not redraw itself for so many intervals is gone
-FIRST_COST_S = 0.005  # of the script of a redraw, until some were timed
 SENDING = 2.0  # times the CPU of the script: the loop that sends what it drew takes as much again
-STEP = 1.02  # by which each redraw moves the median cost
 PAGE_S = 0.2  # between two whole pages that are redrawn because their run went on: a quarter of a core
 BURST = 3  # so many are redrawn at once
 
@@ -36,9 +31,11 @@ class Pace:
     def __init__(
         self, clock: Callable[[], float] = time.monotonic, chance: Callable[[], float] = random.random
     ) -> None:
-        self._clock, self._chance, self._lock = clock, chance, Lock()
+        self._clock = clock
+        self._chance = chance
+        self._lock = Lock()
         self._gone_s: dict[str, float] = {}
-        self._cost_s = FIRST_COST_S
+        self._cost_s = 0.005  # of the script of a redraw, until some were timed
         self._page_due_s = float("-inf")
 
     def interval_s(self, page: str, current_s: float | None = None) -> float:
@@ -52,10 +49,14 @@ class Pace:
             now_s = self._clock()
             self._gone_s = {name: gone_s for name, gone_s in self._gone_s.items() if gone_s > now_s}
             needed_s = len(self._gone_s.keys() | {page}) * SENDING * self._cost_s / SHARE
-            steps_s = [SHORTEST_S, *(step_s * _spread(page) for step_s in (3.0, 5.0, 10.0, 20.0))]
+            # Pages that changed to an interval at once do not redraw at once for ever: each has a factor of its own
+            factor = 1 + 0.8 * (crc32(page.encode()) / 2**32 - 0.5)
+            steps_s = [SHORTEST_S, *(step_s * factor for step_s in (3.0, 5.0, 10.0, 20.0))]
             fitting_s = next((step_s for step_s in steps_s if step_s >= needed_s), steps_s[-1])
-            if current_s is not None and self._stays(current_s, fitting_s, needed_s):
-                fitting_s = current_s
+            if current_s is not None:
+                is_little_less = fitting_s < current_s and needed_s > fitting_s / 2
+                if self._chance() > 0.05 or is_little_less:  # each change redraws a whole page
+                    fitting_s = current_s
             self._gone_s[page] = now_s + MISSED * fitting_s
             return fitting_s
 
@@ -69,21 +70,13 @@ class Pace:
             self._page_due_s = due_s + PAGE_S
             return True
 
-    def _stays(self, current_s: float, fitting_s: float, needed_s: float) -> bool:
-        return self._chance() > CHANGES or (fitting_s < current_s and needed_s > fitting_s / 2)
-
     def note(self, cost_s: float) -> None:
         """Note the CPU seconds that the script of a redraw took.
 
         Their median counts: a few redraws make what all others share, however many there are.
         """
         with self._lock:
-            self._cost_s *= STEP if cost_s > self._cost_s else 1 / STEP
-
-
-def _spread(page: str) -> float:
-    """Return a factor of the page's own around 1."""
-    return 1 + SPREAD * (crc32(page.encode()) / 2**32 - 0.5)
+            self._cost_s *= 1.02 if cost_s > self._cost_s else 1 / 1.02
 
 
 PACE = Pace()
@@ -92,7 +85,7 @@ PACE = Pace()
 @contextmanager
 def in_turn() -> Iterator[None]:
     """Inside, no other page redraws itself, and no round of samples was on when it began; or the wait was too long."""
-    has_turn = _REDRAWING.acquire(timeout=PATIENCE_S)
+    has_turn = _REDRAWING.acquire(timeout=0.25)  # a redraw may wait for the database: the others go on then
     try:
         wait_for_samples()
         yield

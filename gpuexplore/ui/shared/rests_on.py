@@ -6,10 +6,9 @@ import streamlit as st
 
 from gpuexplore.analysis.prediction import Nearest, Prediction
 from gpuexplore.analysis.utilization.utilization import shape_label
+from gpuexplore.core.model import Case
 from gpuexplore.core.units import format_interval, format_seconds
 from gpuexplore.ui.markdown import plain
-
-MOST_NAMED = 3
 
 
 def show_rests_on(predictions: Iterable[Prediction]) -> None:
@@ -28,23 +27,18 @@ def _basis_text(prediction: Prediction) -> str:
         return f"{name}: unknown, {plain(prediction.reason or '')}"
     interval = format_interval(prediction.interval_s, format_seconds)
     emulated = f" {prediction.support}, {plain(prediction.reason)}." if prediction.reason else ""
+    nearest = ", ".join(_linked(nearest, prediction.case) for nearest in prediction.nearest[:3])
     return (
         f"{name}: {format_seconds(prediction.time_s)}, {interval}, limited by {prediction.bound};{emulated} "
-        f"based on {plain(prediction.basis)}{_nearest(prediction)}"
+        f"based on {plain(prediction.basis)}{f'. Nearest: {nearest}' if nearest else ''}"
     )
 
 
-def _nearest(prediction: Prediction) -> str:
-    """Return e.g. ``: 512 × 512 × 512 in 12 µs on L40S``, each with a link to its source."""
-    if not prediction.nearest:
-        return ""
-    return ". Nearest: " + ", ".join(_linked(nearest, prediction) for nearest in prediction.nearest[:MOST_NAMED])
-
-
-def _linked(nearest: Nearest, prediction: Prediction) -> str:
+def _linked(nearest: Nearest, predicted: Case) -> str:
+    """Return e.g. ``512 × 512 × 512 in 12 µs on L40S``, with a link to its source."""
     case = nearest.case
-    asked, took = prediction.case, f"in {format_seconds(nearest.time_s)} on {nearest.device}"
-    other = "" if case.operation == asked.operation else f"{case.operation} "
-    dtype = "" if case.dtype == asked.dtype else f" {case.dtype}"
-    words = plain(f"{other}{shape_label(case.shape)}{dtype} {took}")
+    other = "" if case.operation == predicted.operation else f"{case.operation} "
+    dtype = "" if case.dtype == predicted.dtype else f" {case.dtype}"
+    time = format_seconds(nearest.time_s)
+    words = plain(f"{other}{shape_label(case.shape)}{dtype} in {time} on {nearest.device}")
     return f"[{words}]({nearest.url})" if nearest.url.startswith("https://") else words

@@ -23,7 +23,7 @@ PLAIN = {
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class _Table:
     """A table as Streamlit sends it; figures are in the units that `formats` print, by column."""
 
     data: pa.Table
@@ -43,7 +43,7 @@ class Table:
         st.dataframe(self.data, hide_index=True, column_config=given, placeholder=UNKNOWN, alt=alt)
 
 
-TABLES: Shared[Table] = Shared(300)
+TABLES: Shared[_Table] = Shared(300)
 
 
 def show_table(
@@ -66,7 +66,7 @@ def show_table(
     TABLES.get((alt, of), lambda: table_of(rows(), units)).show(alt=alt, config=config)
 
 
-def table_of(rows: Sequence[Row], units: Mapping[str, str]) -> Table:
+def table_of(rows: Sequence[Row], units: Mapping[str, str]) -> _Table:
     """Return `rows` as a table, without the columns in which nothing is known.
 
     Args:
@@ -77,19 +77,12 @@ def table_of(rows: Sequence[Row], units: Mapping[str, str]) -> Table:
     columns: dict[str, list[Any]] = {name: [row.get(name) for row in rows] for name in names}
     known = {name: values for name, values in columns.items() if any(value is not None for value in values)}
     shown = {name: PLAIN[unit] for name, unit in units.items() if unit in PLAIN and name in known}
-    for unit in dict.fromkeys(units.values()):
+    for unit in set(units.values()) - PLAIN.keys():
         alike = {name: [each for each in known[name] if each] for name in known if units.get(name) == unit}
-        if unit not in PLAIN:
-            shown |= {
-                name: (size, _format(alike[name], size, text))
-                for name, (size, text) in shared_units(alike, unit).items()
-            }
+        for name, (size, text) in shared_units(alike, unit).items():
+            largest = max((abs(value) / size for value in alike[name]), default=1.0)
+            digits = max(4, len(str(int(largest))))  # or as many as it has before the point
+            shown[name] = (size, f"%.{digits}g {text}")
     for name, (size, _) in shown.items():
         known[name] = [None if value is None else value / size for value in known[name]]
-    return Table(pa.table(known), {name: form for name, (_, form) in shown.items()})
-
-
-def _format(values: Sequence[float], size: float, unit: str) -> str:
-    """Return the format of a column: four digits, or as many as its largest value has before the point."""
-    largest = max((abs(value) / size for value in values), default=1.0)
-    return f"%.{max(4, len(str(int(largest))))}g {unit}"
+    return _Table(pa.table(known), {name: form for name, (_, form) in shown.items()})

@@ -15,7 +15,7 @@ from gpuexplore.ui.known_results import DeviceResults, measured_results
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.run.submit import show_what_ended, start, started
 from gpuexplore.ui.run.view import show_run
-from gpuexplore.ui.shared import Shared
+from gpuexplore.ui.shared import shared_values
 from gpuexplore.ui.what_if.choice import WhatIfChoice
 
 
@@ -32,21 +32,16 @@ class WhatIfFacts:
     measured: tuple[Result, ...]
 
 
-CALIBRATIONS: Shared[Calibration] = Shared(4)
-FACTS: Shared[WhatIfFacts] = Shared(100)
-MISSING: Shared[tuple[Experiment, ...]] = Shared(300)
-
-
 def facts_of(workload: Workload, here: Sequence[Device], choice: WhatIfChoice) -> WhatIfFacts:
     """Return what is known and predicted, from results of this machine, recorded ones and what the visitor entered."""
-    known = tuple(measured_results(device) for device in here)
-    return FACTS.get((workload, choice, known), lambda: _facts(workload, choice, known))
+    return _facts(workload, choice, tuple(measured_results(device) for device in here))
 
 
+@shared_values(100)
 def _facts(workload: Workload, choice: WhatIfChoice, known: tuple[DeviceResults, ...]) -> WhatIfFacts:
-    measured = tuple(result for device in known for _, result in reversed(device.found))
+    measured = _results_of(known)
     facts = Known(
-        calibration=CALIBRATIONS.get(known, lambda: calibrate(measured)),
+        calibration=_calibration(known),
         measured=measured,
         recorded=tuple(result for _, result in recorded_results()),
         times_s=choice.times_s,
@@ -57,43 +52,48 @@ def _facts(workload: Workload, choice: WhatIfChoice, known: tuple[DeviceResults,
     return WhatIfFacts(tuple(rows), measured)
 
 
+def _results_of(known: tuple[DeviceResults, ...]) -> tuple[Result, ...]:
+    return tuple(result for device in known for _, result in reversed(device.found))
+
+
+@shared_values(4)
+def _calibration(known: tuple[DeviceResults, ...]) -> Calibration:
+    return calibrate(_results_of(known))
+
+
 def offer_measuring(workload: Workload, facts: WhatIfFacts) -> None:
     """Draw a button that measures what is missing on each device of this machine, and the runs that were started."""
     runs = started()
     show_what_ended(runs, facts.measured)
     if not any(run.active for run in runs):
         for device in dict.fromkeys(row.device for row in facts.rows if not row.device.is_hypothetical):
-            _offer(_missing(workload, device, facts), device)
+            missing = _missing(workload, device, facts)
+            names = ", ".join(dict.fromkeys(dtype for experiment in missing for dtype in experiment.dtypes))
+            words = f"Measure it here: {names} on {device.id}"
+            if missing and st.button(words, type="primary", icon=":material/timer:"):
+                start(missing, [device])
     for run in runs:
         if run.active or any(result.measurement is None for result in run.results):
             show_run(run.id, _not_measured)
 
 
+@shared_values(300)
 def _missing(workload: Workload, device: Device, facts: WhatIfFacts) -> tuple[Experiment, ...]:
     dtypes = [row.dtype for row in facts.rows if row.device == device and row.support != "unsupported"]
-    return MISSING.get((facts, device), lambda: experiments(workload, device, dtypes, facts.measured))
+    return _experiments(workload, device, dtypes, facts.measured)
 
 
-def _offer(missing: Sequence[Experiment], device: Device) -> None:
-    names = ", ".join(dict.fromkeys(dtype for experiment in missing for dtype in experiment.dtypes))
-    if missing and st.button(f"Measure it here: {names} on {device.id}", type="primary", icon=":material/timer:"):
-        start(missing, [device])
-
-
-def experiments(
+def _experiments(
     workload: Workload, device: Device, dtypes: Sequence[str], measured: Sequence[Result]
 ) -> tuple[Experiment, ...]:
     """Return what is to be measured so that no layer has to be predicted: an experiment for each operation."""
     missing: dict[str, list[tuple[WorkloadLayer, str]]] = {}
     for layer in workload.layers:
         for name in dict.fromkeys(format_in(layer, format_named(dtype)).name for dtype in dtypes):
-            if _can_measure(layer, name) and fastest(measured, device, layer, name) is None:
+            can_measure = name in DTYPES and layer.contract.unsupported(DTYPES[name]) is None
+            if can_measure and fastest(measured, device, layer, name) is None:
                 missing.setdefault(layer.operation, []).append((layer, name))
     return tuple(_experiment(found, device) for found in missing.values())
-
-
-def _can_measure(layer: WorkloadLayer, dtype: str) -> bool:
-    return dtype in DTYPES and layer.contract.unsupported(DTYPES[dtype]) is None
 
 
 def _experiment(found: Sequence[tuple[WorkloadLayer, str]], device: Device) -> Experiment:

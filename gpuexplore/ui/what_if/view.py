@@ -46,8 +46,6 @@ from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.ui.what_if.choice import WhatIfChoice
 from gpuexplore.ui.what_if.known import WhatIfFacts
 
-MILLION = 1e6
-MARKS = "● Filled: measured here. □ ◇ Hollow: recorded elsewhere or entered. ○ Hollow, bars dashed: predicted."
 COST = "Cost per million calls"
 UNITS = {
     "Time": "s",
@@ -59,19 +57,15 @@ UNITS = {
     COST: "count",
     "Peak": "FLOP/s",
 }
-FITS: Mapping[bool | None, str] = MappingProxyType({True: "fits", False: "does not fit", None: "may not fit"})
 
 
-def _energy(row: WhatIf) -> UncertainValue | None:
-    if row.energy_j is None or row.time is None:
-        return None
-    return row.time.times(row.energy_j / row.time.value)
+def _in_proportion(row: WhatIf, value: float | None) -> UncertainValue | None:
+    """Return a quantity that grows with the time of a row, as uncertain as that."""
+    return None if value is None or row.time is None else row.time.times(value / row.time.value)
 
 
-def _cost(row: WhatIf) -> UncertainValue | None:
-    if row.cost is None or row.time is None:
-        return None
-    return row.time.times(row.cost / row.time.value * MILLION)
+def _cost_of_million(row: WhatIf) -> float | None:
+    return None if row.cost is None else row.cost * 1e6
 
 
 PER: Mapping[str, ComparedQuantity] = MappingProxyType(
@@ -82,7 +76,7 @@ PER: Mapping[str, ComparedQuantity] = MappingProxyType(
         "energy": ComparedQuantity(
             "Energy",
             "Energy at the board's power limit: an upper bound",
-            _energy,
+            lambda row: _in_proportion(row, row.energy_j),
             format_energy,
             si_label("J"),
             "the table lists no power limit",
@@ -90,7 +84,7 @@ PER: Mapping[str, ComparedQuantity] = MappingProxyType(
         "cost": ComparedQuantity(
             "Cost",
             "Cost per million calls, in the currency you entered",
-            _cost,
+            lambda row: _in_proportion(row, _cost_of_million(row)),
             format_money,
             "format(datum.value, ',~r')",
             "enter a price per hour under Your measurements, peaks and prices",
@@ -144,34 +138,26 @@ def _charts(facts: WhatIfFacts, own: Sequence[WhatIf], choice: WhatIfChoice) -> 
         if any(row.speedup for row in own):
             show_chart(lambda: what_if_speedups(own, baseline), facts, key="chart.what_if.speedup")
         else:
-            st.info(f"{_no_baseline(own, baseline)}: choose another baseline.", icon=":material/info:")
+            why = f"No time is known for {baseline}"
+            if any(row.impossible for row in own if row.dtype == baseline):
+                why = f"The time entered for {baseline} is impossible, so nothing is compared with it"
+            st.info(f"{why}: choose another baseline.", icon=":material/info:")
     of_calls = "" if choice.device.kind == "cpu" else f"{CALLS_WORDS[choice.calls]}, "
-    st.caption(f"{MARKS} Predictions: {of_calls}{interval_words()}; measurements: 95 % intervals of the median.")
+    st.caption(
+        "● Filled: measured here. □ ◇ Hollow: recorded elsewhere or entered. ○ Hollow, bars dashed: predicted. "
+        f"Predictions: {of_calls}{interval_words()}; measurements: 95 % intervals of the median."
+    )
     if any(row.speedup and row.error for row in own):
         st.markdown("**Speed against error**")
         show_chart(lambda: trade_off(own, baseline), facts, key="chart.what_if.trade_off")
-        st.caption(
-            "Error: relative to fp64 on unrounded inputs, random normal data, of the least accurate layer. "
-            "Dashed: the Pareto front of speed and accuracy. "
-            + " ".join((*_exact(own), *(f"{name}: {FORMATS[name].about}." for name in _narrow(own))))
-        )
-
-
-def _no_baseline(own: Sequence[WhatIf], baseline: str) -> str:
-    row = next((row for row in own if row.dtype == baseline), None)
-    if row is None or not row.impossible:
-        return f"No time is known for {baseline}"
-    return f"The time entered for {baseline} is impossible, so nothing is compared with it"
-
-
-def _exact(own: Sequence[WhatIf]) -> list[str]:
-    names = [row.dtype for row in own if row.speedup and row.error == 0]
-    return [f"Not drawn, because exact: {', '.join(names)}."] if names else []
-
-
-def _narrow(own: Sequence[WhatIf]) -> list[str]:
-    """Return the formats a typical matrix product can overflow in."""
-    return [row.dtype for row in own if FORMATS[row.dtype].largest is not None]
+        sentences = ["Error: relative to fp64 on unrounded inputs, random normal data, of the least accurate layer."]
+        sentences.append("Dashed: the Pareto front of speed and accuracy.")
+        if exact := [row.dtype for row in own if row.speedup and row.error == 0]:
+            sentences.append(f"Not drawn, because exact: {', '.join(exact)}.")
+        formats = [FORMATS[row.dtype] for row in own]
+        # A typical matrix product can overflow in these
+        sentences += [f"{each.name}: {each.about}." for each in formats if each.largest is not None]
+        st.caption(" ".join(sentences))
 
 
 def _show_entered(workload: Workload, facts: WhatIfFacts, choice: WhatIfChoice) -> None:
@@ -210,15 +196,17 @@ def _table_rows(rows: Sequence[WhatIf]) -> list[dict[str, object]]:
 
 
 def _shown(row: WhatIf, interval: str | None) -> dict[str, object]:
-    peak, time, speedup = row.peak, row.time, row.speedup
+    peak = row.peak
+    speedup = row.speedup
+    fits = "may not fit" if row.fits is None else "fits" if row.fits else "does not fit"
     return {
         "Dtype": row.dtype,
         "Support": row.support,
-        "Time": time.value if time else None,
+        "Time": row.time and row.time.value,
         "Time interval": interval,
         "From": row.origin.label if row.origin else None,
         "Calls": row.calls,
-        "Speedup": speedup.value if speedup else None,
+        "Speedup": speedup and speedup.value,
         "Speedup interval": (
             f"{format_ratio(speedup.low)} – {format_ratio(speedup.high)}"
             if speedup and speedup.low < speedup.high
@@ -228,17 +216,18 @@ def _shown(row: WhatIf, interval: str | None) -> dict[str, object]:
         "Error": row.error,
         "Error is": row.error_origin,
         "Memory": row.memory_bytes,
-        "Fits": FITS[row.fits] if row.device.memory_bytes else None,
+        "Fits": fits if row.device.memory_bytes else None,
         "Energy": row.energy_j,
-        COST: None if row.cost is None else row.cost * MILLION,
-        "Peak": peak.flop_per_s if peak else None,
+        COST: _cost_of_million(row),
+        "Peak": peak and peak.flop_per_s,
         "Peak is": f"{peak.dtype}, {PEAK_SOURCES[peak.kind].label}" if peak else None,
         "Basis": "; ".join(filter(None, (row.reason, row.basis, *row.notes))),
     }
 
 
 def _columns() -> dict[str, Any]:
-    text, number = st.column_config.TextColumn, st.column_config.NumberColumn
+    text = st.column_config.TextColumn
+    number = st.column_config.NumberColumn
     return {
         "Memory": number(help="Sum of all arrays: an upper bound, because layers share arrays"),
         "Error": number(help="Relative to fp64 on unrounded inputs"),
@@ -259,7 +248,8 @@ def show_devices(facts: WhatIfFacts, choice: WhatIfChoice) -> None:
     per = PER[name]
     if any(per.of(row) for row in rows):
         show_chart(lambda: across_devices(rows, per), (facts, name), key="chart.what_if.devices")
-        names = _left_out(rows, per)
+        drawn = {row.device.title for row in rows if per.of(row)}
+        names = [device for device in dict.fromkeys(row.device.title for row in rows) if device not in drawn]
         left_out = f" Not drawn: {plain(', '.join(names))}: {per.missing}." if names else ""
         st.caption(f"On GPUs, predictions are of {CALLS_WORDS[choice.calls]}.{left_out}")
     else:
@@ -272,9 +262,3 @@ def show_devices(facts: WhatIfFacts, choice: WhatIfChoice) -> None:
             alt=f"Table of {len(rows)} combinations of device and dtype with time, speedup and MFU",
             config=_columns(),
         )
-
-
-def _left_out(rows: Sequence[WhatIf], per: ComparedQuantity) -> list[str]:
-    devices = dict.fromkeys(row.device.title for row in rows)
-    drawn = {row.device.title for row in rows if per.of(row)}
-    return [device for device in devices if device not in drawn]
