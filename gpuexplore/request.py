@@ -5,13 +5,13 @@ A bad value is named together with the accepted ones, and every bad value is nam
 """
 
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any
 
 from gpuexplore.backends import load_backend
-from gpuexplore.core.dtypes import DTYPES, DType, spelled
+from gpuexplore.core.dtypes import DTYPES, spelled
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import DEFAULT_BUDGET_S, LARGEST_BUDGET_S, Experiment, Options, Shape
 from gpuexplore.core.typed_text import check_text
@@ -124,17 +124,21 @@ def problems_by_field(request: Request, device_ids: Iterable[str]) -> dict[str, 
     known_devices = tuple(device_ids)
     checks: dict[str, Callable[[], object]] = {
         "shapes" if request.shapes else "sizes": lambda: shapes_of(request, operation),
-        "dtypes": lambda: [_known_dtype(name) for name in _some("dtype", request.dtypes, operation.dtypes)],
+        "dtypes": lambda: [
+            _check_name("dtype", spelled(name), DTYPES) for name in _some("dtype", request.dtypes, operation.dtypes)
+        ],
         "implementations": lambda: _known_implementations(request.implementations, operation),
-        "devices": lambda: _known_devices(request.devices, known_devices),
+        "devices": lambda: [
+            _check_name("device", name, known_devices) for name in _some("device", request.devices, known_devices)
+        ],
         "cache": lambda: Options(cache=request.cache or None),  # type: ignore[arg-type]  # Options judges the text
         "data": lambda: Options(data=request.data),  # type: ignore[arg-type]  # Options judges the text
-        "threads": lambda: Options(threads=_threads(request.threads)),
+        "threads": lambda: Options(threads=_whole("threads", request.threads)),
         "budget": lambda: Options(budget_s=_budget(request.budget)),
         "block": lambda: _check_block(request, operation),
-        "layout": lambda: _check_layout(request.layout, operation),
+        "layout": lambda: _check_name(f"layout of {operation.name}", request.layout, operation.layouts),
         "align": lambda: Options(align=request.align),  # type: ignore[arg-type]  # Options judges the text
-        "repeat": lambda: Options(repeat=_repeat(request.repeat)),
+        "repeat": lambda: Options(repeat=_whole("fresh processes", request.repeat) or 1),
     }
     return _problems(checks)
 
@@ -272,10 +276,9 @@ def _some(what: str, text: str, accepted: Iterable[str]) -> tuple[str, ...]:
     return words
 
 
-def _known_dtype(name: str) -> DType:
-    if spelled(name) not in DTYPES:
-        raise InvalidInput.of("dtype", name, DTYPES)
-    return DTYPES[spelled(name)]
+def _check_name(what: str, name: str, known: Collection[str]) -> None:
+    if name not in known:
+        raise InvalidInput.of(what, name, known)
 
 
 def _known_implementations(text: str, operation: Operation) -> None:
@@ -283,30 +286,20 @@ def _known_implementations(text: str, operation: Operation) -> None:
         operation.implementation_named(name)
 
 
-def _known_devices(text: str, known: tuple[str, ...]) -> None:
-    for device in _some("device", text, known):
-        if device not in known:
-            raise InvalidInput.of("device", device, known)
-
-
 def _options(request: Request) -> Options:
-    own: dict[str, Any] = {"cache": request.cache or None, "data": request.data, "threads": _threads(request.threads)}
+    judged: Any = {name: getattr(request, name) for name in ("data", "layout", "align")}  # by Options
     return Options(
-        **own,
+        cache=request.cache or None,  # type: ignore[arg-type]  # Options judges the text
+        threads=_whole("threads", request.threads),
         budget_s=_budget(request.budget),
         block=_block(request.block),
-        layout=request.layout,  # type: ignore[arg-type]  # Options judges the text
-        align=request.align,  # type: ignore[arg-type]  # Options judges the text
-        repeat=_repeat(request.repeat),
+        repeat=_whole("fresh processes", request.repeat) or 1,
+        **judged,
     )
 
 
-def _threads(text: str) -> int | None:
-    return whole_number("threads", text.strip()) if text.strip() else None
-
-
-def _repeat(text: str) -> int:
-    return whole_number("fresh processes", text.strip()) if text.strip() else 1
+def _whole(what: str, text: str) -> int | None:
+    return whole_number(what, text.strip()) if text.strip() else None
 
 
 def _block(text: str) -> tuple[int, ...] | None:
@@ -328,11 +321,6 @@ def _check_block(request: Request, operation: Operation) -> None:
         raise InvalidInput(f"block {request.block!r}: none of {_names(asked)} is one of our CUDA kernels")
     for geometry in geometries:
         geometry.checked(block)
-
-
-def _check_layout(text: str, operation: Operation) -> None:
-    if text not in operation.layouts:
-        raise InvalidInput.of(f"layout of {operation.name}", text, operation.layouts)
 
 
 def _budget(text: str) -> float:

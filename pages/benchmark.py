@@ -25,7 +25,7 @@ from gpuexplore.ui.shared.charts import show_chart
 run_id = st.query_params.get("run")
 if run_id and is_presented():
     open_page("benchmark")
-    with suppress(NotFound):  # told below
+    with suppress(NotFound):  # shown below
         show_presentation(fetch(run_id))
         st.stop()
 head = st.container()

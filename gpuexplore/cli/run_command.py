@@ -5,7 +5,7 @@ Workers start before anything is loaded that only concludes: they take half a se
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
@@ -191,14 +191,11 @@ def measure(experiment: Experiment, devices: Sequence[Device], engine: LocalEngi
         if not results:
             raise
         say(f"gpuexplore: interrupted: {len(results)} of {len(experiment.cases())} cases were measured")
-        raise Interrupted([_result_of(case, results) for case in experiment.cases()]) from error
+        # After an interrupt, the first pass of a case is all there will be
+        final = {case: replace(found, provisional=False) for case, found in results.items()}
+        cases = experiment.cases()
+        raise Interrupted([final.get(case, Result(case, Status.CANCELLED, INTERRUPTED)) for case in cases]) from error
     return tuple(results[case] for case in experiment.cases())
-
-
-def _result_of(case: Case, results: Mapping[Case, Result]) -> Result:
-    """Return what is known of a case: after an interrupt, its first pass is all there will be."""
-    found = results.get(case)
-    return replace(found, provisional=False) if found else Result(case, Status.CANCELLED, INTERRUPTED)
 
 
 def _exporter(path: Path) -> "Export":

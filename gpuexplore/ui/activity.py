@@ -20,7 +20,7 @@ from gpuexplore.ui.session import is_silent, known_devices, live_supervisor, not
 from gpuexplore.ui.shared import shared_values
 from gpuexplore.ui.shared.pace import PACE, SHORTEST_S, in_turn
 from gpuexplore.ui.undocumented import is_fragment_rerun, session_id
-from gpuexplore.ui.url_widgets import show_problem
+from gpuexplore.ui.url_widgets import show_missing, show_problem
 
 PARAMETER = "activity"  # the URL's, which names the one that was started here
 Draw = Callable[[ActivityRun], None]
@@ -47,7 +47,7 @@ def started_activity(*kinds: str) -> ActivityRun | None:
     try:
         found = fetch_activity(run_id)
     except NotFound as error:
-        st.warning(f"{plain(str(error))}. The link may come from another server.", icon=":material/link_off:")
+        show_missing(error)
         return None
     if found.activity.kind in kinds:
         return found

@@ -16,7 +16,7 @@ from gpuexplore.ui.run.state import fetch, own_runs
 from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.tables import table_of
-from gpuexplore.ui.url_widgets import select
+from gpuexplore.ui.url_widgets import select, show_missing
 
 MADE: Shared[RunComparison] = Shared(100)
 
@@ -61,7 +61,7 @@ def _found(run_id: str) -> Run | None:
     try:
         return fetch(run_id)
     except NotFound as error:
-        st.warning(f"{plain(str(error))}. The link may come from another server.", icon=":material/link_off:")
+        show_missing(error)
         return None
 
 

@@ -17,6 +17,7 @@ from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.roles import Right, check
 from gpuexplore.ui.session import own_peaks, owner, store, stored_peaks
 from gpuexplore.ui.shared.tables import show_table
+from gpuexplore.ui.url_widgets import show_problem
 
 UNIT_WORDS: dict[Unit, str] = {
     "matrix": "matmul (tensor cores; CPU dot-product units)",
@@ -225,7 +226,7 @@ def _save(save: Callable[[], str]) -> None:
         saved = save()
         stored_peaks.forget()
     except InvalidInput as error:
-        st.error(plain(str(error)), icon=":material/error:")
+        show_problem(error)
     else:
         st.success(f"Saved: {saved}", icon=":material/check:")
 

@@ -95,7 +95,7 @@ def show_presentation(run: Run) -> None:
     key = (run.id, run.title, run.progress.done, run.progress.provisional)
     analysis = ANALYSES.get(key, lambda: analyze(run.results, running=run.active))
     steps = steps_of(analysis)
-    at = _step(len(steps))
+    at = _step_of_link(len(steps))
     step = steps[at - 1]
     with st.container(horizontal=True, vertical_alignment="center"):
         heading = plain(title_of(run))
@@ -112,7 +112,7 @@ def show_presentation(run: Run) -> None:
     show_spec(for_the_back_row(spec), key=f"present.{run.id}.{step.chart}.{step.panel}.{len(step.lines)}")
 
 
-def _step(count: int) -> int:
+def _step_of_link(count: int) -> int:
     """Return the number of the step that the URL names, from 1; the first where it names none there is."""
     given = st.query_params.get("slide", "1")
     number = read_whole(given)

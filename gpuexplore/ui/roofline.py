@@ -244,10 +244,24 @@ def _show_points(view: _View) -> None:
     if not view.points:
         return
     count = len(view.points)
+    best_first = sorted(view.points, key=lambda point: point.fraction or 0.0, reverse=True)
     with st.expander(f"Results: {count} in a table", icon=":material/table:"):
         show_table(
             lambda: [
-                _point(point) for point in sorted(view.points, key=lambda point: point.fraction or 0.0, reverse=True)
+                {
+                    "Case": point.label,
+                    "From": point.origin.label,
+                    "Operation": operation_named(point.operation).title,
+                    "Shape": shape_label(point.shape),
+                    "Rate": point.flop_per_s,
+                    "Share of roof": point.fraction,
+                    "Roof": roof_above(point),
+                    "Intensity": point.intensity,
+                    "Time": point.time_s,
+                    "Run": point.run,
+                    "Source": point.source,
+                }
+                for point in best_first
             ],
             view,
             {"Rate": "FLOP/s", "Share of roof": "%", "Intensity": "FLOP/byte", "Time": "s"},
@@ -256,42 +270,24 @@ def _show_points(view: _View) -> None:
         )
 
 
-def _point(point: Point) -> dict[str, object]:
-    return {
-        "Case": point.label,
-        "From": point.origin.label,
-        "Operation": operation_named(point.operation).title,
-        "Shape": shape_label(point.shape),
-        "Rate": point.flop_per_s,
-        "Share of roof": point.fraction,
-        "Roof": roof_above(point),
-        "Intensity": point.intensity,
-        "Time": point.time_s,
-        "Run": point.run,
-        "Source": point.source,
-    }
-
-
 def _show_roofs(view: _View) -> None:
     count = len(view.roofs)
     with st.expander(f"Roofs: {count} with their sources", icon=":material/roofing:"):
         show_table(
-            lambda: [_roof(roof) for roof in view.roofs],
+            lambda: [
+                {
+                    "Roof": roof.label,
+                    "Compute": roof.rate if roof.kind == "compute" else None,
+                    "Bandwidth": None if roof.kind == "compute" else roof.rate,
+                    "Kind": basis(roof) if roof.reached else PEAK_SOURCES[roof.peak_kind].label,
+                    "Source": roof.source,
+                }
+                for roof in view.roofs
+            ],
             view,
             {"Compute": "FLOP/s", "Bandwidth": "B/s"},
             alt=f"Table of {count} roofs with rate, kind and source",
         )
-
-
-def _roof(roof: Roof) -> dict[str, object]:
-    computes = roof.kind == "compute"
-    return {
-        "Roof": roof.label,
-        "Compute": roof.rate if computes else None,
-        "Bandwidth": None if computes else roof.rate,
-        "Kind": basis(roof) if roof.reached else PEAK_SOURCES[roof.peak_kind].label,
-        "Source": roof.source,
-    }
 
 
 def offer(device: Device) -> None:

@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from gpuexplore.analysis.run.summary import quality_of
 from gpuexplore.charts.exports import EXPORTS, Exported, export
-from gpuexplore.core.errors import GpuExploreError, NotFound, StoreUnavailable
+from gpuexplore.core.errors import NotFound, StoreUnavailable
 from gpuexplore.core.model import Run
 from gpuexplore.core.naming import LONGEST_NOTE, LONGEST_TITLE, default_title
 from gpuexplore.core.units import format_whole_seconds
@@ -25,7 +25,7 @@ from gpuexplore.ui.navigation import file_of
 from gpuexplore.ui.roles import is_admin
 from gpuexplore.ui.run.comparison import as_linked
 from gpuexplore.ui.run.recorded import ICON, RECORDED, origin_words, show_badge
-from gpuexplore.ui.run.state import changed, own_runs
+from gpuexplore.ui.run.state import describe, own_runs
 from gpuexplore.ui.session import store
 from gpuexplore.ui.shared import shared_values
 
@@ -175,12 +175,7 @@ def _rename(run: Run) -> None:
 
 def _save(run_id: str) -> None:
     given = {name: str(st.session_state.get(f"head.{name}.{run_id}", "")) for name in ("title", "tags", "note")}
-    try:
-        store().describe(run_id, owner(), Description(**given), admin=is_admin())
-    except GpuExploreError as error:
-        st.toast(plain(str(error)), icon=":material/error:", duration="long")
-        return
-    changed()
+    describe(run_id, Description(**given))
 
 
 def _recent_runs() -> Sequence[ListedRun]:
@@ -234,11 +229,8 @@ def offer_to_continue() -> None:
     newest = runs[0]
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
         st.markdown(f"Continue with **{plain(newest.title)}**, {_ago(newest.created_utc)}?", width="content")
-        st.button("Open", icon=":material/visibility:", key="recent.open", on_click=_open, args=(newest.id,))
-
-
-def _open(run_id: str) -> None:
-    st.query_params["run"] = run_id
+        given = ("run", newest.id)
+        st.button("Open", icon=":material/visibility:", key="recent.open", on_click=link.write, args=given)
 
 
 def _ago(when_utc: str) -> str:

@@ -19,7 +19,7 @@ from gpuexplore.ui.link import write
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.navigation import file_of
 from gpuexplore.ui.roles import Right, check, is_admin
-from gpuexplore.ui.run.state import changed
+from gpuexplore.ui.run.state import changed, describe
 from gpuexplore.ui.session import store
 from gpuexplore.ui.shared import shared_values
 from gpuexplore.ui.url_widgets import is_usable, operation_title, select, show_problem, toggle
@@ -167,21 +167,10 @@ def take_edits(runs: Sequence[ListedRun], edited: Mapping[int, Mapping[str, Any]
         run = runs[row]
         if "Tick" in edits:
             (_ticked().add if edits["Tick"] else _ticked().discard)(run.id)
-        changes = {column.lower(): edits[column] for column in ("Title", "Tags") if column in edits}
-        if changes and not _describe(run, changes):
+        changes = {column.lower(): edits[column] or "" for column in ("Title", "Tags") if column in edits}
+        if changes and not describe(run.id, Description(**changes)):
             st.session_state[DRAWN] = st.session_state.get(DRAWN, 0) + 1
-
-
-def _describe(run: ListedRun, changes: Mapping[str, Any]) -> bool:
-    given = {name: value or "" for name, value in changes.items()}
-    try:
-        store().describe(run.id, owner(), Description(**given), admin=is_admin())
-    except GpuExploreError as error:
-        st.toast(plain(str(error)), icon=":material/error:", duration="long")
-        return False
-    changed()
     _tags_in_use.forget()
-    return True
 
 
 def _ticked_runs(listed: Sequence[ListedRun]) -> list[ListedRun]:

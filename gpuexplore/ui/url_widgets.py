@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 import streamlit as st
 
 from gpuexplore.core.dtypes import spelled
-from gpuexplore.core.errors import GpuExploreError, InvalidInput
+from gpuexplore.core.errors import GpuExploreError, InvalidInput, NotFound
 from gpuexplore.core.model import Device
 from gpuexplore.core.typed_text import in_any_case
 from gpuexplore.core.units import read_whole
@@ -185,6 +185,11 @@ def show_problem(error: GpuExploreError) -> None:
     """Show what cannot be used, and what would be accepted."""
     for line in str(error).splitlines():
         st.error(plain(line), icon=":material/error:")
+
+
+def show_missing(error: NotFound) -> None:
+    """Show that what a link names is not on this server."""
+    st.warning(f"{plain(str(error))}. The link may come from another server.", icon=":material/link_off:")
 
 
 def read_as(name: str, value: str, reading: str) -> None:

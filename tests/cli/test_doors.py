@@ -263,25 +263,37 @@ def test_interrupt_while_a_command_is_loaded_leaves_no_traceback():
             EXIT_FAILED,
             "pandas is not installed: pip install 'gpuexplore[app]'",
         ),
-        *((",".join((*EXTRAS["app"], *EXTRAS["torch"])), words, EXIT_OK, "") for words in WITHOUT_EXTRAS),
         ("streamlit", "app", EXIT_FAILED, "streamlit is not installed: pip install 'gpuexplore[app]'"),
         ("torch", "transfer", EXIT_UNUSABLE, "torch is not installed: pip install 'gpuexplore[torch]'"),
         ("altair,pandas,streamlit,sqlalchemy,alembic,torch", "devices", EXIT_OK, ""),
     ],
 )
-def test_a_missing_package_is_named_where_it_is_needed(missing, words, code, told, tmp_path):
-    (tmp_path / "sitecustomize.py").write_text(HOOK, encoding="utf8")
-    path = os.pathsep.join([str(tmp_path), *sys.path])
-    done = subprocess.run(
-        [sys.executable, "-m", "gpuexplore", *words.split()],
+def test_missing_package_is_named_where_it_is_needed(missing, words, code, told, tmp_path):
+    done = run_without(missing, tmp_path, "-m", "gpuexplore", *words.split())
+
+    assert done.returncode == code, done.stderr
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.long
+def test_commands_that_need_no_extra_work_without_all_of_them(tmp_path):
+    script = "import sys; from gpuexplore.cli import main; print([main(words.split()) for words in sys.argv[1:]])"
+    done = run_without(",".join((*EXTRAS["app"], *EXTRAS["torch"])), tmp_path, "-c", script, *WITHOUT_EXTRAS)
+
+    assert done.stdout.splitlines()[-1:] == [str([EXIT_OK] * len(WITHOUT_EXTRAS))], done.stderr
+
+
+def run_without(missing, folder, *words):
+    """Run a new interpreter in which packages are missing."""
+    (folder / "sitecustomize.py").write_text(HOOK, encoding="utf8")
+    path = os.pathsep.join([str(folder), *sys.path])
+    return subprocess.run(
+        [sys.executable, *words],
         env={**os.environ, "PYTHONPATH": path, "MISSING": missing},
-        cwd=tmp_path,
+        cwd=folder,
         capture_output=True,
         text=True,
         timeout=DEADLINE_S,
         check=False,
     )
-
-    assert done.returncode == code, done.stderr
-    assert told in done.stderr
-    assert "Traceback" not in done.stderr

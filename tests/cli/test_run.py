@@ -38,6 +38,23 @@ FLOP_COUNTS = {
 }
 
 
+MEASURED = {}
+
+
+@pytest.fixture
+def measured_once(monkeypatch):
+    """Measure each experiment for the first test that runs it, and return those results in the others."""
+    measure = run_command.measure
+
+    def remembered(experiment, *others):
+        if experiment not in MEASURED:
+            MEASURED[experiment] = measure(experiment, *others)
+        return MEASURED[experiment]
+
+    monkeypatch.setattr(run_command, "measure", remembered)
+
+
+@pytest.mark.usefixtures("measured_once")
 def test_run_as_json_has_the_keys_of_the_design(answered):
     code, told = answered("run", *TINY, "--json", "--no-save")
 
@@ -56,6 +73,7 @@ def test_run_as_json_has_the_keys_of_the_design(answered):
         assert all(set(found) >= {"kind", "sentence", "evidence"} for found in one["diagnosis"])
 
 
+@pytest.mark.usefixtures("measured_once")
 @pytest.mark.parametrize("kind", get_args(PeakKind))
 def test_the_kind_of_peak_is_chosen_and_named_or_null_with_its_reason(answered, kind):
     _, told = answered("run", "matmul", *TINY[1:], "--peak", kind, "--json", "--no-save")
@@ -73,14 +91,17 @@ def test_a_kind_of_peak_that_does_not_exist_is_named_before_anything_is_measured
     assert "kind of peak 'best': expected datasheet, formula, held_clock, measured_ceiling" in capsys.readouterr().err
 
 
-def test_run_as_text_prints_a_table_and_a_sentence(capsys):
-    assert main(["run", *TINY, "--no-save"]) == EXIT_OK
+def test_run_as_text_prints_a_table_and_is_saved_for_the_app(capsys):
+    assert main(["run", *TINY]) == EXIT_OK
 
     told = capsys.readouterr()
     heading, *rows = told.out.splitlines()
     assert " ".join(heading.split()) == "size dtype implementation device time speedup rate MFU bound status"
     assert [row.split()[:5] for row in rows[:2]] == [["n", "=", size, "fp32", "numpy"] for size in ("8", "16")]
-    assert told.err.splitlines()[-1].startswith("[2/2] vector_add n=")
+    assert told.err.splitlines()[-2].startswith("[2/2] vector_add n=")
+    with open_store() as store:
+        saved = store.load(told.err.rpartition("?run=")[2].split()[0])
+    assert [result.status for result in saved.results] == [Status.OK, Status.OK]
 
 
 def test_run_as_text_says_why_each_sentence_once_and_with_its_evidence(capsys, monkeypatch):
@@ -116,28 +137,15 @@ def test_run_as_text_says_why_there_is_no_time(capsys, monkeypatch):
     assert "- torch in fp32 was skipped for the reason below" in capsys.readouterr().out
 
 
-def test_run_is_saved_for_the_app(capsys):
-    assert main(["run", *TINY]) == EXIT_OK
-
-    run_id = capsys.readouterr().err.rpartition("?run=")[2].split()[0]
-    with open_store() as store:
-        saved = store.load(run_id)
-    assert [result.status for result in saved.results] == [Status.OK, Status.OK]
-
-
-def test_run_that_is_not_to_be_saved_leaves_no_database(home):
-    assert main(["run", *TINY, "--no-save"]) == EXIT_OK
-
-    assert not list(home.rglob("*.db")) + list(home.rglob("*.sqlite*"))
-
-
+@pytest.mark.usefixtures("measured_once")
 @pytest.mark.parametrize("suffix", FLOP_COUNTS)
-def test_file_holds_the_results(tmp_path, suffix):
+def test_file_has_the_results_and_a_run_that_is_not_to_be_saved_leaves_no_database(tmp_path, home, suffix):
     path = tmp_path / f"out{suffix}"
 
     assert main(["run", *TINY, "--no-save", "--out", str(path)]) == EXIT_OK
 
     assert FLOP_COUNTS[suffix](path) == [8, 16]
+    assert not list(home.rglob("*.db")) + list(home.rglob("*.sqlite*"))
 
 
 def test_a_run_of_nothing_but_cases_that_cannot_run_has_their_reasons_and_fails(answered):
@@ -172,37 +180,22 @@ def assert_is_recording(path, by):
     assert all(result.status is Status.OK and result.environment.libraries["numpy"] for result in recording.results)
 
 
-def test_record_writes_where_the_numbers_come_from_and_a_result_a_line(tmp_path):
+def test_record_writes_where_the_numbers_come_from_and_a_result_a_line_and_check_sums_it_up(tmp_path, capsys):
     path = tmp_path / "out.jsonl"
 
     assert main(["record", *TINY, *SAID, "--out", str(path)]) == EXIT_OK
 
     assert_is_recording(path, "a tester")
     header, *_ = read_recording(path)
+    assert set(header) == {field.name for field in fields(Provenance)} | {"schema_version", "experiments"}, "no host"
+    assert str(tmp_path) not in path.read_text(encoding="utf8")
     assert header["schema_version"] == SCHEMA_VERSION
     assert header["command"] == (
         "gpuexplore record vector_add --size 8,16 --dtype fp32 --impl numpy --device cpu --budget 0.01 "
         "--by 'a tester' --out out.jsonl"
     )
-
-
-def test_record_tells_neither_the_host_nor_the_folder(tmp_path):
-    path = tmp_path / "out.jsonl"
-
-    assert main(["record", *TINY, *SAID, "--out", str(path)]) == EXIT_OK
-
-    told = {field.name for field in fields(Provenance)} | {"schema_version", "experiments"}
-    assert set(read_recording(path)[0]) == told  # no field for a host; its name may be any word
-    assert str(tmp_path) not in path.read_text(encoding="utf8")
-
-
-def test_check_sums_a_recording_up(tmp_path, capsys):
-    path = tmp_path / "out.jsonl"
-    main(["record", *TINY, *SAID, "--out", str(path)])
     capsys.readouterr()
-
     assert main(["record", "--check", str(path)]) == EXIT_OK
-
     told = capsys.readouterr().out
     assert told.startswith("out: recorded 20")
     assert " by a tester, gpuexplore " in told
@@ -259,14 +252,6 @@ def test_every_implementation_that_a_bare_machine_has_is_recorded(tmp_path, repo
         *(("numpy", "fp32"), ("numba-cpu", "fp32"), ("numba-cpu", "bf16"), ("torch", "fp32"), ("torch", "bf16"))
     }
     assert {status for status, _ in found.values()} == {"ok"}
-
-
-@pytest.mark.parametrize("words", [("devices", "--json"), ("list", "--json"), ("specs", "NVIDIA H100 PCIe", "--json")])
-def test_what_only_tells_runs_on_a_bare_machine_too(repository, words):
-    done = on_a_bare_machine(repository, *words)
-
-    assert done.returncode == EXIT_OK, done.stderr
-    assert strict.loads(done.stdout)
 
 
 def test_what_a_library_prints_below_python_is_no_part_of_the_json(answered, monkeypatch):

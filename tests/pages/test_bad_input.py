@@ -3,7 +3,7 @@
 import pytest
 
 from gpuexplore.core.typed_text import LONGEST_LIST, LONGEST_TEXT
-from gpuexplore.ui.link import LISTS, MOST_RUNS, PARAMETERS
+from gpuexplore.ui.link import LISTS, MOST_NAMED, MOST_RUNS, PARAMETERS
 from tests.pages.conftest import texts
 
 PAGES = list(PARAMETERS)
@@ -15,18 +15,26 @@ MANY_IDS = ".".join(f"{number:010}" for number in range(20_000))
 @pytest.mark.parametrize("text", [LONG, "a\x00b"], ids=["long", "nul"])
 def test_every_field_refuses_what_cannot_be_stored(page, name, text):
     app = page(name)
+    # What stands in a form is judged when it is sent
+    fields = [(field.key, field.value) for field in text_fields(app) if not (field.disabled or field.form_id)]
     accepted = []
-    for field in [*app.text_input, *app.text_area]:
-        if field.disabled or field.form_id:
-            continue  # what stands in a form is judged when it is sent
-        typed = page(name)
-        again = next(other for other in [*typed.text_input, *typed.text_area] if other.key == field.key)
-        again.set_value(text).run()
-        said = texts([*typed.error, *typed.warning])
-        if typed.exception or not ("at most 200" in said or "characters that can be shown" in said):
-            accepted.append(field.label)
+    for key, value in fields:
+        (field,) = [field for field in text_fields(app) if field.key == key]
+        field.set_value(text).run()
+        said = texts([*app.error, *app.warning])
+        if app.exception or not ("at most 200" in said or "characters that can be shown" in said):
+            accepted.append(key)
+        restored = [field for field in text_fields(app) if field.key == key]
+        if restored:
+            restored[0].set_value(value)
+        else:
+            app = page(name)
 
     assert accepted == []
+
+
+def text_fields(app):
+    return [*app.text_input, *app.text_area]
 
 
 @pytest.mark.parametrize("tab", [0, 1], ids=["peak", "bandwidth"])
@@ -43,18 +51,21 @@ def test_the_source_of_a_custom_peak_is_a_short_text(page, store, tab, source):
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_parameter_that_is_too_long_is_named_and_leaves_the_link(page, name):
-    parameters = PARAMETERS[name]
+def test_parameters_that_are_too_long_or_unknown_are_named_and_those_too_long_leave_the_link(page, name):
+    parameters = [parameter for parameter in PARAMETERS[name] if parameter != "q"]  # its field refuses it
     accepted = []
-    for parameter in parameters:
-        if parameter == "q":
-            continue  # its field refuses it
-        app = page(name, **{parameter: "x" * 500_000})
-        most = LONGEST_LIST if parameter in LISTS else LONGEST_TEXT
-        if app.exception or f"{parameter} '500,000 characters': expected at most {most:,}" not in texts(app.warning):
-            accepted.append(parameter)
-        if parameter in app.query_params:
-            accepted.append(f"{parameter} stays")
+    for start in range(0, max(len(parameters), 1), MOST_NAMED):
+        long = parameters[start : start + MOST_NAMED]
+        app = page(name, **dict.fromkeys(long, "x" * 500_000), sise="64")
+        assert not app.exception
+        assert "Unknown in this link: 'sise'" in texts(app.warning)
+        assert (PARAMETERS[name] or ("This page reads none.",))[0] in texts(app.warning)
+        for parameter in long:
+            most = LONGEST_LIST if parameter in LISTS else LONGEST_TEXT
+            if f"{parameter} '500,000 characters': expected at most {most:,}" not in texts(app.warning):
+                accepted.append(parameter)
+            if parameter in app.query_params:
+                accepted.append(f"{parameter} stays")
 
     assert accepted == []
 

@@ -3,10 +3,7 @@
 import pytest
 
 from gpuexplore.core.model import Experiment, Shape
-from gpuexplore.ui.link import PARAMETERS
 from tests.pages.conftest import OWNER, texts
-
-PAGES = list(PARAMETERS)
 
 
 def query_of(app):
@@ -81,15 +78,6 @@ def test_a_changed_setting_replaces_the_long_name_in_the_link(page):
     next(choice for choice in app.multiselect if choice.label == "Dtypes").set_value(["fp32"]).run()
 
     assert query_of(app) == {"dtype": "fp32", "gpus": ""}
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_an_unknown_parameter_is_named_with_those_the_page_reads(page, name):
-    app = page(name, sise="64")
-
-    assert "Unknown in this link: 'sise'" in texts(app.warning)
-    read = PARAMETERS[name] or ("This page reads none.",)
-    assert read[0] in texts(app.warning)
 
 
 def test_a_parameter_of_another_page_is_left_alone(page):

@@ -16,18 +16,16 @@ def here(beat):
     beat("ready", device())
 
 
-def test_an_empty_queue_offers_to_measure_something(page):
+def test_empty_queue_offers_to_measure_something_and_shows_the_supervisor_with_its_devices_and_version(page):
     app = page("queue")
     assert not app.exception
     assert "Nothing is running" in texts(app.subheader)
     assert "Queue empty" in texts(app.subheader)
     assert [button.label for button in app.button] == ["Measure something"]
-
-
-def test_the_supervisor_is_shown_with_its_devices(page):
-    table = page("queue").dataframe[0].value
-    assert list(table["State"]) == ["ready"]
-    assert device().title in table["Devices"][0]
+    assert "Another version than this server's" in texts(app.warning)
+    hosts = app.dataframe[0].value
+    assert list(hosts["State"]) == ["ready"]
+    assert device().title in hosts["Devices"][0]
 
 
 def test_who_waits_is_shown_in_order_with_the_expected_start(page, store, experiment):
@@ -110,10 +108,6 @@ def test_a_database_that_is_away_is_told_below_the_title(page, store, home):
     assert not app.exception
     assert texts(app.title) == "Queue"
     assert "The database cannot be used now" in texts(app.error)
-
-
-def test_another_version_is_told(page, beat):
-    assert "Another version than this server's" in texts(page("queue").warning)
 
 
 def test_a_visit_keeps_the_place_of_those_who_wait(page, store, experiment):

@@ -98,20 +98,17 @@ def test_every_right_needs_a_role_and_no_viewer_has_one():
 
 
 def calls(repository):
-    """Yield each call of the store in pages: the method, and the source of the functions around it."""
+    """Yield each method of the store that pages name, and the source of the function around it."""
     package = repository / "gpuexplore"
     drawing = (package / "ui", package / "features", repository / "pages")
     for path in [path for folder in drawing for path in folder.rglob("*.py")]:
         for function in ast.parse(path.read_text(encoding="utf-8")).body:
             source = ast.unparse(function)
             for node in ast.walk(function):
-                if not isinstance(node, ast.Call):
-                    continue
-                called = node.func
-                if isinstance(called, ast.Name) and called.id == "import_runs":
-                    yield called.id, source
-                elif isinstance(called, ast.Attribute) and ast.unparse(called.value) in ("store()", "session.store()"):
-                    yield called.attr, source
+                if isinstance(node, ast.Name) and node.id == "import_runs":
+                    yield node.id, source
+                elif isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("store()", "session.store()"):
+                    yield node.attr, source
 
 
 def test_every_write_of_a_page_is_in_the_table_and_asks_for_its_right(repository):

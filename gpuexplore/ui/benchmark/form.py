@@ -83,8 +83,7 @@ def _with_button(devices: Sequence[Device], request: Request) -> Request:
     try:
         experiment = _checked(devices, request)
     except InvalidInput as error:
-        for line in str(error).splitlines():
-            st.error(plain(line), icon=":material/error:")
+        show_problem(error)
         st.button("Run", type="primary", disabled=True, icon=":material/play_arrow:")
         return request
     used = [device for device in devices if device.id in experiment.devices]

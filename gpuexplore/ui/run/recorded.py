@@ -20,6 +20,7 @@ from gpuexplore.recorded import (
     refusals,
     run_id_of,
 )
+from gpuexplore.ui import link
 from gpuexplore.ui.markdown import plain
 
 WITH = "with"  # the URL parameter that names a recording
@@ -104,8 +105,7 @@ def choose_overlay(run: Run) -> RecordedOverlay:
             ["", *titles],
             key=key,
             format_func=lambda name: titles.get(name, "None"),
-            on_change=_take,
-            args=(key,),
+            on_change=lambda: link.write(WITH, st.session_state[key] or None),
         )
     return _overlay(run, chosen) if chosen else RecordedOverlay()
 
@@ -121,8 +121,8 @@ def offer_recorded_runs(operation: str) -> None:
             f"See a recorded run: {operation_named(name).title.lower()} on {recording.title}",
             key=f"see.{recording.name}",
             icon=ICON,
-            on_click=_open,
-            args=(run_id_of(recording.name, name),),
+            on_click=link.write,
+            args=("run", run_id_of(recording.name, name)),
         )
     for reason in refusals():
         st.warning(f"A recording is not shown. {plain(reason)}", icon=":material/gpp_bad:")
@@ -156,10 +156,10 @@ def _overlay(run: Run, recording: Recording) -> RecordedOverlay:
     recorded = recorded_run(run_id_of(recording.name, run.experiment.operation))
     every = recorded.results
     fitting = [result for result in every if result.case.dtype in run.experiment.dtypes]
-    link = f"[its own page](?run={recorded.id})"
     devices = _devices(recording, recorded.experiment.devices)
     words = [
-        f"Hollow points and thin lines are **recorded** on {devices}, {_signed(recording)}; see {link} for all of it."
+        f"Hollow points and thin lines are **recorded** on {devices}, {_signed(recording)}; see "
+        f"[its own page](?run={recorded.id}) for all of it."
     ]
     if reason := _other_processor(run, recorded):
         words.append(f"That is {plain(reason)}, so none of it applies to the device of this run.")
@@ -186,15 +186,3 @@ def _devices(recording: Recording, ids: Sequence[str]) -> str:
 def _signed(recording: Recording) -> str:
     provenance = recording.provenance
     return f"{recording.date}, by {plain(provenance.recorded_by)}, commit `{provenance.commit}`"
-
-
-def _take(key: str) -> None:
-    """Write the choice to the URL, which is the memory."""
-    if st.session_state[key]:
-        st.query_params[WITH] = st.session_state[key]
-    else:
-        st.query_params.pop(WITH, None)
-
-
-def _open(run_id: str) -> None:
-    st.query_params["run"] = run_id

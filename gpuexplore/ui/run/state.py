@@ -15,7 +15,7 @@ from gpuexplore.core.units import format_whole_seconds
 from gpuexplore.recorded import RUN_PREFIX, recorded_run
 from gpuexplore.request import Request, from_experiment
 from gpuexplore.shapes import split
-from gpuexplore.store import ListedRun, WaitingRun, Wanted
+from gpuexplore.store import Description, ListedRun, WaitingRun, Wanted
 from gpuexplore.store.tolerant_decode import check_known
 from gpuexplore.ui.identity import address
 from gpuexplore.ui.markdown import plain
@@ -153,6 +153,17 @@ def _is_behind_leader(waiting: WaitingRun) -> bool:
 @shared_values(1, looks=3)
 def _queue() -> Mapping[str, WaitingRun]:
     return {run.id: run for run in store().waiting(5000)}  # more than the limits of the queue let in
+
+
+def describe(run_id: str, description: Description) -> bool:
+    """Write down title, tags or note of a run; return whether that was done. If not, the page shows why."""
+    try:
+        store().describe(run_id, owner(), description, admin=is_admin())
+    except GpuExploreError as error:
+        st.toast(plain(str(error)), icon=":material/error:", duration="long")
+        return False
+    changed()
+    return True
 
 
 def changed() -> None:

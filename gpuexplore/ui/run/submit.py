@@ -10,11 +10,10 @@ from gpuexplore.analysis.run.estimate import check_limits, estimate
 from gpuexplore.core.errors import InvalidInput, NotFound
 from gpuexplore.core.model import Device, Experiment, Result, Run
 from gpuexplore.ui.identity import address
-from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.roles import Right, check
 from gpuexplore.ui.run.state import changed, fetch
 from gpuexplore.ui.session import newest_result, owner, store
-from gpuexplore.ui.url_widgets import show_problem
+from gpuexplore.ui.url_widgets import show_missing, show_problem
 
 MEASURING = "measuring"  # the URL's parameter of runs that a page starts in addition to what it shows
 
@@ -57,7 +56,7 @@ def started(parameter: str = MEASURING) -> list[Run]:
         try:
             found.append(fetch(run_id))
         except NotFound as error:
-            st.warning(f"{plain(str(error))}. The link may come from another server.", icon=":material/link_off:")
+            show_missing(error)
     return found
 
 

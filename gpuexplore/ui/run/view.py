@@ -18,7 +18,7 @@ from gpuexplore.ui.run.state import cancel, fetch, is_mine, position, seconds_le
 from gpuexplore.ui.session import is_silent, live_supervisor, note_visit, why_silent
 from gpuexplore.ui.shared.pace import MISSED, PACE, in_turn
 from gpuexplore.ui.undocumented import is_fragment_rerun, session_id
-from gpuexplore.ui.url_widgets import show_problem
+from gpuexplore.ui.url_widgets import show_missing, show_problem
 
 TICK_S = 1.0
 RESULTS_DRAWN = "run.results_drawn"  # in a session: when
@@ -39,7 +39,7 @@ def show_run(
     try:
         run = fetch(run_id)
     except NotFound as error:
-        st.warning(f"{plain(str(error))}. The link may come from another server.", icon=":material/link_off:")
+        show_missing(error)
         if st.button("Start with a new run", type="primary"):
             del st.query_params["run"]
             st.rerun()
