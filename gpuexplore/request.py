@@ -124,19 +124,15 @@ def problems_by_field(request: Request, device_ids: Iterable[str]) -> dict[str, 
     known_devices = tuple(device_ids)
     checks: dict[str, Callable[[], object]] = {
         "shapes" if request.shapes else "sizes": lambda: shapes_of(request, operation),
-        "dtypes": lambda: [
-            _check_name("dtype", spelled(name), DTYPES) for name in _some("dtype", request.dtypes, operation.dtypes)
-        ],
+        "dtypes": lambda: _check_names("dtype", map(spelled, _some("dtype", request.dtypes, operation.dtypes)), DTYPES),
         "implementations": lambda: _known_implementations(request.implementations, operation),
-        "devices": lambda: [
-            _check_name("device", name, known_devices) for name in _some("device", request.devices, known_devices)
-        ],
+        "devices": lambda: _check_names("device", _some("device", request.devices, known_devices), known_devices),
         "cache": lambda: Options(cache=request.cache or None),  # type: ignore[arg-type]  # Options judges the text
         "data": lambda: Options(data=request.data),  # type: ignore[arg-type]  # Options judges the text
         "threads": lambda: Options(threads=_whole("threads", request.threads)),
         "budget": lambda: Options(budget_s=_budget(request.budget)),
         "block": lambda: _check_block(request, operation),
-        "layout": lambda: _check_name(f"layout of {operation.name}", request.layout, operation.layouts),
+        "layout": lambda: _check_names(f"layout of {operation.name}", [request.layout], operation.layouts),
         "align": lambda: Options(align=request.align),  # type: ignore[arg-type]  # Options judges the text
         "repeat": lambda: Options(repeat=_whole("fresh processes", request.repeat) or 1),
     }
@@ -276,9 +272,10 @@ def _some(what: str, text: str, accepted: Iterable[str]) -> tuple[str, ...]:
     return words
 
 
-def _check_name(what: str, name: str, known: Collection[str]) -> None:
-    if name not in known:
-        raise InvalidInput.of(what, name, known)
+def _check_names(what: str, names: Iterable[str], known: Collection[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise InvalidInput.of(what, name, known)
 
 
 def _known_implementations(text: str, operation: Operation) -> None:

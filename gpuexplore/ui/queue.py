@@ -98,13 +98,13 @@ def _show_running(queue: _Queue) -> None:
             st.progress(run.progress.share, text=" · ".join(filter(None, words)))
     for activity in queue.activities:
         kind = kind_named(activity.activity.kind)
-        words = (
+        facts = (
             "**Yours**" if activity.owner == owner() else "",
             f"{kind.title} on {plain(activity.activity.device)}",
             "" if activity.supervisor in queue.alive else "**interrupted**",
         )
         with _with_controls(activity.id, activity.owner, kind.page):
-            st.markdown(" · ".join(filter(None, words)))
+            st.markdown(" · ".join(filter(None, facts)))
 
 
 def _devices(run: Run, supervisors: Sequence[Supervisor]) -> list[str]:

@@ -97,18 +97,21 @@ def test_every_right_needs_a_role_and_no_viewer_has_one():
     assert min(NEEDED.values()) > Role.VIEWER
 
 
+def is_store(node):
+    return isinstance(node, ast.Call) and ast.unparse(node) in ("store()", "session.store()")
+
+
 def calls(repository):
     """Yield each method of the store that pages name, and the source of the function around it."""
     package = repository / "gpuexplore"
     drawing = (package / "ui", package / "features", repository / "pages")
     for path in [path for folder in drawing for path in folder.rglob("*.py")]:
         for function in ast.parse(path.read_text(encoding="utf-8")).body:
-            source = ast.unparse(function)
             for node in ast.walk(function):
                 if isinstance(node, ast.Name) and node.id == "import_runs":
-                    yield node.id, source
-                elif isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("store()", "session.store()"):
-                    yield node.attr, source
+                    yield node.id, ast.unparse(function)
+                elif isinstance(node, ast.Attribute) and is_store(node.value):
+                    yield node.attr, ast.unparse(function)
 
 
 def test_every_write_of_a_page_is_in_the_table_and_asks_for_its_right(repository):

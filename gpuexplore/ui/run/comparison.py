@@ -69,10 +69,11 @@ def as_linked(run: Run) -> Callable[[], RunAnalysis]:
 def _peak_texts(fastest: AnalyzedResult, context: Context) -> dict[str, str]:
     """Return the choices of a peak: the default one first, then the known ones, then the unknown ones with a dash."""
     default = fastest.peak if fastest.flop_count else fastest.bandwidth
-    known: Callable[..., Iterable[PeakChoice[Peak] | PeakChoice[Bandwidth]]]
-    known = known_peaks if fastest.flop_count else known_bandwidths
+    choices: tuple[PeakChoice[Peak] | PeakChoice[Bandwidth], ...] = known_peaks(fastest.result, context)
+    if not fastest.flop_count:
+        choices = known_bandwidths(fastest.result, context)
     texts = {"": f"{_label(default, fastest)} (default)" if default.peak else f"{UNKNOWN} (default)"}
-    for choice in sorted(known(fastest.result, context), key=lambda choice: choice.peak is None):
+    for choice in sorted(choices, key=lambda choice: choice.peak is None):
         texts[choice.kind] = f"{_label(choice, fastest)}{'' if choice.peak else f': {UNKNOWN}'}"
     return texts
 

@@ -39,12 +39,12 @@ from gpuexplore.features.lessons.lesson.quantities import HERE
 from gpuexplore.hardware import accelerator_named, readings
 from gpuexplore.hardware.identity import device_key, same_device
 from gpuexplore.request import to_query
-from gpuexplore.ui.activity import devices_of, fetch_activity
+from gpuexplore.ui.activity import devices_of
 from gpuexplore.ui.identity import address
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.navigation import pages
 from gpuexplore.ui.roles import Right, check
-from gpuexplore.ui.run.state import changed, fetch
+from gpuexplore.ui.run.state import changed, fetch, fetch_activity
 from gpuexplore.ui.run.table import UNITS, shown_row
 from gpuexplore.ui.session import owner, store
 from gpuexplore.ui.shared import Shared, moment
