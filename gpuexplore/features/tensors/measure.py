@@ -23,16 +23,14 @@ from gpuexplore.core.statistics import paired_ratio
 from gpuexplore.core.units import read_whole
 from gpuexplore.features.tensors.analysis import TensorView, row_order
 from gpuexplore.features.tensors.analysis.reading import ITEMSIZE_BYTES, LAYOUTS, WAYS
-from gpuexplore.hardware import check_measured_on, cpu_loss, read_cpu_times
-from gpuexplore.hardware import read as read_telemetry
+from gpuexplore.hardware import check_measured_on
 from gpuexplore.kernels.strided_sum import AXES, MOST_CELLS
 from gpuexplore.measure.candidates.candidate import Candidate, cache_mode, device_for, new_flush
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.check.guard import check_memory
 from gpuexplore.measure.conditions.environment import describe_environment, free_bytes
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
-from gpuexplore.measure.flags import condition_flags
-from gpuexplore.measure.sample.prepare import measurement_of, sample_all, warmed
+from gpuexplore.measure.together import measured_together
 from gpuexplore.shapes import whole_number
 
 LOOPS = {"cpu": "numba_cpu", "cuda": "numba_cuda"}  # by kind of device: the backend, and the module of the kernel
@@ -129,15 +127,10 @@ def perform(
     environment = describe_environment(device, (LOOPS[device.kind], "torch"), threads=1)
     needed_bytes = ITEMSIZE_BYTES * 2 * (_cell_count(layout) + layout.element_count)  # with what they are checked with
     check_memory(needed_bytes, free_bytes(device), device)
-    before = read_cpu_times()
-    ready = [(check, warmed(candidate, check, clock, isolation)) for candidate, check in readers(layout, device, clock)]
-    samplings = [sampling for _, sampling in ready]
-    sample_all(samplings, clock, isolation, progress)
-    environment = replace(environment, after=read_telemetry(device))
-    loss = cpu_loss(before, read_cpu_times())
-    for check, _ in ready:
-        check()
-    measured = {sampling.candidate.case.implementation: measurement_of(sampling) for sampling in samplings}
+    candidates = list(readers(layout, device, clock))
+    environment, found = measured_together(candidates, environment, clock=clock, isolation=isolation, progress=progress)
+    names = [candidate.case.implementation for candidate, _ in candidates]
+    measured = dict(zip(names, (measurement for measurement, _ in found), strict=True))
     read_bytes = layout.element_count * ITEMSIZE_BYTES
     progress.report(
         {
@@ -146,7 +139,7 @@ def perform(
             "itemsize_bytes": ITEMSIZE_BYTES,
             "read_bytes": read_bytes,
             "threads": 1,
-            "cache": "warm" if samplings[0].candidate.flush is None else "cold",
+            "cache": "warm" if candidates[0][0].flush is None else "cold",
             "readings": {
                 name: {
                     "median_s": measurement.median_s,
@@ -157,9 +150,9 @@ def perform(
                     "first_call_s": measurement.first_call_s,
                     "bytes_per_s": read_bytes / measurement.median_s,
                     "samples_s": list(measurement.samples_s),
-                    "flags": encode(condition_flags(measurement, environment, loss)),
+                    "flags": encode(flags),
                 }
-                for name, measurement in measured.items()
+                for name, (measurement, flags) in zip(names, found, strict=True)
             },
             "ratios": {way: _ratio(measured[f"{way} strided"], measured[f"{way} contiguous"]) for way in WAYS},
             "environment": encode(environment),

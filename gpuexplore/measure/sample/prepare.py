@@ -12,7 +12,7 @@ from random import Random
 
 from gpuexplore.backends.timer import Clock
 from gpuexplore.core.errors import Cancelled, Unsupported
-from gpuexplore.core.model import Case, Device, Measurement, Shape
+from gpuexplore.core.model import Case, Device, Shape
 from gpuexplore.measure.candidates.candidate import WAKING_CALL_S, Candidate, cache_mode, flush_bytes, unsupported
 from gpuexplore.measure.check.group import Group
 from gpuexplore.measure.check.guard import (
@@ -29,7 +29,6 @@ from gpuexplore.measure.check.in_blocks import AnyReference
 from gpuexplore.measure.check.spot_checks import check_inputs, checked
 from gpuexplore.measure.conditions.environment import free_bytes
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
-from gpuexplore.measure.conditions.spread import with_spread_of_calls
 from gpuexplore.measure.sample import slow_cases
 from gpuexplore.measure.sample.timing import (
     WARM_UP_IDLE_GPU_S,
@@ -209,8 +208,3 @@ def sample_all(samplings: Sequence[Sampling], clock: Clock, isolation: Isolation
             raise error
     if progress.cancelled():
         raise Cancelled("cancelled while it was being measured")
-
-
-def measurement_of(sampling: Sampling) -> Measurement:
-    """Return what was sampled, with the spread between processes."""
-    return with_spread_of_calls(sampling.measurement(), sampling.candidate.device)

@@ -10,6 +10,7 @@ from gpuexplore.features.tensors import measure
 from gpuexplore.features.tensors.analysis import TensorView, row_order
 from gpuexplore.features.tensors.measure import _check_read, _elements_of, _layout_of, perform, readers
 from gpuexplore.hardware import CpuLoss
+from gpuexplore.measure import together
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from tests.measure.fakes import CPU, QUIET, FakeClock, FakeWork, candidate, run_with
 
@@ -69,7 +70,7 @@ def test_the_report_is_json_with_bytes_layout_and_environment(reported):
 
 
 def test_what_disturbed_it_is_flagged(reported, monkeypatch):
-    monkeypatch.setattr(measure, "cpu_loss", lambda *_: CpuLoss(1.0, 0.5))
+    monkeypatch.setattr(together, "cpu_loss", lambda *_: CpuLoss(1.0, 0.5))
     (report,) = reported()
 
     assert [reading for reading in report["readings"].values() if "contended" not in str(reading["flags"])] == []

@@ -4,7 +4,6 @@ Nothing here loads torch or Numba before it measures.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from itertools import chain
@@ -15,14 +14,12 @@ from gpuexplore.core.errors import Cancelled, InvalidInput
 from gpuexplore.core.model import Device, Environment
 from gpuexplore.core.serialization import encode
 from gpuexplore.features.transfer.measure.contract import SIZES_BYTES, Part, TransferReading, TransferReadings, timed
-from gpuexplore.hardware import check_measured_on, cpu_loss, read_cpu_times
-from gpuexplore.hardware import read as read_telemetry
+from gpuexplore.hardware import check_measured_on
 from gpuexplore.hardware.nvml import link_of
 from gpuexplore.measure.check.guard import check_memory
 from gpuexplore.measure.conditions.environment import describe_environment, free_bytes
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
-from gpuexplore.measure.flags import condition_flags
-from gpuexplore.measure.sample.prepare import measurement_of, sample_all, warmed
+from gpuexplore.measure.together import measured_together
 from gpuexplore.operations import operation_named
 
 LIBRARIES = {"cpu": ("numpy", "torch"), "cuda": ("torch", "numba_cuda")}
@@ -80,15 +77,9 @@ def _measured(
     """Return the ways, timed in the same rounds; each is checked before and after it is timed."""
     if progress.cancelled():
         raise Cancelled("cancelled before it was measured")
-    before = read_cpu_times()
-    ready = [(way, warmed(way.candidate, way.check, clock, isolation)) for way in ways]
-    sample_all([sampling for _, sampling in ready], clock, isolation, progress)
-    conditions = replace(environment, after=read_telemetry(environment.device))
-    loss = cpu_loss(before, read_cpu_times())
-    found = []
-    for way, sampling in ready:
-        way.check()
-        measurement = measurement_of(sampling)
-        flags = condition_flags(measurement, conditions, loss)
-        found.append(timed(way.reading, measurement, calls=way.calls, flags=flags))
-    return found
+    candidates = [(way.candidate, way.check) for way in ways]
+    _, found = measured_together(candidates, environment, clock=clock, isolation=isolation, progress=progress)
+    return [
+        timed(way.reading, measurement, calls=way.calls, flags=flags)
+        for way, (measurement, flags) in zip(ways, found, strict=True)
+    ]
