@@ -22,11 +22,20 @@ BUDGETS = {  # what there was when a part ended, and where it has to arrive
 }
 
 
-def counted(sources):
+def parsed(sources):
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in sources}
+
+
+@pytest.fixture(scope="module")
+def trees():
+    """Give the parsed files of the package, each read once."""
+    return parsed(SOURCES)
+
+
+def counted(trees):
     """Return how much of each kind there is in Python files, docstrings aside."""
-    count = Counter(files=len(sources))
-    for path in sources:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+    count = Counter(files=len(trees))
+    for tree in trees.values():
         for node in ast.walk(tree):
             is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
             count["statements"] += isinstance(node, ast.stmt) and not is_text
@@ -51,8 +60,8 @@ def constants_of(node):
 
 
 @pytest.fixture(scope="module")
-def count():
-    return counted(SOURCES)
+def count(trees):
+    return counted(trees)
 
 
 @pytest.mark.parametrize("kind", BUDGETS)
@@ -66,7 +75,7 @@ def test_each_kind_is_counted(tmp_path):
         '"""Made."""\nA, B = 1, 2\nC: int = 3\n\n\nclass Box:\n    """A box."""\n\n\ndef _put():\n    x, y = 1, 2\n'
     )
 
-    found = counted([path])
+    found = counted(parsed([path]))
 
     assert found == {
         "files": 1,
@@ -83,13 +92,13 @@ def test_page_is_thin(page):
     assert len(page.file.read_text(encoding="utf-8").splitlines()) <= LARGEST_PAGE_LINES
 
 
-def test_modules_say_what_they_are():
-    assert [path for path in SOURCES if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))] == []
+def test_modules_say_what_they_are(trees):
+    assert [path for path, tree in trees.items() if not ast.get_docstring(tree)] == []
 
 
-def variables_called_one(path):
+def variables_called_one(tree):
     """Return the lines where a loop variable or a parameter is called `one`, which says nothing about it."""
-    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    nodes = list(ast.walk(tree))
     targets = [node.target for node in nodes if isinstance(node, ast.For | ast.comprehension)]
     names = [name for target in targets for name in ast.walk(target) if isinstance(name, ast.Name) and name.id == "one"]
     return [
@@ -97,21 +106,13 @@ def variables_called_one(path):
     ]
 
 
-def test_variables_are_named_after_what_they_hold():
-    found = {str(path.relative_to(ROOT)): variables_called_one(path) for path in SOURCES}
+def test_variables_are_named_after_what_they_hold(trees):
+    found = {str(path.relative_to(ROOT)): variables_called_one(tree) for path, tree in trees.items()}
 
     assert {name: lines for name, lines in found.items() if lines} == {}
 
 
-def classes_by_name():
-    """Return the files in which each class name is defined."""
-    found = {}
-    for path in SOURCES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ClassDef):
-                found.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
-    return found
+def test_no_class_name_is_defined_twice(trees):
+    found = Counter(node.name for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
 
-
-def test_no_class_name_is_defined_twice():
-    assert {name: files for name, files in classes_by_name().items() if len(files) > 1} == {}
+    assert [name for name, times in found.items() if times > 1] == []
