@@ -124,9 +124,9 @@ def load_build(operation: Operation, implementation: Implementation) -> Build:
         return _calling(resolve_name(implementation.calls))
     found = getattr(import_module(implementation.module_in(operation.name)), implementation.export)
     if implementation.technique:
-        made: Build = getattr(import_module("gpuexplore.operations.torch_steps"), implementation.technique)(found)
-        return made
-    return found.build if implementation.geometry else found
+        found = getattr(import_module("gpuexplore.operations.torch_steps"), implementation.technique)(found)
+    made: Build = found.build if implementation.geometry else found
+    return made
 
 
 def _calling(function: Callable[..., object]) -> Build:

@@ -167,7 +167,11 @@ EVERY = set(LOOKED_AT)
         ("operations/softmax/__init__.py", ADDED, {"softmax"}),
         ("operations/vector_add/numba_cuda.py", ("return left + right", "return right + left"), {"strided"}),  # not its
         ("operations/vector_add/numba_cuda.py", ("if i < out.size", "if i <= out.size"), {"naive"}),  # neighbour's
-        ("kernels/intrinsics/warps.py", ADDED, {"softmax"}),  # what the kernel calls
+        (
+            "kernels/intrinsics/warps.py",
+            ADDED,
+            {"softmax", "strided"},
+        ),  # what the kernel calls, or what is in the file of that
         ("kernels/cuda_formats.py", ADDED, {"softmax", "naive", "strided"}),
         ("kernels/intrinsics/addresses.py", ADDED, {"softmax", "copy", "strided"}),  # what those call
         ("core/dtypes.py", ADDED, EVERY),

@@ -6,7 +6,7 @@ import pytest
 
 from gpuexplore.core.errors import InvalidInput, NotFound
 from gpuexplore.features.machine_code.compiling import Target, compiled_kernels
-from gpuexplore.features.machine_code.ui.code_lines import float64_instructions, source
+from gpuexplore.features.machine_code.ui.code_lines import float64_instructions, source, sources
 from gpuexplore.kernels.exhibits import EXHIBITS, exhibits_of
 from gpuexplore.operations import OPERATIONS
 
@@ -48,3 +48,13 @@ def test_they_are_launched_as_in_the_notebook(exhibit):
 def test_their_source_is_the_notebooks():
     assert source(ADD).splitlines()[-1].strip() == "u[i] += a[i] + b[i]"
     assert "        tmp = 0.\n" in source(MATVEC)
+
+
+def test_kernel_is_shown_with_those_it_takes_over_and_without_its_neighbours():
+    matmul = OPERATIONS["matmul"]
+    naive, best = (sources(matmul, matmul.implementation_named(f"numba-cuda{step}")) for step in ("-naive", ""))
+
+    assert list(naive) == ["matmul/numba_cuda.py"]
+    assert naive["matmul/numba_cuda.py"].count("def _make") == 1
+    assert list(best) == ["matmul/numba_cuda.py", "matmul/numba_cuda_tensorcore.py"]
+    assert "def _make_warptile" in best["matmul/numba_cuda.py"]
