@@ -115,7 +115,8 @@ def _runs(folder: Path) -> Mapping[str, tuple[Recording, Run]]:
 @once
 def _read(folder: Path) -> tuple[tuple[Recording, ...], tuple[str, ...]]:
     """Return the valid recordings of a folder, and why the other files are refused."""
-    found, refused = [], []
+    found = []
+    refused = []
     for path in sorted(folder.glob("*.jsonl")):
         try:
             found.append(validate(path))

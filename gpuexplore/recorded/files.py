@@ -37,7 +37,8 @@ MOST_BYTES = 20_000_000
 MOST_ROWS = 5000
 MOST_NAMED = 5  # refused rows in a message
 SUFFIXES = (".json", ".jsonl")
-GZIP, GZIPPED = b"\x1f\x8b", ".gz"
+GZIP = b"\x1f\x8b"
+GZIPPED = ".gz"
 LONGEST_NAME = 60  # characters of a file's name that are kept
 
 
@@ -152,7 +153,11 @@ def _run_of(name: str, harness: str, operation: str, results: Sequence[Result]) 
     _check_size({axis: getattr(experiment, axis) for axis in CASES_BY})
     unknown = [
         *(["correctness was not checked by gpuexplore"] if any(result.accuracy is None for result in results) else []),
-        *(["one value of each benchmark, no samples"] if all(map(_is_one_value, results)) else []),
+        *(
+            ["one value of each benchmark, no samples"]
+            if all(result.measurement is None or result.measurement.is_single for result in results)
+            else []
+        ),
     ]
     origin = "; ".join((origin_of(f"{_short(name)} of {harness}", results), *unknown))
     title = f"{harness}: {', '.join(names)}" if operation == BENCHMARK.name else default_title(experiment)
@@ -162,10 +167,6 @@ def _run_of(name: str, harness: str, operation: str, results: Sequence[Result]) 
         tuple(results),
         origin,
     )
-
-
-def _is_one_value(result: Result) -> bool:
-    return result.measurement is None or len(result.measurement.samples_s) == 1
 
 
 def _of_report(name: str, data: Mapping[str, Any]) -> ReadRun:
@@ -200,7 +201,9 @@ def _results(
     rows: Sequence[Any], experiment: Experiment, shared: Mapping[str, Any], devices: Mapping[str, Any]
 ) -> tuple[Mapping[Case, Result], Sequence[str]]:
     """Return the results, and a reason for each row that holds none."""
-    asked, found, refused = set(experiment.cases()), dict[Case, Result](), list[str]()
+    asked = set(experiment.cases())
+    found = dict[Case, Result]()
+    refused = list[str]()
     left = MOST_WORK
     for number, row in enumerate(rows, start=1):
         try:

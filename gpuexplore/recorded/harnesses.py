@@ -37,7 +37,6 @@ from gpuexplore.recorded.validation import check_device, check_names, check_resu
 Object = Mapping[str, Any]
 UNKNOWN = "unknown"
 CASE = "gpuexplore_case"  # of our exports: the case, how right it was, and which process took which samples
-LARGEST = 2**53  # a count that JSON holds exactly
 READ = "pyperf, pytest-benchmark, nvbench and gpuexplore's own JSON are read"
 _OURS = re.compile(r"(\w+)\[([\w=,]+)-(\w+)-(.+)-([\w:]+)\]")  # operation, shape, dtype, implementation, device
 
@@ -190,7 +189,8 @@ def _result(title: str, measurement: Measurement, about: Object, ours: Any) -> R
     if per_round := exported.get("per_round"):
         measurement = replace(measurement, per_round=_count("per_round", per_round))
     if case is None or not _is_known(case):
-        case, accuracy = Case(BENCHMARK.name, Shape(()), UNKNOWN_DTYPE.name, title, "cpu"), None
+        case = Case(BENCHMARK.name, Shape(()), UNKNOWN_DTYPE.name, title, "cpu")
+        accuracy = None
     environment = _environment(about, case.device)
     result = Result(case, Status.OK, measurement=measurement, accuracy=accuracy, environment=environment)
     if accuracy is not None:
@@ -289,8 +289,9 @@ def _seconds(values: Object, what: str) -> float:
 
 
 def _count(what: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value <= LARGEST or value % 1:
-        raise InvalidInput.of(what, value, f"whole numbers from 1 to {LARGEST}")
+    most = 2**53  # a count that JSON holds exactly
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value <= most or value % 1:
+        raise InvalidInput.of(what, value, f"whole numbers from 1 to {most}")
     return int(value)
 
 

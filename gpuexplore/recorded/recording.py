@@ -7,8 +7,6 @@ from typing import Any
 from gpuexplore.core.model import SCHEMA_VERSION, Case, Device, Experiment, Progress, Result, Run, RunState
 from gpuexplore.core.serialization import encode
 
-DRIVERLESS_KINDS = ("cpu",)  # what runs without a driver of its own
-
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
@@ -48,9 +46,7 @@ def missing_provenance(line: Mapping[str, Any]) -> list[str]:
     return found + [
         f"driver of {device.get('id')}"
         for device in line.get("devices") or ()
-        if isinstance(device, Mapping)
-        and device.get("kind") not in DRIVERLESS_KINDS
-        and _is_empty(device.get("driver"))
+        if isinstance(device, Mapping) and device.get("kind") != "cpu" and _is_empty(device.get("driver"))
     ]
 
 
@@ -59,7 +55,6 @@ def _is_empty(value: object) -> bool:
 
 
 RUN_PREFIX = "recorded-"  # the ids of the store have no hyphen
-INTERRUPTED = "the recording was interrupted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +103,8 @@ class Recording:
         return tuple(self._run(experiment) for experiment in self.experiments)
 
     def _run(self, experiment: Experiment) -> Run:
-        results, total = self.results_of(experiment.operation), len(experiment.cases())
+        results = self.results_of(experiment.operation)
+        total = len(experiment.cases())
         complete = len(results) == total
         return Run(
             run_id_of(self.name, experiment.operation),
@@ -117,7 +113,7 @@ class Recording:
             state=RunState.DONE if complete else RunState.CANCELLED,
             progress=Progress(len(results), total),
             results=results,
-            reason=None if complete else INTERRUPTED,
+            reason=None if complete else "the recording was interrupted",
             created_utc=self.provenance.recorded_utc,
         )
 

@@ -15,7 +15,6 @@ from gpuexplore.core.model import (
     SCHEMA_VERSION,
     Case,
     Device,
-    Environment,
     Experiment,
     Result,
     Shape,
@@ -35,14 +34,8 @@ from gpuexplore.recorded.recording import Provenance, Recording, missing_provena
 
 ROUNDING = 1e-9  # of a tolerance that was written as text
 MOST_WORK = 2**28  # FLOPs and elements of all inputs and references that are made again for one file
-WIDEST = 0.1  # tolerance of what is too large for that, where a ReLU near zero or underflow can widen it
 
-SAME_AS_IN_THE_HEADER = (
-    *("id", "kind", "name", "driver", "cores", "memory_bytes", "compute_capability", "spec_key", "identity"),
-)
-CASES_BY, MOST_CASES = ("shapes", "devices", "dtypes", "implementations"), 100_000
-MOST_DIGITS = 300  # a floating-point number has no more
-COMMIT = re.compile(r"[0-9a-f]{7,40}")
+CASES_BY = ("shapes", "devices", "dtypes", "implementations")
 
 
 def validate(path: Path, *, now: datetime | None = None) -> Recording:
@@ -60,8 +53,9 @@ def validate(path: Path, *, now: datetime | None = None) -> Recording:
     with named(f"{path.name}, line 1"):
         provenance, experiments = _header(_parsed(first), now)
     counts = (prod(len(getattr(experiment, axis)) for axis in CASES_BY) for experiment in experiments)
-    if (count := sum(counts)) > MOST_CASES:
-        raise InvalidInput.of(f"{path.name}, line 1: experiments", f"{count:,} cases", f"at most {MOST_CASES:,}")
+    most = 100_000
+    if (count := sum(counts)) > most:
+        raise InvalidInput.of(f"{path.name}, line 1: experiments", f"{count:,} cases", f"at most {most:,}")
     asked = {case for experiment in experiments for case in experiment.cases()}
     results: dict[Case, Result] = {}
     left = MOST_WORK
@@ -106,8 +100,9 @@ def whole(text: str) -> int:
     Raises:
         InvalidInput: it has more digits than any quantity.
     """
-    if len(text) > MOST_DIGITS:
-        raise InvalidInput.of("number", text, f"those of up to {MOST_DIGITS} digits")
+    most = 300  # a floating-point number has no more
+    if len(text) > most:
+        raise InvalidInput.of("number", text, f"those of up to {most} digits")
     return int(text)
 
 
@@ -143,7 +138,7 @@ def _header(line: Mapping[str, Any], now: datetime) -> tuple[Provenance, tuple[E
 
 def check_commit(commit: str) -> None:
     """Raise when `commit` names no state of the code."""
-    if not COMMIT.fullmatch(commit):
+    if not re.fullmatch(r"[0-9a-f]{7,40}", commit):
         raise InvalidInput.of("commit", commit, "7 to 40 hexadecimal digits")
 
 
@@ -155,16 +150,11 @@ def _experiments(line: Mapping[str, Any], device_ids: Collection[str]) -> tuple[
     if len(set(names)) != len(names):
         raise InvalidInput.repeated("operations", names)
     for experiment in found:
-        _check_names(experiment, device_ids)
+        check_names(experiment)
+        for device in experiment.devices:
+            if device not in device_ids:
+                raise InvalidInput.of("device", device, sorted(device_ids))
     return found
-
-
-def _check_names(experiment: Experiment, device_ids: Collection[str]) -> None:
-    """Raise when this version does not know what was measured, or the header does not know the device."""
-    check_names(experiment)
-    for device in experiment.devices:
-        if device not in device_ids:
-            raise InvalidInput.of("device", device, sorted(device_ids))
 
 
 def _check_case(case: Case, asked: Collection[Case], known: Collection[Case]) -> None:
@@ -183,7 +173,9 @@ def _check_environment(result: Result, provenance: Provenance, now: datetime) ->
             raise InvalidInput("a measurement without its environment")
         return
     _check_device(environment.device, result.case, provenance)
-    _check_moment(environment, provenance, now)
+    if not _moment(provenance.recorded_utc) <= _moment(environment.started_utc) <= now:
+        accepted = f"from {provenance.recorded_utc}, when the recording began, to the present"
+        raise InvalidInput.of("started_utc", environment.started_utc, accepted)
     if environment.commit is not None and environment.commit != provenance.commit:
         raise InvalidInput(f"measured at commit {environment.commit!r}, by the header at {provenance.commit!r}")
     if result.status is Status.OK and not environment.libraries:
@@ -192,17 +184,13 @@ def _check_environment(result: Result, provenance: Provenance, now: datetime) ->
 
 def _check_device(device: Device, case: Case, provenance: Provenance) -> None:
     in_header = next(known for known in provenance.devices if known.id == case.device)
-    for name in SAME_AS_IN_THE_HEADER:
-        value, expected = getattr(device, name), getattr(in_header, name)
+    names = ("id", "kind", "name", "driver", "cores", "memory_bytes", "compute_capability", "spec_key", "identity")
+    for name in names:
+        value = getattr(device, name)
+        expected = getattr(in_header, name)
         if value != expected:
             raise InvalidInput(f"{name} of the device is {value!r}, in the header {expected!r}")
     check_device(device)
-
-
-def _check_moment(environment: Environment, provenance: Provenance, now: datetime) -> None:
-    if not _moment(provenance.recorded_utc) <= _moment(environment.started_utc) <= now:
-        accepted = f"from {provenance.recorded_utc}, when the recording began, to the present"
-        raise InvalidInput.of("started_utc", environment.started_utc, accepted)
 
 
 def _moment(text: str) -> datetime:
@@ -257,7 +245,8 @@ def check_device(device: Device) -> None:
 
 def _growth(result: Result) -> Growth:
     """Return the growth of roundings of the implementation where it was measured."""
-    case, device = result.case, result.environment.device if result.environment else None
+    case = result.case
+    device = result.environment.device if result.environment else None
     implementation = operation_named(case.operation).implementation_named(case.implementation)
     return implementation.growth(case.shape, dtype_named(case.dtype), device) if device else AS_SUMMED
 
@@ -282,7 +271,8 @@ def check_result(result: Result, most_work: int = MOST_WORK) -> int:
     Returns:
         How many were.
     """
-    accuracy, measurement = result.accuracy, result.measurement
+    accuracy = result.accuracy
+    measurement = result.measurement
     if result.seed is not None and result.seed < 0:
         raise InvalidInput.of("seed", result.seed, "whole numbers from 0")
     if accuracy and not (accuracy.tolerance >= 0 and (accuracy.relative_error or 0.0) >= 0):
@@ -304,12 +294,14 @@ def check_result(result: Result, most_work: int = MOST_WORK) -> int:
 
 def _most_tolerance(result: Result, claimed: float, most_work: int) -> tuple[float, int]:
     """Return the largest tolerance that rounding explains, and the FLOPs and elements that were computed for it."""
-    operation, dtype = operation_named(result.case.operation), dtype_named(result.case.dtype)
+    operation = operation_named(result.case.operation)
+    dtype = dtype_named(result.case.dtype)
     most = tolerance(operation, result.case.shape, dtype, _growth(result))
     if claimed <= most * (1 + ROUNDING) or result.seed is None:
         return most, 0
+    widest = 0.1  # tolerance of what is too large for that, where a ReLU near zero or underflow can widen it
     if (needed := work(operation, result.case.shape)) > most_work:
         may_underflow = dtype.itemsize_bytes < 4 and not operation.is_matrix_product
-        return max(most, WIDEST if operation.across_kinks or may_underflow else 0.0), 0
+        return max(most, widest if operation.across_kinks or may_underflow else 0.0), 0
     inputs = make_inputs(operation, result.case.shape, dtype, "normal", seed=result.seed)
     return widest_tolerance(Reference(operation, dtype, inputs, result.seed), result.case.shape), needed

@@ -18,7 +18,7 @@ def read(*rows):
     return read_measurements("\n".join([HEADING, *rows]))
 
 
-def test_rows_that_come_along_are_read_and_every_source_and_timing_has_some():
+def test_rows_that_come_along_are_read_each_once_and_every_source_and_timing_has_some():
     found = published_measurements()
 
     assert len(found) > 2600
@@ -26,8 +26,6 @@ def test_rows_that_come_along_are_read_and_every_source_and_timing_has_some():
     assert {row.source for row in found} == {source for source in sources() if source.licence in MAY_BE_MIXED}
     assert {row.timing for row in found} == set(TIMINGS)
 
-
-def test_no_measurement_stands_there_twice():
     counts = Counter(
         (row.spec_key, row.operation, row.dtype, row.shape, row.time_s, row.conditions, row.url)
         for row in published_measurements()
@@ -35,8 +33,6 @@ def test_no_measurement_stands_there_twice():
 
     assert [place for place, count in counts.items() if count > 1] == []
 
-
-def test_every_source_has_a_licence_a_citation_and_a_link():
     assert {source.licence for source in sources()} == MAY_BE_MIXED | {"CC-BY-SA-4.0"}
     assert all(source.citation and source.how and source.url.startswith("https://github.com/") for source in sources())
 

@@ -111,7 +111,8 @@ def read_measurements(text: str) -> tuple[PublishedMeasurement, ...]:
     Raises:
         InvalidInput: names the line and what is wrong there.
     """
-    keys, known = {row.key for row in ACCELERATORS}, {source.repository: source for source in sources()}
+    keys = {row.key for row in ACCELERATORS}
+    known = {source.repository: source for source in sources()}
     shapes: dict[tuple[str, str], Shape] = {}
     found = []
     lines = csv.reader(text.splitlines())
@@ -131,7 +132,8 @@ def read_measurements(text: str) -> tuple[PublishedMeasurement, ...]:
 
 
 def _measurement(row: Mapping[str, str], shape: Shape, known: Mapping[str, Source]) -> PublishedMeasurement:
-    time_s, timing = float(row["time_s"]), row["timing"]
+    time_s = float(row["time_s"])
+    timing = row["timing"]
     if not (isfinite(time_s) and time_s > 0):
         raise InvalidInput.of("time_s", row["time_s"], "seconds above 0")
     if timing not in get_args(Timing):
