@@ -12,7 +12,6 @@ from gpuexplore.operations.contract import Operation
 
 LABEL_LIMIT = 180
 MOST_TICKS = 9
-FEW_SHAPES = 3  # so many whole shapes fit a phone side by side
 WIDE = 4.0  # ratios that differ by more are read better on a log scale
 # A position in pixels or by name: `alt.value` says the same, for which Altair looks through all its classes (4 ms).
 x_value: Callable[[float | str], Any] = alt.XValue
@@ -25,26 +24,25 @@ def size_axis(points: pd.DataFrame, operation: Operation, *, margin: int = 0) ->
     Args:
         margin: pixels that are left free at its right end, for the names of lines.
     """
+    few = 3  # so many whole shapes fit a phone side by side
     if points["size"].isna().any():
         order = points.sort_values("order")["shape"].unique().tolist()
-        axis = alt.Axis(labelLimit=LABEL_LIMIT, labelAngle=0 if len(order) <= FEW_SHAPES else -35)
+        axis = alt.Axis(labelLimit=LABEL_LIMIT, labelAngle=0 if len(order) <= few else -35)
         return alt.X("shape:O", sort=order, title=" × ".join(operation.axes), axis=axis)
     sizes = sorted({int(point) for point in points["size"]})
-    axis = alt.Axis(values=sizes, format=_size_format(sizes), grid=False, labelOverlap="greedy", labelFlush=False)
+    is_round = max(sizes) >= 10_000 and all(size % 100 == 0 for size in sizes)  # 10k, and not 4,096
+    axis = alt.Axis(
+        values=sizes, format="~s" if is_round else ",d", grid=False, labelOverlap="greedy", labelFlush=False
+    )
     end = alt.ExprRef(f"width - {margin}") if margin else alt.Undefined
     scale = alt.Scale(type="log", nice=False, padding=14, rangeMax=end)
-    return alt.X("size:Q", title=size_title(operation), axis=axis, scale=scale)
+    return alt.X("size:Q", title=_size_title(operation), axis=axis, scale=scale)
 
 
-def size_title(operation: Operation) -> str:
+def _size_title(operation: Operation) -> str:
     """Return the axes that are as long as a size says, e.g. ``m = k = n``, or for a convolution ``h = w``."""
     shapes = {size: dict(operation.shape_of_size(size).axes) for size in operation.default_sizes[-2:]}
     return " = ".join(axis for axis in operation.axes if all(shapes[size][axis] == size for size in shapes)) or "size"
-
-
-def _size_format(sizes: Sequence[int]) -> str:
-    """Return ``10k`` for round sizes in the ten thousands, ``4,096`` for others."""
-    return "~s" if max(sizes) >= 10_000 and all(size % 100 == 0 for size in sizes) else ",d"
 
 
 def log_axis(title: str, values: Iterable[float], unit: str) -> alt.Y:
@@ -60,8 +58,11 @@ def log_ticks(values: Sequence[float]) -> list[float]:
     """Return the ticks 1, 2 and 5 of every decade that just enclose positive `values`."""
     if not values:
         return [1.0, 10.0]
-    low, high = floor(log10(min(values))), ceil(log10(max(values)))
-    ticks = [float(f"{step}e{decade}") for decade in range(low - 1, high + 2) for step in (1, 2, 5)]
+    ticks = [
+        float(f"{step}e{decade}")
+        for decade in range(floor(log10(min(values))) - 1, ceil(log10(max(values))) + 2)
+        for step in (1, 2, 5)
+    ]
     first = max(index for index, tick in enumerate(ticks) if tick <= min(values))
     last = min(index for index, tick in enumerate(ticks) if tick >= max(values))
     return ticks[first : max(last, first + 1) + 1]
@@ -81,7 +82,8 @@ def ratio_axis(title: str, values: Sequence[float]) -> alt.Y:
 
 def powers_of_two(values: Sequence[float]) -> list[float]:
     """Return at most about MOST_TICKS powers of two among positive `values`, evenly spaced, 1 among them."""
-    low, high = floor(log2(min(values))), ceil(log2(max(values)))
+    low = floor(log2(min(values)))
+    high = ceil(log2(max(values)))
     step = max(1, ceil((high - low) / MOST_TICKS))
     return [2.0**exponent for exponent in range(step * floor(low / step), high + 1, step)]
 

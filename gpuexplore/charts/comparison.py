@@ -10,52 +10,46 @@ from gpuexplore.charts.axes import powers_of_two
 from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.core.units import format_interval, format_ratio, format_seconds
 
-ROW = 25  # pixels of a case
-FRAME_HEIGHT = 125  # pixels of legend, axis and title
-MOST = 60  # cases: more are in the table
-TITLE = "Time after / before: left is faster"
-LABEL_LIMIT = 170
-CHANGES = ("faster", "slower", "same", INCONCLUSIVE)
-COLORS = ("#00816e", "#c0392b", "#5b7fb5", NEUTRAL)
-MARGIN = 1.05
-FINE = (0.8, 0.9, 1.1, 1.25)  # next to powers of two
-
 
 def comparison(found: RunComparison) -> alt.LayerChart:
     """Return the chart of the cases that have a ratio, the largest change first; of many the largest changes."""
     rows = _rows(found)
+    title = "Time after / before: left is faster"
     order = rows["case"].tolist()
-    low, high = (min(rows["low"], default=1.0), max(rows["high"], default=1.0))
-    domain = [min(low, 1 / MARGIN) / MARGIN, max(high, MARGIN) * MARGIN]
-    ticks = [tick for tick in (*powers_of_two(domain), *FINE) if domain[0] <= tick <= domain[1]]
+    margin = 1.05
+    domain = [min([*rows["low"], 1 / margin]) / margin, max([*rows["high"], margin]) * margin]
+    fine = (0.8, 0.9, 1.1, 1.25)  # next to powers of two
+    ticks = [tick for tick in (*powers_of_two(domain), *fine) if domain[0] <= tick <= domain[1]]
     x = alt.X(
         "ratio:Q",
-        title=TITLE,
+        title=title,
         scale=alt.Scale(type="log", domain=domain, nice=False),
         axis=alt.Axis(values=sorted(set(ticks)), labelExpr="format(datum.value, '.3~r') + '×'"),
     )
-    y = alt.Y("case:N", sort=order, title=None, axis=alt.Axis(labelLimit=LABEL_LIMIT, labelOverlap=False))
-    scale = alt.Scale(domain=list(CHANGES), range=list(COLORS))
+    y = alt.Y("case:N", sort=order, title=None, axis=alt.Axis(labelLimit=170, labelOverlap=False))
+    changes = ("faster", "slower", "same", INCONCLUSIVE)
+    colors = ("#00816e", "#c0392b", "#5b7fb5", NEUTRAL)
+    scale = alt.Scale(domain=list(changes), range=list(colors))
     legend = alt.Legend(
-        title=None, orient="top", columns=2, values=[name for name in CHANGES if name in set(rows["change"])]
+        title=None, orient="top", columns=2, values=[name for name in changes if name in set(rows["change"])]
     )
-    words = [alt.Tooltip(f"{name}:N", title=title) for name, title in WORDS.items()]
+    words = [alt.Tooltip(f"{name}:N", title=heading) for name, heading in WORDS.items()]
     base = alt.Chart(rows).encode(y=y, color=alt.Color("change:N", scale=scale, legend=legend))
     rule = alt.Chart(alt.InlineData(values=[{"one": 1}])).mark_rule(color=NEUTRAL, strokeDash=[2, 3], strokeWidth=1.5)
     layers = [
         rule.encode(x=alt.X("one:Q")),
-        base.mark_rule(strokeWidth=2, tooltip=None).encode(x=alt.X("low:Q", title=TITLE), x2=alt.X2("high:Q")),
+        base.mark_rule(strokeWidth=2, tooltip=None).encode(x=alt.X("low:Q", title=title), x2=alt.X2("high:Q")),
         base.mark_point(filled=True, size=70, opacity=1).encode(x=x, tooltip=words),
     ]
     for index, layer in enumerate(layers):
         layer.name = f"layer_{index}"
-    height = FRAME_HEIGHT + ROW * max(1, len(order))
-    return alt.LayerChart(layer=layers, width="container", height=height, description=_describe_comparison(found))
-
-
-def _describe_comparison(found: RunComparison) -> str:
-    """Return the alternative text of the chart."""
-    return f"Ratio of times of {found.after.title} over {found.before.title}, with 95 % intervals. {found.headline}"
+    row_height = 25  # pixels of a case
+    frame_height = 125  # pixels of legend, axis and title
+    height = frame_height + row_height * max(1, len(order))
+    description = (
+        f"Ratio of times of {found.after.title} over {found.before.title}, with 95 % intervals. {found.headline}"
+    )
+    return alt.LayerChart(layer=layers, width="container", height=height, description=description)
 
 
 WORDS = {
@@ -92,7 +86,8 @@ def _rows(found: RunComparison) -> pd.DataFrame:
         for each in sorted(found.cases, key=lambda each: -(each.ratio.value if each.ratio else 0.0))
         if each.ratio
     ]
-    shown = rows if len(rows) <= MOST else [*rows[: MOST // 2], *rows[-MOST // 2 :]]
+    most = 60  # cases: more are in the table
+    shown = rows if len(rows) <= most else [*rows[: most // 2], *rows[-most // 2 :]]
     return pd.DataFrame(
         shown, columns=["case", "ratio", "low", "high", "change", "before", "after", "words", "interval"]
     )

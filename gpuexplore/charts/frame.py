@@ -9,14 +9,14 @@ from gpuexplore.analysis.run.json_report import rows
 from gpuexplore.core.model import Run
 
 
-class Analyzable(Protocol):
+class _Analyzable(Protocol):
     """A run in Python: it can be analyzed."""
 
     def analyze(self) -> RunAnalysis:
         """Return what follows from its results, compared with the defaults."""
 
 
-Source = RunAnalysis | Analyzable
+Source = RunAnalysis | _Analyzable
 
 
 def analysis_of(source: Source) -> RunAnalysis:

@@ -12,9 +12,6 @@ from gpuexplore.charts.points import Lines
 from gpuexplore.charts.series import series_name, series_of
 from gpuexplore.core.units import format_bytes_per_s, format_flop_per_s, format_percent, format_seconds
 
-FEWEST = 4  # shapes of a map
-DARK = 0.55  # of the highest rate: from here up the words on a cell are light
-
 
 def swept_axes(source: Source) -> tuple[str, str] | None:
     """Return the two axes that a run sweeps over independently of each other; None where it does something else."""
@@ -24,7 +21,7 @@ def swept_axes(source: Source) -> tuple[str, str] | None:
         for axis, length in shape.axes:
             lengths.setdefault(axis, set()).add(length)
     swept = [axis for axis, found in lengths.items() if len(found) > 1]
-    if len(swept) != 2 or len(shapes) < max(FEWEST, 1 + max(len(lengths[axis]) for axis in swept)):
+    if len(swept) != 2 or len(shapes) < max(4, 1 + max(len(lengths[axis]) for axis in swept)):
         return None
     return swept[0], swept[1]
 
@@ -55,7 +52,8 @@ def heat_map(source: Source, panel: str | Lines | None = None) -> alt.LayerChart
     words = [alt.Tooltip(f"{name}:N", title=title) for name, title in TOOLTIPS.items()]
     legend = alt.Legend(title=None, orient="top", labelExpr=si_label(unit), gradientLength=300, tickCount=4)
     color = alt.Color("value:Q", scale=alt.Scale(scheme="blues", zero=True), legend=legend)
-    light = alt.expr(f"datum.value > {DARK * max(cells['value'], default=1.0)} ? '#ffffff' : '#0f151d'")
+    dark = 0.55  # of the highest rate: from here up the words on a cell are light
+    light = alt.expr(f"datum.value > {dark * max(cells['value'], default=1.0)} ? '#ffffff' : '#0f151d'")
     layers = [
         base.mark_rect(stroke="#ffffff", strokeWidth=1).encode(color=color, tooltip=words),
         base.mark_text(fontSize=12, dy=-7, color=light, tooltip=None).encode(text=alt.Text("rate:N")),
@@ -63,21 +61,16 @@ def heat_map(source: Source, panel: str | Lines | None = None) -> alt.LayerChart
     ]
     for index, layer in enumerate(layers):
         layer.name = f"layer_{index}"
-    return alt.LayerChart(layer=layers, width="container", height=440, description=describe_heat_map(analysis))
+    return alt.LayerChart(layer=layers, width="container", height=440, description=_described(cells, axes))
 
 
-def describe_heat_map(source: Source) -> str:
-    """Return the alternative text of the map."""
-    analysis = analysis_of(source)
-    axes = swept_axes(analysis)
-    if axes is None:
-        return "No map: the run does not sweep over two axes."
-    cells = _cells(analysis, axes, None)
+def _described(cells: pd.DataFrame, axes: tuple[str, str]) -> str:
+    what = f"Highest rate by {axes[0]} and {axes[1]}"
     if cells.empty:
-        return f"Highest rate by {axes[0]} and {axes[1]}: nothing to draw yet."
+        return f"{what}: nothing to draw yet."
     best = max(cells.to_dict("records"), key=lambda row: float(row["value"]))
     where = ", ".join(f"{axis} = {best[axis]:,}" for axis in axes)
-    return f"Highest rate by {axes[0]} and {axes[1]}, {len(cells)} shapes; the highest is {best['rate']} at {where}."
+    return f"{what}, {len(cells)} shapes; the highest is {best['rate']} at {where}."
 
 
 TOOLTIPS = {

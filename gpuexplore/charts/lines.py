@@ -14,15 +14,8 @@ from gpuexplore.charts.axes import LABEL_LIMIT, size_axis
 from gpuexplore.charts.points import TOOLTIPS, is_recorded
 from gpuexplore.charts.series import FADED, color, dash, legend_names, present_dtypes, series_order, shape
 
-GAP = 13.0  # pixels between the middles of two names
-DRAWN = 0.8  # of a chart's height lies between its axes
-CHARACTER = 6.6  # pixels, of the longest name
 LABEL_OFFSET = 8  # pixels from the point
-LONGEST = 18  # characters; for longer names a legend has more space
-THIN = 1.2  # pixels, of what is recorded; live lines have 2
 HEIGHT = 440  # with legends and axes
-TALL = 510  # with the entries of recorded series
-PICK_SERIES, PICK_DTYPE = "pick_series", "pick_dtype"  # fixed: a changing name would redraw a polled chart
 
 
 def _end_labels(points: pd.DataFrame, y: alt.Y, *, height: int) -> pd.DataFrame | None:
@@ -37,25 +30,15 @@ def _end_labels(points: pd.DataFrame, y: alt.Y, *, height: int) -> pd.DataFrame 
     several = lines["dtype"].nunique() > 1
     names = lines["series"] + (" " + lines["dtype"] if several else "")
     names = names + lines["denominator"] if "denominator" in lines else names
-    if lines.empty or GAP * len(lines) > DRAWN * height or max(map(len, names)) > LONGEST:
+    gap = 13.0  # pixels between the middles of two names
+    axes_share = 0.8  # of a chart's height lies between its axes
+    longest = 18  # characters; for longer names a legend has more space
+    if lines.empty or gap * len(lines) > axes_share * height or max(map(len, names)) > longest:
         return None
     domain, is_log = _domain(y, points)
     fractions = [_fraction(value, domain, is_log) for value in lines["value"]]
-    apart = _spread(fractions, GAP / (DRAWN * height))
-    values = [_value(fraction, domain, is_log) for fraction in apart]
+    values = [_value(fraction, domain, is_log) for fraction in _spread(fractions, gap / (axes_share * height))]
     return lines.assign(name=names, value=values)
-
-
-def _width_of(labels: pd.DataFrame) -> int:
-    """Return the pixels that the longest name takes next to its point."""
-    return round(CHARACTER * max(map(len, labels["name"]))) + LABEL_OFFSET + 4
-
-
-def _end_texts(labels: pd.DataFrame, *, x: alt.X, y: alt.Y, color: alt.Color) -> alt.Chart:
-    """Return the layer of the names."""
-    text = alt.Chart(labels).mark_text(align="left", dx=LABEL_OFFSET, fontSize=12, tooltip=None)
-    encoded: alt.Chart = text.encode(x=x, y=y, color=color, text=alt.Text("name:N"))
-    return encoded
 
 
 def _domain(y: alt.Y, points: pd.DataFrame) -> tuple[tuple[float, float], bool]:
@@ -119,13 +102,17 @@ def lines(
     order = series_order(analysis.shown)
     shown = points
     points = points[~points["elsewhere"]] if "elsewhere" in points else points
-    contrasts, points = points[points["condition"] != ""], points[points["condition"] == ""]
+    contrasts = points[points["condition"] != ""]
+    points = points[points["condition"] == ""]
     recorded = is_recorded(points)
     over_sizes = shown["order"].nunique() > 1
     mixed = bool(recorded.any()) and not recorded.all()
     ends = _end_labels(points, y, height=HEIGHT) if over_sizes and not mixed else None
     by_series = ends is None and (over_sizes or points["series"].nunique() < 2 or bool(recorded.any()))
-    margin = 0 if ends is None else _width_of(ends)
+    margin = 0
+    if ends is not None:
+        character = 6.6  # pixels, of the longest name
+        margin = round(character * max(map(len, ends["name"]))) + LABEL_OFFSET + 4
     x = size_axis(shown, analysis.shown[0].operation, margin=margin) if over_sizes else _one_size_axis(points, order)
     base = alt.Chart(points).encode(x=x, y=y, color=color(points, order, legend=by_series))
     picks = _picks(points, by_series=by_series)
@@ -135,12 +122,15 @@ def lines(
     marks = [part for mark in marks for part in _with_hollow_points(mark)]
     if not contrasts.empty:
         marks.append(_strokes(base, contrasts, picks))
-    named = [] if ends is None else [_end_texts(ends, x=x, y=y, color=color(points, order, legend=False))]
-    layers = [*(line for line, *_ in rules), *marks, *named, *chain.from_iterable(labels for _, *labels in rules)]
+    if ends is not None:
+        text = alt.Chart(ends).mark_text(align="left", dx=LABEL_OFFSET, fontSize=12, tooltip=None)
+        named = text.encode(x=x, y=y, color=color(points, order, legend=False), text=alt.Text("name:N"))
+        marks.append(named)
+    layers = [*(line for line, *_ in rules), *marks, *chain.from_iterable(labels for _, *labels in rules)]
     for index, layer in enumerate(layers):
         layer.name = f"layer_{index}"  # else Altair names it by a hash of its data, as pandas would print them
     layers[0] = layers[0].add_params(*picks)  # here and not on the whole: each change of that copies all layers
-    height = TALL if recorded.any() else HEIGHT
+    height = 510 if recorded.any() else HEIGHT  # with the entries of recorded series
     return alt.LayerChart(layer=layers, width="container", height=height, description=description)
 
 
@@ -158,19 +148,18 @@ def _marks(
     words = [alt.Tooltip(f"{column}:N", title=title) for column, title in TOOLTIPS.items() if column in points]
     point = base.mark_point(filled=True, size=70).encode(opacity=_opacity(picks, 1), tooltip=words)
     if several:
-        line, point = (
-            line.encode(strokeDash=dash(points)),
-            point.encode(shape=shape(points, legend=over_sizes or side_by_side)),
-        )
+        line = line.encode(strokeDash=dash(points))
+        point = point.encode(shape=shape(points, legend=over_sizes or side_by_side))
     return [interval, line, point] if over_sizes else [interval, point]
 
 
 def _lighter(marks: Sequence[alt.Chart], points: pd.DataFrame) -> list[alt.Chart]:
     """Return `marks` as they look for recorded points: thin lines and hollow points, in the legends of the others."""
     lighter = [mark.copy() for mark in marks]
+    thin = 1.2  # pixels, of what is recorded; live lines have 2
     for mark in lighter:
         mark.data = points
-        mark.mark.strokeWidth = THIN
+        mark.mark.strokeWidth = thin
         if mark.mark.type == "point":
             mark.mark.filled = False
         _leave_legends_out(mark)
@@ -183,7 +172,8 @@ def _with_hollow_points(mark: alt.Chart) -> list[alt.Chart]:
     if mark.mark.type != "point" or not is_hollow.any():
         return [mark]
     hollow = mark.copy()
-    hollow.data, hollow.mark.filled = mark.data[is_hollow], False
+    hollow.data = mark.data[is_hollow]
+    hollow.mark.filled = False
     if is_hollow.all():
         return [hollow]
     _leave_legends_out(hollow)
@@ -199,8 +189,11 @@ def _leave_legends_out(mark: alt.Chart) -> None:
 
 def _strokes(base: alt.Chart, contrasts: pd.DataFrame, picks: Sequence[alt.Parameter]) -> alt.Chart:
     words = [alt.Tooltip(f"{column}:N", title=TOOLTIPS[column]) for column in ("case", "shape", "time")]
-    strokes = base.mark_tick(orient="horizontal", thickness=2, size=16)
-    encoded: alt.Chart = strokes.encode(opacity=_opacity(picks, 1), tooltip=words).properties(data=contrasts)
+    encoded: alt.Chart = (
+        base.mark_tick(orient="horizontal", thickness=2, size=16)
+        .encode(opacity=_opacity(picks, 1), tooltip=words)
+        .properties(data=contrasts)
+    )
     return encoded
 
 
@@ -219,11 +212,11 @@ def _picks(points: pd.DataFrame, *, by_series: bool) -> list[alt.Parameter]:
     """Return a selection for each legend there is: a click shows one entry and fades the others."""
     several = points["series"].nunique() > 1
     over_sizes = points["order"].nunique() > 1
-    shown = [
-        (PICK_SERIES, "series", by_series and several),
-        (PICK_DTYPE, "dtype", len(present_dtypes(points)) > 1 and (several or over_sizes)),
-    ]
-    return [alt.selection_point(name=name, fields=[field], bind="legend") for name, field, legend in shown if legend]
+    fields = ["series"] if by_series and several else []
+    if len(present_dtypes(points)) > 1 and (several or over_sizes):
+        fields.append("dtype")
+    # The names are fixed: a changing one would redraw a polled chart.
+    return [alt.selection_point(name=f"pick_{field}", fields=[field], bind="legend") for field in fields]
 
 
 def _opacity(picks: Sequence[alt.Parameter], full: float) -> alt.OpacityValue:

@@ -43,11 +43,8 @@ COLORS: Mapping[str, tuple[str, str]] = MappingProxyType(
     }
 )
 
-OF_USERS = (("#c2185b", "#ff80ab"), ("#8a6d00", "#e0c34d"), ("#6d4c41", "#d7a98c"))
 
 SCALE_OF_DTYPES = alt.Scale(domain=list(FORMATS))  # in the colours of the theme
-SHADED = 0.4  # of the way to black or white, for each further device of an implementation
-BLACK, PALE, WHITE = 0, 160, 255  # of a channel; a pale colour has no range towards white
 
 
 def color_of(implementation: str, shade: int = 0) -> alt.ExprRef:
@@ -57,16 +54,13 @@ def color_of(implementation: str, shade: int = 0) -> alt.ExprRef:
         implementation: its name.
         shade: 0 for its first device, one more for each further one.
     """
-    light, dark = (_channels(color) for color in COLORS.get(implementation) or _of_a_user(implementation))
+    colors = (("#c2185b", "#ff80ab"), ("#8a6d00", "#e0c34d"), ("#6d4c41", "#d7a98c"))
+    of_user = colors[crc32(implementation.encode()) % len(colors)]  # by the name: unknown before it is measured
+    light, dark = (_channels(color) for color in COLORS.get(implementation) or of_user)
     red, green, blue = dark
-    pale = 0.3 * red + 0.6 * green + 0.1 * blue > PALE  # as bright as an eye sees it
-    shaded = _shade(light, BLACK, shade), _shade(dark, BLACK if pale else WHITE, shade)
+    pale = 0.3 * red + 0.6 * green + 0.1 * blue > 160  # as bright as an eye sees it; it has no range towards white
+    shaded = (_shade(light, 0, shade), _shade(dark, 0 if pale else 255, shade))
     return alt.ExprRef("luminance(background) > 0.5 ? '{}' : '{}'".format(*shaded))
-
-
-def _of_a_user(implementation: str) -> tuple[str, str]:
-    """Return one of few colours, by the name: they are unknown before they are measured."""
-    return OF_USERS[crc32(implementation.encode()) % len(OF_USERS)]
 
 
 def scale_of(implementations: Sequence[str]) -> alt.Scale:
@@ -79,5 +73,6 @@ def _channels(color: str) -> list[int]:
 
 
 def _shade(channels: Sequence[int], end: int, shade: int) -> str:
-    kept = (1 - SHADED) ** shade
+    shaded = 0.4  # of the way to black or white, for each further device of an implementation
+    kept = (1 - shaded) ** shade
     return "#" + "".join(f"{round(end + kept * (channel - end)):02x}" for channel in channels)

@@ -11,27 +11,19 @@ from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.model import Device
 from gpuexplore.core.units import format_flop_per_s
 
-ROW_HEIGHT = 34
-
 
 def peaks(devices: Sequence[Device]) -> alt.LayerChart:
     """Return a bar for each dtype a device has a peak for, by its matrix products."""
     frame = _frame(devices)
+    listed = ", ".join(f"{row.row} {row.peak}" for row in frame.itertuples()) or "none is known"
     y = alt.Y("row:N", sort=list(frame["row"]), title=None, axis=alt.Axis(labelLimit=300))
     x = alt.X("flop_per_s:Q", title=None, axis=None)
     base = alt.Chart(frame).encode(y=y, x=x, tooltip=[alt.Tooltip(f"{name}:N") for name in ("peak", "kind", "source")])
     bars = base.mark_bar(height={"band": 0.6}, color=NEUTRAL)  # colours stand for implementations on its page
     words = base.mark_text(align="left", dx=6, fontSize=13, color=NEUTRAL).encode(text=alt.Text("peak:N"))
-    chart = alt.LayerChart(layer=[bars, words])
-    height = ROW_HEIGHT * max(1, len(frame))
-    sized: alt.LayerChart = chart.properties(width="container", height=height, description=describe_peaks(devices))
-    return sized
-
-
-def describe_peaks(devices: Sequence[Device]) -> str:
-    """Return the alternative text of the chart of peaks."""
-    rows = _frame(devices).itertuples()
-    return "Peaks by dtype: " + (", ".join(f"{row.row} {row.peak}" for row in rows) or "none is known")
+    height = 34 * max(1, len(frame))
+    description = f"Peaks by dtype: {listed}"
+    return alt.LayerChart(layer=[bars, words], width="container", height=height, description=description)
 
 
 def _frame(devices: Sequence[Device]) -> pd.DataFrame:

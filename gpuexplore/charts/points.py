@@ -17,7 +17,7 @@ from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.utilization.utilization import shape_label, shapes_by_work, size_of
 from gpuexplore.charts.series import series_name, series_of
 from gpuexplore.core.dtypes import DTYPES
-from gpuexplore.core.model import Contrast, Measurement, Origin
+from gpuexplore.core.model import Measurement, Origin
 from gpuexplore.core.timed import Condition
 from gpuexplore.core.units import (
     format_bytes_per_s,
@@ -29,8 +29,6 @@ from gpuexplore.core.units import (
     in_one_unit,
 )
 
-MOST_LINES = 6  # of one chart
-MOST_PANELS = 4  # that stand side by side
 EMULATED = "emulated formats"  # stands for the lines of formats that their device does not compute in
 
 Spread = tuple[float, float | None, float | None]  # a figure, and the ends of its interval
@@ -52,9 +50,6 @@ TOOLTIPS = {
     "also": "Also",
     "flags": "Flags",
 }
-DETAILED = 200  # with more points, a tooltip names the case and its time alone: the table and the files have the rest
-MAX_BAR_FACTOR = 3.0  # a longer bar leaves the chart: else one uncertain point would press all others together
-BRIEF_COLUMNS = ("case", "shape", "time", "interval")
 NAMES = ("series", "origin", "condition", "hollow", "implementation", "dtype", "size")
 COLUMNS = (*NAMES, "order", "value", "low", "high", *TOOLTIPS)
 
@@ -76,9 +71,9 @@ def _words(analysis: RunAnalysis) -> pd.DataFrame:
     """Return what is said of each measured case, the same on every chart."""
     order = {shape: rank for rank, shape in enumerate(shapes_by_work([analyzed.result for analyzed in analysis.shown]))}
     series = {series: series_name(series, analysis.shown) for series in set(map(series_of, analysis.shown))}
-    said = {
-        name: say for name, say in TOOLTIP_TEXTS.items() if len(analysis.shown) <= DETAILED or name in BRIEF_COLUMNS
-    }
+    detailed = 200  # with more points, a tooltip has the case and its time alone: the table and the files have the rest
+    brief = ("case", "shape", "time", "interval")
+    said = {name: say for name, say in TOOLTIP_TEXTS.items() if len(analysis.shown) <= detailed or name in brief}
     rows = [
         {
             **_names(analyzed, series[series_of(analyzed)]),
@@ -109,15 +104,16 @@ def in_panel(points: pd.DataFrame, panel: str | Lines | None) -> pd.DataFrame:
         return points
     if isinstance(panel, str):
         return points.assign(elsewhere=points["dtype"] != panel)
-    drawn = [line in panel for line in zip(points["series"], points["dtype"], strict=True)]
-    return points.assign(elsewhere=[not is_drawn for is_drawn in drawn])
+    lines = zip(points["series"], points["dtype"], strict=True)
+    return points.assign(elsewhere=[line not in panel for line in lines])
 
 
 def ends_of(points: pd.DataFrame) -> list[float]:
     """Return the values an axis has to cover: points, and ends of intervals within MAX_BAR_FACTOR of any point."""
     values = points["value"].dropna()
     ends = pd.concat([points["low"].dropna(), points["high"].dropna()])
-    return [*values, *ends.clip(values.min() / MAX_BAR_FACTOR, values.max() * MAX_BAR_FACTOR)] if len(values) else []
+    factor = 3.0  # a longer bar leaves the chart: else one uncertain point would press all others together
+    return [*values, *ends.clip(values.min() / factor, values.max() * factor)] if len(values) else []
 
 
 def drawn_in(panel: str | Lines | None, analysis: RunAnalysis) -> list[AnalyzedResult]:
@@ -142,15 +138,13 @@ def contrast_points(analysis: RunAnalysis) -> pd.DataFrame:
 
 
 def _contrast_frame(condition: Condition, analysis: RunAnalysis) -> pd.DataFrame:
-    found = points(analysis, lambda _, measurement: _contrast_spread(measurement, condition))
+    def spread(_: AnalyzedResult, measurement: Measurement) -> Spread | None:
+        seconds = next((other.median_s for other in measurement.contrasts if other.condition == condition), None)
+        return None if seconds is None else (seconds, None, None)
+
+    found = points(analysis, spread)
     case = found["case"] + ", " + CONDITIONS[condition]
     return found.assign(condition=condition, case=case, time=found["value"].map(format_seconds))
-
-
-def _contrast_spread(measurement: Measurement, condition: Condition) -> Spread | None:
-    found = (contrast.median_s for contrast in measurement.contrasts if contrast.condition == condition)
-    seconds = next(found, None)
-    return None if seconds is None else (seconds, None, None)
 
 
 def time_spread(analyzed: AnalyzedResult, measurement: Measurement) -> Spread:
@@ -184,27 +178,21 @@ def _names(analyzed: AnalyzedResult, series: str) -> dict[str, Any]:
 
 def format_contrasts(measurement: Measurement) -> str:
     """Return e.g. ``3.1 µs from warm caches, 2.0 µs replayed from a graph, without launches``, or an empty text."""
-    return ", ".join(map(_contrast_said, measurement.contrasts))
-
-
-def _contrast_said(contrast: Contrast) -> str:
-    words = CONDITIONS[contrast.condition]
-    return (
-        f"not {words}: {contrast.reason}"
+    return ", ".join(
+        f"not {CONDITIONS[contrast.condition]}: {contrast.reason}"
         if contrast.median_s is None
-        else f"{format_seconds(contrast.median_s)} {words}"
+        else f"{format_seconds(contrast.median_s)} {CONDITIONS[contrast.condition]}"
+        for contrast in measurement.contrasts
     )
 
 
 def _interval(analyzed: AnalyzedResult, measurement: Measurement) -> str:
+    first_pass = "; first pass, being refined" if analyzed.result.provisional else ""
     found = analyzed.ci95_s
     if found is None:
-        return "none: 1 sample" if measurement.is_single else "too few samples"
-    return format_interval(found, format_seconds) + ("" if measurement.covers_processes else ", within this run")
-
-
-def _of_first_pass(analyzed: AnalyzedResult) -> str:
-    return "; first pass, being refined" if analyzed.result.provisional else ""
+        return f"{'none: 1 sample' if measurement.is_single else 'too few samples'}{first_pass}"
+    scope = "" if measurement.covers_processes else ", within this run"
+    return f"{format_interval(found, format_seconds)}{scope}{first_pass}"
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -236,7 +224,7 @@ TOOLTIP_TEXTS: Mapping[str, Callable[[AnalyzedResult, Measurement], str]] = Mapp
     {  # a line of the tooltip each; the first, the case, is with the names
         "shape": lambda analyzed, _: shape_label(analyzed.case.shape),
         "time": lambda _, measurement: format_seconds(measurement.median_s),
-        "interval": lambda analyzed, measurement: _interval(analyzed, measurement) + _of_first_pass(analyzed),
+        "interval": _interval,
         "samples": lambda _, measurement: str(len(measurement.samples_s)),
         "rate": lambda analyzed, _: format_flop_per_s(analyzed.flop_per_s),
         "traffic": lambda analyzed, _: format_bytes_per_s(analyzed.bytes_per_s),
@@ -270,14 +258,6 @@ def shown_lines(analysis: RunAnalysis, hidden: Collection[str]) -> Lines:
     )
 
 
-def panels_of(analysis: RunAnalysis, hidden: Collection[str] = ()) -> tuple[str, ...]:
-    """Return the dtypes whose lines are drawn in panels side by side; none where one chart shows all lines."""
-    lines = shown_lines(analysis, hidden)
-    dtypes = tuple(dtype for dtype in DTYPES if any(dtype == of for _, of in lines))
-    over_sizes = len({analyzed.case.shape for analyzed in analysis.shown if analyzed.measurement}) > 1
-    return dtypes if over_sizes and len(lines) > MOST_LINES and 1 < len(dtypes) <= MOST_PANELS else ()
-
-
 def panels(
     analysis: RunAnalysis, hidden: Collection[str] = (), *, apart: bool = True
 ) -> Mapping[str | None, Lines | None]:
@@ -288,7 +268,11 @@ def panels(
         hidden: as of `shown_lines`.
         apart: whether many lines get a panel for each dtype.
     """
-    lines, dtypes = shown_lines(analysis, hidden), panels_of(analysis, hidden) if apart else ()
-    if dtypes:
+    most_lines = 6  # of one chart
+    most_panels = 4  # that stand side by side
+    lines = shown_lines(analysis, hidden)
+    dtypes = [dtype for dtype in DTYPES if any(dtype == of for _, of in lines)]
+    over_sizes = len({analyzed.case.shape for analyzed in analysis.shown if analyzed.measurement}) > 1
+    if apart and over_sizes and len(lines) > most_lines and 1 < len(dtypes) <= most_panels:
         return {panel: frozenset(line for line in lines if line[1] == panel) for panel in dtypes}
     return {None: lines if hidden else None}

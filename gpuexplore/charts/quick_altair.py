@@ -19,8 +19,6 @@ try:
 except ImportError:  # another path in another version: charts are made as Altair makes them
     schemapi = channels = None
 
-PLAIN = (str, int, float, bool, type(None))
-
 
 @contextmanager
 def quick_altair() -> Iterator[None]:
@@ -58,7 +56,7 @@ def _are_charts(value: Any) -> bool:
 
 
 def _as_dict(found: Any, *context: Any, **more: Any) -> Any:
-    return found if type(found) in PLAIN else _to_dict(found, *context, **more)
+    return found if type(found) in (str, int, float, bool, type(None)) else _to_dict(found, *context, **more)
 
 
 def _view_name(chart: alt.Chart) -> str:

@@ -51,7 +51,6 @@ def _near(rates: list[tuple[str, float]]) -> list[list[tuple[str, float]]]:
 
 
 ReferenceLine = tuple[alt.Chart, ...]
-CROWDED = 3.0  # two labels closer than this factor would touch at one end
 
 
 def rule(value: float) -> ReferenceLine:
@@ -72,16 +71,21 @@ def with_halo(text: alt.Chart) -> ReferenceLine:
     """Return `text` with a rim in the colour of the background below it, so that lines and points leave it readable."""
     rim = text.copy()
     rim.mark.stroke = alt.expr("background")
-    rim.mark.strokeWidth, rim.mark.strokeJoin, rim.mark.tooltip, rim.mark.aria = 4, "round", None, False
+    rim.mark.strokeWidth = 4
+    rim.mark.strokeJoin = "round"
+    rim.mark.tooltip = None
+    rim.mark.aria = False
     return rim, text
 
 
 def peak_rules(peaks: Mapping[str, float]) -> list[ReferenceLine]:
     """Return a line for each peak by its label, crowded labels at alternate ends."""
     drawn: list[ReferenceLine] = []
-    above, at_right = None, False
+    above = None
+    at_right = False
+    crowded = 3.0  # two labels closer than this factor would touch at one end
     for label, value in sorted(peaks.items(), key=lambda item: -item[1]):
-        at_right = above is not None and above / value < CROWDED and not at_right
+        at_right = above is not None and above / value < crowded and not at_right
         drawn.append(labelled_rule(value, label, at_right=at_right))
         above = value
     return drawn

@@ -5,35 +5,38 @@ Solid is from a datasheet or computed, dashed is a microbenchmark, dotted is the
 measured here, hollow ones were recorded or published elsewhere.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from math import log10
 from typing import Any, Literal
 
 import altair as alt
+import pandas as pd
 
 from gpuexplore.analysis.roofline import Point
-from gpuexplore.analysis.roofs import Roof, memory_ridges
+from gpuexplore.analysis.roofs import Roof, memory_ridges, ridges
+from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
+from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.charts.axes import log_ticks, si_label
 from gpuexplore.charts.palette import SCALE_OF_DTYPES
 from gpuexplore.charts.reference_lines import with_halo
-from gpuexplore.charts.roofline_frames import (
-    BASES,
-    RooflineWindow,
-    flat_roofs,
-    frame_of_points,
-    labels_of_flat,
-    labels_of_slopes,
-    ridge_marks,
-    sloped_roofs,
-    window,
-)
 from gpuexplore.charts.series import NEUTRAL, POINTS, RING
 from gpuexplore.core.dtypes import FORMATS
 from gpuexplore.core.model import Origin
-from gpuexplore.core.units import format_flop_per_s, format_intensity, format_percent
+from gpuexplore.core.units import (
+    format_bytes_per_s,
+    format_flop_per_s,
+    format_intensity,
+    format_percent,
+    format_seconds,
+)
+from gpuexplore.operations import operation_named
 
-HEIGHT = 600  # with legends and axes
-POINT_SIZE = 75
+BASES = ("datasheet or formula", "microbenchmark", "best result so far")
+LABELS_FROM = 0.7  # of the width: the labels of flat roofs stand right of it, the points left
+LABELS_TO = 0.12  # of the width: the labels of slopes stand left of it
+FrameRow = dict[str, object]
 OPENED = "opened"  # the selection of the run of a clicked point
 POINT_TOOLTIPS = {
     "case": "Case",
@@ -47,19 +50,34 @@ POINT_TOOLTIPS = {
     "origin": "From",
     "run_said": "Run",
 }
-ROOF_TOOLTIPS = {"label": "Roof", "said": "Rate", "basis": "Kind", "source": "Source"}
-RIDGE_TOOLTIPS = {"label": "Ridge point", "said": "Intensity"}
 SCALE_OF_SHAPES = alt.Scale(domain=list(FORMATS), range=[POINTS[index % len(POINTS)] for index in range(len(FORMATS))])
 ORIGINS = [origin.label for origin in (Origin.LIVE, Origin.RECORDED, Origin.PUBLISHED)]
-SCALE_OF_ORIGINS = alt.Scale(domain=ORIGINS, range=[POINT_SIZE] * len(ORIGINS))
-# The angle of a slope of 1 depends on the pixels a decade takes, so the browser has to work it out.
-NARROW = "width < 400"  # a phone: labels without figures, which the axis and the tooltip give
-ANGLE = "-atan2(height / {rate_decades}, width / {intensity_decades}) * 180 / PI"
+SCALE_OF_ORIGINS = alt.Scale(domain=ORIGINS, range=[75] * len(ORIGINS))
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """The part of the plane that is drawn, in FLOP/byte and FLOP/s."""
+
+    intensity_low: float
+    intensity_high: float
+    rate_low: float
+    rate_high: float
+
+    @property
+    def intensity_decades(self) -> float:
+        """Powers of ten along the x axis."""
+        return log10(self.intensity_high / self.intensity_low)
+
+    @property
+    def rate_decades(self) -> float:
+        """Powers of ten along the y axis."""
+        return log10(self.rate_high / self.rate_low)
 
 
 def roofline(roofs: Sequence[Roof], points: Sequence[Point]) -> alt.LayerChart:
     """Return the roofline of a device with `points` on it; a click on one selects its run under `OPENED`."""
-    seen = window(roofs, points)
+    seen = _window(roofs, points)
     opened = alt.selection_point(name=OPENED, fields=["run"], on="click", empty=False)
     dtypes = [*(point.dtype for point in points), *(roof.dtype for roof in roofs if roof.dtype)]
     layers = [
@@ -69,10 +87,10 @@ def roofline(roofs: Sequence[Roof], points: Sequence[Point]) -> alt.LayerChart:
         *_labels(roofs, seen),
     ]
     chart: alt.LayerChart = alt.LayerChart(layer=layers).resolve_scale(color="shared")
-    return chart.properties(width="container", height=HEIGHT, description=describe_roofline(roofs, points))
+    return chart.properties(width="container", height=600, description=_described(roofs, points))
 
 
-def describe_roofline(roofs: Sequence[Roof], points: Sequence[Point]) -> str:
+def _described(roofs: Sequence[Roof], points: Sequence[Point]) -> str:
     """Return the alternative text: the limits, the ridges with memory and how many points there are."""
     flat = [roof for roof in roofs if roof.kind == "compute" and not roof.reached]
     with_memory = memory_ridges(roofs).items()
@@ -93,7 +111,7 @@ def _listed(what: str, words: Sequence[str]) -> str:
     return f"{what}: {', '.join(words) or 'none known'}"
 
 
-def _x(seen: RooflineWindow) -> alt.X:
+def _x(seen: _Window) -> alt.X:
     ticks = [
         log_tick for log_tick in log_ticks([seen.intensity_low, seen.intensity_high]) if log10(log_tick).is_integer()
     ]
@@ -104,20 +122,22 @@ def _x(seen: RooflineWindow) -> alt.X:
     return alt.X("intensity:Q", title="Arithmetic intensity, FLOP/byte", axis=axis, scale=scale)
 
 
-def _y(seen: RooflineWindow) -> alt.Y:
+def _y(seen: _Window) -> alt.Y:
     ticks = [log_tick for log_tick in log_ticks([seen.rate_low, seen.rate_high]) if log10(log_tick).is_integer()]
     scale = alt.Scale(type="log", nice=False, domain=[seen.rate_low, seen.rate_high])
     return alt.Y("rate:Q", title="Compute rate", axis=alt.Axis(values=ticks, labelExpr=si_label("FLOP/s")), scale=scale)
 
 
-def _roof_lines(roofs: Sequence[Roof], seen: RooflineWindow, dtypes: Sequence[str]) -> list[alt.Chart]:
-    slopes, flats = sloped_roofs(roofs, seen), flat_roofs(roofs, seen)
+def _roof_lines(roofs: Sequence[Roof], seen: _Window, dtypes: Sequence[str]) -> list[alt.Chart]:
+    slopes = _sloped_roofs(roofs, seen)
+    flats = _flat_roofs(roofs, seen)
     dash = alt.StrokeDash(
         "basis:N",
         scale=alt.Scale(domain=list(BASES), range=[[1, 0], [8, 4], [2, 3]]),
         legend=_legend([*slopes["basis"], *flats["basis"]], BASES, "bottom", symbolSize=700, symbolStrokeWidth=2),
     )
-    words = [alt.Tooltip(f"{name}:N", title=title) for name, title in ROOF_TOOLTIPS.items()]
+    said = {"label": "Roof", "said": "Rate", "basis": "Kind", "source": "Source"}
+    words = [alt.Tooltip(f"{name}:N", title=title) for name, title in said.items()]
     base = {"x": _x(seen), "y": _y(seen), "detail": alt.Detail("line:N"), "strokeDash": dash, "tooltip": words}
     width = alt.StrokeWidth("width:Q", scale=None)
     slope = alt.Chart(slopes).mark_line(color=NEUTRAL, clip=True).encode(**base, strokeWidth=width)
@@ -125,9 +145,10 @@ def _roof_lines(roofs: Sequence[Roof], seen: RooflineWindow, dtypes: Sequence[st
     return [slope, flat]
 
 
-def _ridges(roofs: Sequence[Roof], seen: RooflineWindow) -> list[alt.Chart]:
-    frame = ridge_marks(roofs, seen)
-    words = [alt.Tooltip(f"{name}:N", title=title) for name, title in RIDGE_TOOLTIPS.items()]
+def _ridges(roofs: Sequence[Roof], seen: _Window) -> list[alt.Chart]:
+    frame = _ridge_marks(roofs, seen)
+    said = {"label": "Ridge point", "said": "Intensity"}
+    words = [alt.Tooltip(f"{name}:N", title=title) for name, title in said.items()]
     base = alt.Chart(frame).encode(x=_x(seen), y=_y(seen), tooltip=words)
     marks = base.mark_point(shape="diamond", filled=True, color=NEUTRAL, opacity=1, clip=True).encode(
         size=alt.Size("size:Q", scale=None)
@@ -138,13 +159,12 @@ def _ridges(roofs: Sequence[Roof], seen: RooflineWindow) -> list[alt.Chart]:
     return [marks, *with_halo(text.encode(text=alt.Text("text:N")))]
 
 
-def _points(
-    points: Sequence[Point], seen: RooflineWindow, dtypes: Sequence[str], opened: alt.Parameter
-) -> list[alt.Chart]:
-    frame = frame_of_points(points)
+def _points(points: Sequence[Point], seen: _Window, dtypes: Sequence[str], opened: alt.Parameter) -> list[alt.Chart]:
+    frame = _frame_of_points(points)
     words = [alt.Tooltip(f"{name}:N", title=title) for name, title in POINT_TOOLTIPS.items()]
     base = alt.Chart(frame).encode(x=_x(seen), y=_y(seen))
-    color, shape = _color(dtypes), alt.Shape("dtype:N", scale=SCALE_OF_SHAPES, legend=_dtype_legend(dtypes))
+    color = _color(dtypes)
+    shape = alt.Shape("dtype:N", scale=SCALE_OF_SHAPES, legend=_dtype_legend(dtypes))
     size = alt.Size("origin:O", scale=SCALE_OF_ORIGINS, legend=_origin_legend([*frame["origin"]]))
     live = f"datum.origin == '{Origin.LIVE.label}'"
     filled, hollow = (
@@ -157,14 +177,17 @@ def _points(
     return [hollow, filled.add_params(opened), *with_halo(text.encode(text=alt.Text("text:N")))]
 
 
-def _labels(roofs: Sequence[Roof], seen: RooflineWindow) -> list[alt.Chart]:
-    flats, slopes = labels_of_flat(roofs, seen), labels_of_slopes(roofs, seen)
-    flat = alt.Chart(flats).mark_text(align="right", baseline="bottom", dx=-2, dy=-4, color=NEUTRAL, fontSize=12)
-    angle = ANGLE.format(rate_decades=seen.rate_decades, intensity_decades=seen.intensity_decades)
-    slope = alt.Chart(slopes).mark_text(
+def _labels(roofs: Sequence[Roof], seen: _Window) -> list[alt.Chart]:
+    flat = alt.Chart(_labels_of_flat(roofs, seen)).mark_text(
+        align="right", baseline="bottom", dx=-2, dy=-4, color=NEUTRAL, fontSize=12
+    )
+    # The angle of a slope of 1 depends on the pixels a decade takes, so the browser has to work it out.
+    angle = f"-atan2(height / {seen.rate_decades}, width / {seen.intensity_decades}) * 180 / PI"
+    slope = alt.Chart(_labels_of_slopes(roofs, seen)).mark_text(
         align="left", baseline="bottom", dx=10, dy=-3, color=NEUTRAL, fontSize=12, angle=alt.expr(angle)
     )
-    said = f"{NARROW} ? datum.short : datum.label"
+    narrow = "width < 400"  # a phone: labels without figures, which the axis and the tooltip give
+    said = f"{narrow} ? datum.short : datum.label"
     said_at = [
         labels.transform_calculate(said=said).encode(x=_x(seen), y=_y(seen), text=alt.Text("said:N"))
         for labels in (flat, slope)
@@ -197,3 +220,212 @@ def _legend(
     return alt.Legend(
         title=None, values=values, orient=orient, columns=columns, labelLimit=260, symbolOpacity=1, **style
     )
+
+
+# The data frames of the chart: lines, ridges, labels and points, and the window they are seen through.
+
+
+def _window(roofs: Sequence[Roof], points: Sequence[Point]) -> _Window:
+    """Return the window that shows every point, every ridge with memory and some of the roofs next to them."""
+    shown = [*memory_ridges(roofs).values()]
+    shown += [point.intensity for point in points]
+    lowest = 1 / 16
+    margin = 2.0  # beyond the outermost point, on either side
+    left = min([lowest * margin, *shown])
+    right = margin * max([1.0, *shown])
+    whole = (right / left) ** (1 / (LABELS_FROM - LABELS_TO))  # what the labels leave of the width is for the rest
+    low = left / whole**LABELS_TO
+    high = left * whole ** (1 - LABELS_TO)
+    slopes = [roof.rate for roof in roofs if roof.kind != "compute"]
+    flats = [roof.rate for roof in roofs if roof.kind == "compute"]
+    rates = [point.flop_per_s for point in points]
+    floor = [low * min(slopes) * margin] if slopes else flats
+    ceiling = flats or [high * max(slopes)] if slopes or flats else [1e12]
+    return _Window(low, high, min([*floor, *rates, ceiling[0]]) / margin, max([*ceiling, *rates]) * margin)
+
+
+def _sloped_roofs(roofs: Sequence[Roof], seen: _Window) -> pd.DataFrame:
+    """Return the two ends of every bandwidth: from the left edge to the highest compute roof."""
+    top = max((roof.rate for roof in roofs if roof.kind == "compute"), default=seen.rate_high)
+    rows = [
+        _roof_row(roof, intensity, intensity * roof.rate, format_bytes_per_s(roof.rate))
+        for roof in roofs
+        if roof.kind != "compute"
+        for intensity in (seen.intensity_low, min(seen.intensity_high, top / roof.rate))
+    ]
+    return _frame(rows, ROOF_COLUMNS)
+
+
+def _flat_roofs(roofs: Sequence[Roof], seen: _Window) -> pd.DataFrame:
+    """Return the two ends of every compute roof: from the fastest bandwidth to the right edge; equal ones once."""
+    fastest = max((roof.rate for roof in roofs if roof.kind != "compute" and not roof.reached), default=None)
+    rows = []
+    for roof in _distinct(roofs):
+        start = roof.rate / fastest if fastest else seen.intensity_low
+        rows += [
+            _roof_row(roof, intensity, roof.rate, format_flop_per_s(roof.rate))
+            for intensity in (max(seen.intensity_low, min(start, seen.intensity_high)), seen.intensity_high)
+        ]
+    return _frame(rows, ROOF_COLUMNS)
+
+
+def _ridge_marks(roofs: Sequence[Roof], seen: _Window) -> pd.DataFrame:
+    """Return the ridge points in the window, those with memory larger and with their intensity next to them."""
+    rows: list[FrameRow] = []
+    labelled: set[str] = set()
+    for (compute, bandwidth), intensity in ridges(roofs).items():
+        if not seen.intensity_low <= intensity <= seen.intensity_high:
+            continue
+        memory = bandwidth.kind == "memory"
+        said = format_intensity(intensity)
+        rows.append(
+            {
+                "intensity": intensity,
+                "rate": compute.rate,
+                "size": 60 if memory else 18,
+                "text": said.split(" ")[0] if memory and said not in labelled else "",
+                "label": f"{compute.label} and {bandwidth.label}",
+                "said": said,
+            }
+        )
+        labelled |= {said} if memory else set()
+    return _frame(rows, ("intensity", "rate", "size", "text", "label", "said"))
+
+
+def _labels_of_flat(roofs: Sequence[Roof], seen: _Window) -> pd.DataFrame:
+    """Return a label for each compute limit, at its right end; limits too near for two labels share one."""
+    limits = _distinct([roof for roof in roofs if not roof.reached])
+    rows: list[FrameRow] = [
+        {
+            "intensity": seen.intensity_high,
+            "rate": group[0].rate,
+            "label": " · ".join(f"{_units_at(roof, roofs)} {format_flop_per_s(roof.rate)}" for roof in group),
+            "short": " · ".join(_units_at(roof, roofs) for roof in group),
+        }
+        for group in _near(limits, 15, seen)
+    ]
+    return _frame(rows, ("intensity", "rate", "label", "short"))
+
+
+def _labels_of_slopes(roofs: Sequence[Roof], seen: _Window) -> pd.DataFrame:
+    """Return a label for each bandwidth limit, along its left end; limits too near for two labels share one."""
+    limits = [roof for roof in roofs if roof.kind != "compute" and not roof.reached]
+    pixels = 26  # on a phone the slopes are steep, and labels along them near each other
+    rows: list[FrameRow] = [
+        {
+            "intensity": seen.intensity_low,
+            "rate": seen.intensity_low * group[0].rate,
+            "label": " · ".join(f"{roof.label.split(' ')[0]} {format_bytes_per_s(roof.rate)}" for roof in group),
+            "short": " · ".join(roof.label.split(" ")[0] for roof in group),
+        }
+        for group in _near(limits, pixels, seen)
+    ]
+    return _frame(rows, ("intensity", "rate", "label", "short"))
+
+
+def _near(roofs: Iterable[Roof], pixels: float, seen: _Window) -> list[list[Roof]]:
+    """Return groups of roofs, the highest first, each less than `pixels` below the one above it."""
+    groups: list[list[Roof]] = []
+    height = 400  # of the drawing's height: what labels need is a share of it
+    for roof in sorted(roofs, key=lambda each: -each.rate):
+        if groups and log10(groups[-1][-1].rate / roof.rate) / seen.rate_decades * height < pixels:
+            groups[-1].append(roof)
+        else:
+            groups.append([roof])
+    return groups
+
+
+def _frame_of_points(points: Sequence[Point]) -> pd.DataFrame:
+    """Return a row for each point, with the words of its tooltip."""
+    rows: list[FrameRow] = [
+        {
+            "intensity": point.intensity,
+            "rate": point.flop_per_s,
+            "dtype": point.dtype,
+            "run": point.run,
+            "text": point.origin.label if point.origin is Origin.PUBLISHED else "",
+            **_words(point),
+        }
+        for point in points
+    ]
+    columns = ("intensity", "rate", "dtype", "run", "text", "case", "operation", "shape", "time", "rate_said")
+    return _frame(rows, (*columns, "intensity_said", "share", "roof", "origin", "run_said"))
+
+
+def _words(point: Point) -> dict[str, str]:
+    return {
+        "case": point.label,
+        "operation": operation_named(point.operation).title,
+        "shape": shape_label(point.shape),
+        "time": format_seconds(point.time_s),
+        "rate_said": format_flop_per_s(point.flop_per_s),
+        "intensity_said": format_intensity(point.intensity),
+        "share": format_percent(point.fraction) if point.fraction is not None else "unknown",
+        "roof": roof_above(point),
+        "origin": point.origin.label,
+        "run_said": point.run or point.source or "none",
+    }
+
+
+def roof_above(point: Point) -> str:
+    """Return what a reader calls the roof above a point, e.g. ``L2 cache``, ``bf16, matrix units``."""
+    return point.roof.label if point.roof else "unknown"
+
+
+def basis(roof: Roof) -> str:
+    """Return how a roof was found, one of BASES."""
+    return BASES[2] if roof.reached else BASES[1] if roof.measured else BASES[0]
+
+
+def _units_label(roofs: Iterable[Roof]) -> str:
+    """Return the dtypes and units of equal compute roofs, e.g. ``fp32``, ``fp32 and fp64 matrix``."""
+    units: dict[str, set[str]] = {}
+    for roof in roofs:
+        units.setdefault(roof.dtype or "", set()).add(roof.unit or "")
+    groups: dict[str, list[str]] = {}
+    for name in sorted(units, key=list(FORMATS).index):
+        groups.setdefault(" ".join(units[name]) if len(units[name]) == 1 else "", []).append(name)
+    return " and ".join(f"{', '.join(groups[unit])} {unit}".strip() for unit in sorted(groups))
+
+
+def _units_at(roof: Roof, roofs: Iterable[Roof]) -> str:
+    return _units_label(each for each in roofs if each.dtype and not each.reached and each.rate == roof.rate)
+
+
+def _distinct(roofs: Iterable[Roof]) -> list[Roof]:
+    """Return the compute roofs, one of each rate: rather of a dtype that has it on both units, and on matrix units."""
+    order = list(FORMATS)
+    compute = [roof for roof in roofs if roof.dtype and not _far_below(roof, roofs)]
+    alike = Counter((roof.rate, roof.dtype) for roof in compute)
+    compute.sort(
+        key=lambda roof: (-alike[roof.rate, roof.dtype], roof.unit != "matrix", order.index(roof.dtype or order[0]))
+    )
+    return list({(roof.rate, roof.reached): roof for roof in reversed(compute)}.values())[::-1]
+
+
+def _far_below(roof: Roof, roofs: Iterable[Roof]) -> bool:
+    """Return whether the best result so far is too far below its limit to show what can be reached."""
+    limits = [each.rate for each in roofs if not each.reached and (each.dtype, each.unit) == (roof.dtype, roof.unit)]
+    near = 0.5  # a best result below half of its limit is no roof: other implementations' points lie above it
+    return roof.reached and bool(limits) and roof.rate < near * max(limits)
+
+
+def _roof_row(roof: Roof, intensity: float, rate: float, said: str) -> FrameRow:
+    return {
+        "line": f"{roof.label}{roof.reached}",
+        "intensity": intensity,
+        "rate": rate,
+        "dtype": roof.dtype or "",
+        "width": 3.0 if roof.unit == "matrix" or roof.kind == "memory" else 1.5,
+        "label": roof.label,
+        "said": said,
+        "basis": basis(roof),
+        "source": f"{PEAK_SOURCES[roof.peak_kind].label}: {roof.source}" if not roof.reached else roof.source,
+    }
+
+
+ROOF_COLUMNS = ("line", "intensity", "rate", "dtype", "width", "label", "said", "basis", "source")
+
+
+def _frame(rows: Sequence[FrameRow], columns: Sequence[str]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=list(columns))

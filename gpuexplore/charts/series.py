@@ -18,11 +18,8 @@ from gpuexplore.charts.palette import color_of
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.model import Origin
 
-DASHES = ([10, 4], [1, 0], [8, 3, 2, 3], [5, 3], [2, 2])  # in the order of DTYPES: fp32, the usual one, is solid
 POINTS = ("square", "circle", "cross", "diamond", "triangle-up", "triangle-down")
 FADED = 0.12
-SHORT_NAME, LONG_NAME = 12, 24  # four short entries fit a phone side by side, two that are not long, else one
-LABEL_LIMIT = 290  # pixels
 RING = "M1,0A1,1,0,1,1,-1,0A1,1,0,1,1,1,0ZM0.65,0A0.65,0.65,0,1,0,-0.65,0A0.65,0.65,0,1,0,0.65,0Z"  # an SVG path
 NEUTRAL = "#808495"  # the theme has no colour for rules and text: this grey reads on light and on dark
 
@@ -119,7 +116,8 @@ def _colors(order: Iterable[Series]) -> list[alt.ExprRef]:
 
 def dash(points: pd.DataFrame) -> alt.StrokeDash:
     """Return the dash of a dtype; Vega-Lite merges its legend with that of the points."""
-    return alt.StrokeDash("dtype:N", scale=_scale(DASHES), legend=_dtype_legend(points))
+    dashes = ([10, 4], [1, 0], [8, 3, 2, 3], [5, 3], [2, 2])  # in the order of DTYPES: fp32, the usual one, is solid
+    return alt.StrokeDash("dtype:N", scale=_scale(dashes), legend=_dtype_legend(points))
 
 
 def shape(points: pd.DataFrame, *, legend: bool) -> alt.Shape:
@@ -134,9 +132,7 @@ def present_dtypes(points: pd.DataFrame) -> list[str]:
 
 def _scale(marks: Sequence[Any]) -> alt.Scale:
     """Return the scale from every dtype to its mark; with more dtypes than marks they repeat."""
-    return alt.Scale(
-        domain=list(DTYPES), range=[marks[full_device_name % len(marks)] for full_device_name in range(len(DTYPES))]
-    )
+    return alt.Scale(domain=list(DTYPES), range=[marks[at % len(marks)] for at in range(len(DTYPES))])
 
 
 def _series_legend(present: Mapping[str, Series], said: Mapping[str, str]) -> alt.Legend | None:
@@ -168,9 +164,8 @@ def _legend(
     if said:
         style["labelExpr"] = f"{json.dumps(said, ensure_ascii=False)}[datum.value]"
     longest = max(len((said or {}).get(name, name)) for name in present)
-    columns = 4 if longest <= SHORT_NAME else 2 if longest <= LONG_NAME else 1
-    limit = LABEL_LIMIT if columns == 1 else 180
-    values = list(present)
+    columns = 4 if longest <= 12 else 2 if longest <= 24 else 1  # what fits a phone side by side
+    limit = 290 if columns == 1 else 180
     return alt.Legend(
-        title=None, values=values, orient=orient, columns=columns, labelLimit=limit, symbolOpacity=1, **style
+        title=None, values=list(present), orient=orient, columns=columns, labelLimit=limit, symbolOpacity=1, **style
     )

@@ -12,19 +12,19 @@ import pandas as pd
 
 from gpuexplore.analysis.prediction import UncertainValue
 from gpuexplore.analysis.prediction.calls import CALLS_WORDS
+from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
+from gpuexplore.analysis.what_if.summary import EnteredResult
 from gpuexplore.analysis.what_if.what_if import WhatIf
-from gpuexplore.charts.axes import WIDE, log_ticks, powers_of_two, si_label, x_value
+from gpuexplore.charts.axes import log_ticks, ratio_axis, si_label, x_value
 from gpuexplore.charts.palette import SCALE_OF_DTYPES
 from gpuexplore.charts.reference_lines import with_halo
 from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.core.dtypes import FORMATS
 from gpuexplore.core.model import Origin
-from gpuexplore.core.units import format_interval, format_ratio, format_seconds
+from gpuexplore.core.units import format_flop_per_s, format_interval, format_percent, format_ratio, format_seconds
 
 ROW_HEIGHT = 46
 AXIS_HEIGHT = 75  # pixels, with the axis' title: what is left has to fit a label above each mark
-DEVICE_ROW_HEIGHT = 17  # of one format of one device
-POINT_SIZE = 90
 COLUMNS = (
     "row",
     "dtype",
@@ -110,7 +110,7 @@ def trade_off(rows: Sequence[WhatIf], baseline: str) -> alt.LayerChart:
         axis=alt.Axis(values=decades, format=".0e", grid=False),
         scale=alt.Scale(type="log", nice=False, padding=34),
     )
-    y = _ratio_y(f"Speedup over {baseline}", [1.0, *frame["low"], *frame["high"]])
+    y = ratio_axis(f"Speedup over {baseline}", [1.0, *frame["low"], *frame["high"]])
     base = alt.Chart(frame).encode(x=x, y=y, color=alt.Color("dtype:N", scale=SCALE_OF_DTYPES, legend=None))
     unbeaten = _frontier(frame)
     line = alt.Chart(unbeaten).mark_line(strokeDash=[5, 4], strokeWidth=1.5, color=NEUTRAL, tooltip=None)
@@ -142,7 +142,8 @@ def across_devices(rows: Sequence[WhatIf], quantity: ComparedQuantity) -> alt.La
     )
     base = alt.Chart(frame).encode(x=x, y=y, yOffset=alt.YOffset("dtype:N", sort=shown), color=color)
     whisker = base.mark_rule(strokeWidth=2, opacity=0.5, tooltip=None).encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"))
-    height = max(1, len(names)) * (len(shown) * DEVICE_ROW_HEIGHT + 14) + 40
+    row_height = 17  # of one format of one device
+    height = max(1, len(names)) * (len(shown) * row_height + 14) + 40
     chart: alt.LayerChart = alt.LayerChart(
         layer=[whisker, *_points(base, size=60)],
         width="container",
@@ -160,7 +161,8 @@ def _of_calls(title: str, rows: Sequence[WhatIf]) -> str:
 
 def _frontier(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the rows that no other beats in both error and speed, from the most accurate to the fastest."""
-    kept, best = [], 0.0
+    kept = []
+    best = 0.0
     for row in frame.sort_values(["error", "value"], ascending=[True, False]).to_dict("records"):
         if row["value"] > best:
             kept.append(row)
@@ -187,7 +189,7 @@ def _listed(
     return chart
 
 
-def _points(base: alt.Chart, size: int = POINT_SIZE) -> list[alt.Chart]:
+def _points(base: alt.Chart, size: int = 90) -> list[alt.Chart]:
     """Return filled points for what was measured here and hollow ones, by origin, for everything else."""
     shape = alt.Shape("origin:N", scale=SHAPES, legend=None)
     filled = base.transform_filter(HERE).mark_point(filled=True, size=size, opacity=1)
@@ -220,24 +222,12 @@ def _log_x(title: str, values: Sequence[float], label: str) -> alt.X:
     return alt.X("value:Q", title=title, axis=axis, scale=scale)
 
 
-def _ratio_y(title: str, values: Sequence[float]) -> alt.Y:
-    label = "format(datum.value, datum.value < 1 ? '.3~r' : '~r') + '×'"
-    if max(values) / min(values) <= WIDE:
-        return alt.Y(
-            "value:Q", title=title, axis=alt.Axis(labelExpr=label), scale=alt.Scale(domain=[0, max(values) * 1.1])
-        )
-    axis = alt.Axis(values=powers_of_two(values), labelExpr=label)
-    scale = alt.Scale(type="log", base=2, nice=False, domain=[min(values) / 1.3, max(values) * 1.3])
-    return alt.Y("value:Q", title=title, axis=axis, scale=scale)
-
-
 def _frame(rows: Sequence[WhatIf], quantity: Callable[[WhatIf], UncertainValue | None], words: Words) -> pd.DataFrame:
     return pd.DataFrame([_drawn(row, quantity(row), words) for row in rows], columns=list(COLUMNS))
 
 
 def _drawn(row: WhatIf, span: UncertainValue | None, words: Words) -> dict[str, object]:
     value_text = words(span.value) if span else "unknown"
-    origin = row.origin.label if row.origin else "unknown"
     return {
         "row": row.dtype,
         "dtype": row.dtype,
@@ -246,7 +236,7 @@ def _drawn(row: WhatIf, span: UncertainValue | None, words: Words) -> dict[str, 
         "low": span.low if span else None,
         "high": span.high if span else None,
         "error": row.error,
-        "origin": origin,
+        "origin": row.origin.label if row.origin else "unknown",
         "said": _said(row, value_text if span else None),
         "value_text": value_text,
         "interval": format_interval((span.low, span.high), words) if span and span.low < span.high else "none",
@@ -295,3 +285,71 @@ def _describe_devices(title: str, frame: pd.DataFrame) -> str:
             least[row["device"]] = row
     said = [f"{device}: least in {row['dtype']}, {row['value_text']}" for device, row in least.items()]
     return f"{title} by device and dtype. {'; '.join(said) or 'Nothing to draw'}."
+
+
+# One time against several peaks: the share of each as a bar, so that a promise is compared with a datasheet.
+
+
+def entered_shares(results: Sequence[EnteredResult]) -> alt.LayerChart:
+    """Return a bar for each entered result and each peak it can be compared with; the line is 100 %."""
+    frame = _shares(results)
+    said = [f"{row.description} {row.said}" for row in frame.itertuples()]
+    rows = list(frame["row"])
+    y = alt.Y("row:N", sort=rows, title=None, axis=alt.Axis(labels=False, ticks=False, domain=False))
+    largest = max([1.0, *frame["share"]])
+    x = alt.X(
+        "share:Q",
+        title="Share of the peak (MFU)",
+        axis=alt.Axis(format=".0%", tickCount=5),
+        scale=alt.Scale(domain=[0, largest * 1.15]),
+    )
+    base = alt.Chart(frame).encode(y=y)
+    color = alt.Color("dtype:N", scale=SCALE_OF_DTYPES, legend=None)
+    bars = base.mark_bar(size=13).encode(x=x, color=color)
+    figures = base.mark_text(align="left", dx=6, color=NEUTRAL, fontSize=13).encode(x=x, text=alt.Text("said:N"))
+    names = base.mark_text(align="left", dy=-15, color=NEUTRAL, fontSize=12.5).encode(
+        x=x_value(0), text=alt.Text("description:N")
+    )
+    full = alt.Chart(alt.InlineData(values=[{"share": 1}])).mark_rule(color=NEUTRAL, strokeDash=[2, 3]).encode(x=x)
+    return alt.LayerChart(
+        layer=[full, bars, figures, names],
+        width="container",
+        height=ROW_HEIGHT * max(1, len(rows)) + AXIS_HEIGHT,
+        description=f"MFU against each peak: {'; '.join(said) or 'nothing to draw'}.",
+    )
+
+
+def _shares(results: Sequence[EnteredResult]) -> pd.DataFrame:
+    rows = [row for entered in results for row in _share_rows(entered)]
+    return pd.DataFrame(rows, columns=["row", "dtype", "against", "share", "said", "description"])
+
+
+def _share_rows(entered: EnteredResult) -> list[tuple[object, ...]]:
+    peak = entered.row.peak
+    published = entered.published
+    found = (
+        ("promised", entered.of_promised, "the advertised peak (entered)", entered.promised),
+        ("peak", entered.of_peak, _peak_words(entered), peak.flop_per_s if peak else None),
+        ("published", entered.of_published, "the best published result", published.flop_per_s if published else None),
+    )
+    return [
+        (
+            f"{entered.row.dtype} {against}",
+            entered.row.dtype,
+            against,
+            share,
+            format_percent(share),
+            f"{entered.row.dtype} of {words}, {format_flop_per_s(rate)}",
+        )
+        for against, share, words, rate in found
+        if share is not None
+    ]
+
+
+def _peak_words(entered: EnteredResult) -> str:
+    """Return which peak it is; of an emulated format it is that of the format that does the arithmetic."""
+    peak = entered.row.peak
+    if peak is None:
+        return "no known peak"
+    other = f" of {peak.dtype}" if peak.dtype != entered.row.dtype else ""
+    return f"the {PEAK_SOURCES[peak.kind].label}{other}"

@@ -13,8 +13,7 @@ from gpuexplore.analysis.roofs import Roof, roof_experiments, roofs
 from gpuexplore.analysis.run.analyze import analyze_alone
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.utilization.utilization import device_of, shape_label
-from gpuexplore.charts.roofline import OPENED, roofline
-from gpuexplore.charts.roofline_frames import basis, roof_above
+from gpuexplore.charts.roofline import OPENED, basis, roof_above, roofline
 from gpuexplore.core.dtypes import FORMATS
 from gpuexplore.core.model import Device, Origin, Result, Run
 from gpuexplore.hardware import ACCELERATORS, as_device

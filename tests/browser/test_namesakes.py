@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from gpuexplore.analysis.prediction import predict
-from gpuexplore.analysis.prediction.calibration import calibrate, from_noted, from_published
+from gpuexplore.analysis.prediction.calibration import calibrate, from_published
 from gpuexplore.core.model import Bandwidth, Case, Shape
 from gpuexplore.core.units import format_seconds
 from gpuexplore.recorded import recorded_results
@@ -87,5 +87,5 @@ def test_recordings_of_another_processor_of_this_name_draw_no_point_and_predict_
         drawn, left_out, said = look(page, app)
     assert drawn == 0
     assert "another processor of this name" in left_out
-    found = predict(PRODUCT, OTHER, calibrate((*from_published(), *from_noted())))
+    found = predict(PRODUCT, OTHER, calibrate(from_published()))
     assert f"On AMD EPYC (Zen 5), fp32 is predicted to take {format_seconds(found.time_s)}" in said

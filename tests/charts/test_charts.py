@@ -1,5 +1,6 @@
 import json
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from math import log10
 
@@ -9,21 +10,15 @@ import gpuexplore.charts as chart
 from gpuexplore.analysis.model import Comparison, Context
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.api import Outcome
-from gpuexplore.charts.points import panels_of
+from gpuexplore.charts.points import panels
 from gpuexplore.charts.series import RING, series_order
 from gpuexplore.core.model import Contrast, Experiment, Measurement, Origin, Shape, Status
 from tests.analysis.made import failed, ok, with_contrasts
 
 pytestmark = pytest.mark.long  # Altair checks every specification against its schema
 
-ALL = (chart.time, chart.speedup, chart.mfu, chart.bandwidth, chart.throughput)
-DESCRIBED = (
-    chart.describe_time,
-    chart.describe_speedup,
-    chart.describe_mfu,
-    chart.describe_bandwidth,
-    chart.describe_throughput,
-)
+mfu = partial(chart.share, by_memory=False)
+ALL = (chart.time, chart.speedup, mfu, chart.bandwidth, chart.throughput)
 
 
 def sweep(sizes=(64, 128, 256), dtypes=("fp32", "bf16"), implementations=("numpy", "torch"), on=("cpu",)):
@@ -74,15 +69,11 @@ def test_every_chart_fills_its_container_and_has_alternative_text(draw):
 
 
 @pytest.mark.parametrize("draw", ALL)
-@pytest.mark.parametrize("results", [(), (failed(),)])
-def test_nothing_measured_draws_nothing_and_does_not_fail(draw, results):
-    assert points_of(draw(analyze(results))) == []
-
-
-@pytest.mark.parametrize("describe", DESCRIBED)
-def test_nothing_measured_is_said(describe):
-    assert "no results yet" in describe(analyze(()))
-    assert "nothing to draw yet" in describe(analyze((failed(),)))
+@pytest.mark.parametrize(("results", "said"), [((), "no results yet"), ((failed(),), "nothing to draw yet")])
+def test_nothing_measured_draws_nothing_and_says_so(draw, results, said):
+    made = draw(analyze(results))
+    assert points_of(made) == []
+    assert said in made.to_dict()["description"]
 
 
 @pytest.mark.parametrize("draw", ALL)
@@ -106,14 +97,12 @@ def test_what_is_neither_a_run_nor_its_analysis_is_named_with_what_is_accepted()
         chart.time(sweep())
 
 
-def test_size_ticks_are_the_measured_sizes_on_a_log_scale():
+def test_sizes_are_on_a_log_scale_and_other_shapes_on_an_ordinal_one_in_order_of_work():
     x = layers(chart.time(swept()), "point")[0]["encoding"]["x"]
     assert x["axis"]["values"] == [64, 128, 256]
     assert x["scale"]["type"] == "log"
     assert x["title"] == "m = k = n"
 
-
-def test_other_shapes_stand_whole_on_an_ordinal_axis_in_order_of_work():
     wide, tall = Shape.of(m=10, k=90, n=90), Shape.of(m=20, k=20, n=20)
     x = layers(chart.time(analyze((ok(shape=wide), ok(shape=tall)))), "point")[0]["encoding"]["x"]
     assert (x["type"], x["title"]) == ("ordinal", "m × k × n")
@@ -134,12 +123,20 @@ def test_colours_do_not_depend_on_what_else_is_shown():
     assert names_of(chart.time(swept())) == ["numpy fp32", "torch fp32", "numpy bf16", "torch bf16"]
 
 
-def test_a_single_series_has_no_legend_and_no_selection():
+def test_legends_select_and_a_single_series_has_none():
     made = chart.time(swept(dtypes=("fp32",), implementations=("torch",)))
     encoding = layers(made, "line")[0]["encoding"]
     assert encoding["color"]["legend"] is None
     assert "strokeDash" not in encoding
     assert "params" not in made.to_dict()
+
+    assert {one["name"]: one["bind"] for one in chart.time(swept()).to_dict()["params"]} == {
+        "pick_dtype": "legend",
+    }
+
+    line, point = (layers(chart.time(swept()), kind)[0]["encoding"] for kind in ("line", "point"))
+    assert line["strokeDash"]["legend"] == point["shape"]["legend"]
+    assert point["shape"]["legend"]["values"] == ["fp32", "bf16"]
 
 
 def test_names_at_the_ends_of_lines_keep_apart_and_within_the_axes():
@@ -172,30 +169,16 @@ def test_a_panel_shows_one_dtype_on_the_axes_of_all():
 def test_more_lines_than_can_be_told_apart_get_a_panel_for_each_dtype():
     many = {"dtypes": ("fp32", "bf16", "fp16"), "on": ("cpu", "cuda:0")}
 
-    assert panels_of(swept(**many)) == ("fp32", "bf16", "fp16")
-    assert panels_of(swept()) == panels_of(swept(sizes=(64,), **many)) == ()
+    assert list(panels(swept(**many))) == ["fp32", "bf16", "fp16"]
+    assert panels(swept()) == panels(swept(sizes=(64,), **many)) == {None: None}
 
 
-def test_dashes_and_points_of_dtypes_share_one_legend():
-    line, point = (layers(chart.time(swept()), kind)[0]["encoding"] for kind in ("line", "point"))
-    assert line["strokeDash"]["legend"] == point["shape"]["legend"]
-    assert point["shape"]["legend"]["values"] == ["fp32", "bf16"]
-
-
-def test_legends_select():
-    assert {one["name"]: one["bind"] for one in chart.time(swept()).to_dict()["params"]} == {
-        "pick_dtype": "legend",
-    }
-
-
-def test_one_size_puts_the_series_side_by_side():
+def test_one_size_puts_the_series_or_the_dtypes_of_one_side_by_side():
     made = chart.time(swept(sizes=(64,)))
     x = layers(made, "point")[0]["encoding"]["x"]
     assert (x["field"], x["title"]) == ("series", "64 × 64 × 64")
     assert layers(made, "line") == []
 
-
-def test_one_size_of_one_series_puts_the_dtypes_side_by_side():
     assert (
         layers(chart.time(swept(sizes=(64,), implementations=("torch",))), "point")[0]["encoding"]["x"]["field"]
         == "dtype"
@@ -264,8 +247,6 @@ def test_speedup_draws_all_but_its_baseline_over_a_rule_at_one():
     assert {point["series"] for point in points_of(made)} == {"torch"}
     assert rules_of(made) == [1.0]
 
-
-def test_speedup_over_a_dtype():
     assert {point["dtype"] for point in points_of(chart.speedup(swept("fp32")))} == {"bf16"}
 
 
@@ -275,44 +256,45 @@ def test_speedups_that_differ_much_are_on_a_log_scale(slow_s, scale):
     assert y["scale"].get("type", "linear") == scale
 
 
-def test_mfu_names_the_kind_of_peak_and_shows_full_only_when_near():
-    low, high = chart.mfu(analyze((ok(1e-3),))), chart.mfu(analyze((ok(2.2e-6),)))
+def test_mfu_names_the_kind_of_peak_where_there_is_one_and_shows_full_only_when_near():
+    low, high = mfu(analyze((ok(1e-3),))), mfu(analyze((ok(2.2e-6),)))
     assert layers(low, "point")[0]["encoding"]["y"]["title"] == "MFU, % of the measured peak"
     assert (rules_of(low), rules_of(high)) == ([], [1.0])
 
-
-def test_mfu_of_several_kinds_of_peak_names_none():
     results = (ok(), ok(implementation="numba-cuda"))
-    assert layers(chart.mfu(analyze(results)), "point")[0]["encoding"]["y"]["title"] == "MFU, % of the peak"
+    assert layers(mfu(analyze(results)), "point")[0]["encoding"]["y"]["title"] == "MFU, % of the peak"
 
 
-def test_throughput_has_a_line_for_each_peak_that_applies():
+def test_rates_have_a_line_for_each_peak_and_that_of_the_memory():
     assert rules_of(chart.throughput(swept())) == [4e12, 1e12]
 
-
-def test_bandwidth_has_the_line_of_the_memory():
     made = chart.bandwidth(swept())
     assert rules_of(made) == [1e11]
     labels = [data_of(made, layer)[0] for layer in layers(made, "text")]
     assert any(row.get("label") == "measured memory bandwidth: 100 GB/s" for row in labels)
 
 
-def test_left_out_counts_by_status():
+def test_what_is_left_out_is_counted_with_its_reason():
     assert chart.left_out(swept().results) is None
     assert chart.left_out(analyze((ok(), failed())).results) == "1 of 2 cases is not drawn: 1 skipped."
 
-
-def test_unknown_peaks_and_baselines_are_left_out_with_a_sentence():
     results = (ok(), ok(dtype="fp64"), failed(implementation="numpy"))
-    assert chart.mfu_left_out(analyze(results)) == "2 of 3 cases are not drawn: 1 skipped, 1 without a known peak."
+    assert (
+        chart.share_left_out(analyze(results), by_memory=False)
+        == "2 of 3 cases are not drawn: 1 skipped, 1 without a known peak."
+    )
     assert "1 without" not in str(chart.speedup_left_out(swept()))
     assert chart.speedup_left_out(analyze(results)) == "3 of 3 cases are not drawn: 2 without a baseline, 1 skipped."
 
 
-def test_alternative_text_gives_the_main_figures():
-    assert chart.describe_time(swept(dtypes=("fp32",))) == (
+def test_alternative_text_gives_the_main_figures_and_says_what_is_recorded():
+    assert chart.time(swept(dtypes=("fp32",))).to_dict()["description"] == (
         "Time per call of matrix multiplication, 3 sizes; at 256 × 256 × 256: "
         "torch in fp32 32.8 µs, numpy in fp32 65.5 µs."
+    )
+
+    assert (
+        "torch · recorded: a made-up processor in fp32" in chart.time(beside(dtypes=("fp32",))).to_dict()["description"]
     )
 
 
@@ -330,25 +312,21 @@ def test_default_implementations_come_first_whatever_rungs_an_operation_has():
     assert "numba-cpu-naive" in names[4:]
 
 
-def test_a_recorded_device_is_named_so_and_never_mistaken_for_this_machines():
+def test_recorded_devices_are_named_so_and_stay_apart():
     drawn = points_of(chart.time(analyze(sweep(), context=Context(origin=Origin.RECORDED))))
     assert {point["series"] for point in drawn} == {
         "numpy · recorded: a made-up processor",
         "torch · recorded: a made-up processor",
     }
 
-
-def test_recorded_devices_of_one_name_stay_apart():
     analysis = analyze(sweep(on=("cuda:0", "cuda:1")), context=Context(origin=Origin.RECORDED))
     devices = {analyzed.device_label for analyzed in analysis.results}
     assert devices == {"a made-up processor (cuda:0)", "a made-up processor (cuda:1)"}
 
-
-def test_no_result_carries_the_origin_in_the_name_of_its_device():
     assert {analyzed.case.device for analyzed in beside().shown} == {"cpu"}
 
 
-def test_the_legend_says_what_is_recorded():
+def test_the_legend_says_what_is_recorded_with_hollow_symbols_in_a_taller_chart():
     legend = layers(chart.time(beside()), "point")[0]["encoding"]["color"]["legend"]
     assert legend["values"] == [
         "numpy · cpu",
@@ -358,18 +336,22 @@ def test_the_legend_says_what_is_recorded():
     ]
     assert '"torch · recorded: a made-up processor": "torch · recorded"' in legend["labelExpr"]
 
-
-def test_the_legend_names_recorded_devices_where_there_are_several():
     legend = layers(chart.time(beside(on=("cuda:0", "cuda:1"))), "point")[0]["encoding"]["color"]["legend"]
     assert 'torch · recorded: a made-up processor (cuda:1)"}' in legend["labelExpr"]
 
-
-def test_the_symbols_of_recorded_series_are_hollow_in_the_legend():
     symbol = layers(chart.time(beside()), "point")[0]["encoding"]["color"]["legend"]["symbolType"]["expr"]
     recorded = json.dumps(
         [f"{name} · recorded: a made-up processor" for name in ("numpy", "torch")], ensure_ascii=False
     )
     assert symbol == f"indexof({recorded}, datum.value) < 0 ? 'circle' : '{RING}'"
+
+    solid, hollow = layers(chart.time(beside()), "point")
+    assert hollow["encoding"]["color"]["legend"] is hollow["encoding"]["shape"]["legend"] is None
+    assert solid["encoding"]["shape"]["legend"]["values"] == ["fp32", "bf16"]
+
+    alone, both = chart.time(swept()), chart.time(beside())
+    assert layers(both, "point")[0]["encoding"]["color"]["legend"]["columns"] == 2
+    assert both.to_dict()["height"] > alone.to_dict()["height"]
 
 
 @pytest.mark.parametrize("draw", ALL)
@@ -403,19 +385,13 @@ def test_an_implementation_has_one_colour_live_and_recorded_on_every_chart(draw)
             assert both[f"{name} · {device}"] == alone[name]
 
 
-def test_every_implementation_of_an_operation_has_another_colour():
+def test_every_implementation_and_every_recorded_device_has_another_colour():
     colors = colors_of(chart.time(swept()))
     assert len(set(colors.values())) == len(colors)
 
-
-def test_two_recorded_devices_do_not_share_a_colour():
     colors = colors_of(chart.time(beside(on=("cuda:0", "cuda:1"))))
     recorded = [color for series, color in colors.items() if "recorded" in series]
     assert len(set(recorded)) == len(recorded) == 4
-
-
-def test_alternative_text_says_what_is_recorded():
-    assert "torch · recorded: a made-up processor in fp32" in chart.describe_time(beside(dtypes=("fp32",)))
 
 
 def test_recorded_and_live_results_are_never_paired():
@@ -423,18 +399,6 @@ def test_recorded_and_live_results_are_never_paired():
 
     assert {analyzed.speedup.paired for analyzed in found} == {False}
     assert {analyzed.speedup.baseline for analyzed in found} == {"numpy on cpu"}
-
-
-def test_the_legends_are_those_of_the_solid_points():
-    solid, hollow = layers(chart.time(beside()), "point")
-    assert hollow["encoding"]["color"]["legend"] is hollow["encoding"]["shape"]["legend"] is None
-    assert solid["encoding"]["shape"]["legend"]["values"] == ["fp32", "bf16"]
-
-
-def test_live_and_recorded_entries_of_a_legend_stand_side_by_side_in_a_taller_chart():
-    alone, both = chart.time(swept()), chart.time(beside())
-    assert layers(both, "point")[0]["encoding"]["color"]["legend"]["columns"] == 2
-    assert both.to_dict()["height"] > alone.to_dict()["height"]
 
 
 def test_recorded_results_alone_are_solid_in_their_own_colours_and_say_what_they_are():
@@ -531,8 +495,8 @@ def test_two_peaks_of_one_panel_say_whose_they_are():
 
 @pytest.mark.parametrize("sizes", [(64, 128), (64,)])
 def test_lines_of_one_panel_that_are_shares_of_different_peaks_say_of_which(sizes):
-    said = json.dumps(chart.mfu(swept(sizes=sizes, dtypes=("bf16",))).to_dict(), ensure_ascii=False)
-    alike = json.dumps(chart.mfu(swept(sizes=sizes, dtypes=("fp32",))).to_dict(), ensure_ascii=False)
+    said = json.dumps(mfu(swept(sizes=sizes, dtypes=("bf16",))).to_dict(), ensure_ascii=False)
+    alike = json.dumps(mfu(swept(sizes=sizes, dtypes=("fp32",))).to_dict(), ensure_ascii=False)
 
     assert "numpy, of 1.00 TFLOP/s" in said.replace("\\", "")
     assert "torch, of 4.00 TFLOP/s" in said.replace("\\", "")

@@ -8,7 +8,7 @@ from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.core.model import Bandwidth, Peak
 from tests.analysis.made import custom, ok
 from tests.analysis.utilization.test_peak_choice import LARGE, on_gpu
-from tests.charts.test_charts import data_of, layers, points_of, rules_of
+from tests.charts.test_charts import data_of, layers, mfu, points_of, rules_of
 
 CONTEXT = Context(custom(Peak("fp32", "matrix", 5e11, "own", "me"), bandwidth=Bandwidth(2e10, "own", "me")))
 
@@ -25,14 +25,14 @@ def compared(*results, kind=None, context=Context()):
     ],
 )
 def test_mfu_names_the_chosen_kind_on_its_axis(kind, title):
-    made = chart.mfu(compared(on_gpu(ok(3e-3, shape=LARGE), held_hz=1.5e9), kind=kind))
+    made = mfu(compared(on_gpu(ok(3e-3, shape=LARGE), held_hz=1.5e9), kind=kind))
     assert layers(made, "point")[0]["encoding"]["y"]["title"] == title
 
 
 def test_an_unknown_kind_draws_no_point_and_says_so():
     analysis = compared(on_gpu(ok(shape=LARGE)), kind="own")
-    assert points_of(chart.mfu(analysis)) == []
-    assert chart.mfu_left_out(analysis) == "1 of 1 case is not drawn: 1 without a known peak."
+    assert points_of(mfu(analysis)) == []
+    assert chart.share_left_out(analysis, by_memory=False) == "1 of 1 case is not drawn: 1 without a known peak."
 
 
 def test_lines_across_throughput_and_bandwidth_follow_the_choice():
@@ -51,7 +51,7 @@ def test_tooltips_explain_more_than_100_percent_and_name_what_is_unknown():
     assert unknown["memory"] == "unknown: the table of published results has only matmuls"
 
 
-@pytest.mark.parametrize("draw", [chart.time, chart.mfu, chart.throughput, chart.bandwidth, chart.speedup])
+@pytest.mark.parametrize("draw", [chart.time, mfu, chart.throughput, chart.bandwidth, chart.speedup])
 def test_tooltips_of_every_chart_follow_the_choice(draw):
     analysis = compared(ok(), ok(implementation="numpy"), kind="own", context=CONTEXT)
     assert all("of the custom peak" in point["share"] for point in points_of(draw(analysis)))

@@ -59,8 +59,8 @@ def test_only_the_lines_that_are_shown_count():
 
 
 def test_its_description_names_the_best():
-    assert chart.describe_heat_map(swept()) == (
+    assert chart.heat_map(swept()).to_dict()["description"] == (
         "Highest rate by m and n, 9 shapes; the highest is 100 GFLOP/s at m = 64, n = 64."
     )
     nothing = analyze(tuple(failed(shape=Shape.of(m=m, k=64, n=n)) for m in LENGTHS for n in LENGTHS))
-    assert chart.describe_heat_map(nothing) == "Highest rate by m and n: nothing to draw yet."
+    assert chart.heat_map(nothing).to_dict()["description"] == "Highest rate by m and n: nothing to draw yet."

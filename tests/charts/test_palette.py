@@ -39,10 +39,12 @@ def contrast(color, other):
     return (lighter + 0.05) / (darker + 0.05)
 
 
-def test_every_implementation_has_a_colour_and_no_colour_is_left_over():
+def test_every_implementation_has_a_colour_and_its_first_device_that_of_the_table():
     assert set(COLORS) == {
         implementation.name for operation in OPERATIONS.values() for implementation in operation.implementations
     }
+
+    assert {name: tuple(shades(name, 0)) for name in COLORS} == dict(COLORS)
 
 
 @pytest.mark.parametrize("mode", range(2), ids=MODES)
@@ -75,10 +77,6 @@ def test_every_colour_stands_out_from_the_page(repository, mode, place):
 @pytest.mark.parametrize("mode", range(2), ids=MODES)
 def test_a_second_device_of_an_implementation_differs_visibly_from_its_first(mode):
     assert {name for name in COLORS if dist(lab(shades(name, 0)[mode]), lab(shades(name, 1)[mode])) < 12} == set()
-
-
-def test_the_first_device_has_the_colour_of_the_table():
-    assert {name: tuple(shades(name, 0)) for name in COLORS} == dict(COLORS)
 
 
 def test_a_distance_is_that_of_cielab():

@@ -1,4 +1,6 @@
-from gpuexplore.charts import describe_peaks, peaks
+import pytest
+
+from gpuexplore.charts import peaks
 from tests.analysis.made import device
 
 
@@ -15,10 +17,8 @@ def test_several_devices_are_told_apart():
     assert [row for row, _ in rows(peaks([device(), device(device_id="cuda:0")]))][::2] == ["cpu, fp32", "cuda:0, fp32"]
 
 
-def test_an_unknown_peak_has_no_bar():
-    assert "none is known" in describe_peaks([device(peaks=())])
-    assert peaks([device(peaks=())]).to_dict()
-
-
-def test_the_alternative_text_names_every_peak():
-    assert describe_peaks([device()]) == "Peaks by dtype: fp32 1.00 TFLOP/s, bf16 4.00 TFLOP/s"
+@pytest.mark.parametrize(
+    ("known", "said"), [({}, "fp32 1.00 TFLOP/s, bf16 4.00 TFLOP/s"), ({"peaks": ()}, "none is known")]
+)
+def test_the_alternative_text_names_every_peak(known, said):
+    assert peaks([device(**known)]).to_dict()["description"] == f"Peaks by dtype: {said}"

@@ -9,19 +9,7 @@ import pytest
 from gpuexplore.analysis.roofline import point_of, published_points
 from gpuexplore.analysis.roofs import roofs
 from gpuexplore.analysis.run.analyze import analyze_alone
-from gpuexplore.charts.roofline import OPENED, describe_roofline, roofline
-from gpuexplore.charts.roofline_frames import (
-    LABELS_FROM,
-    LABELS_TO,
-    flat_roofs,
-    frame_of_points,
-    labels_of_flat,
-    labels_of_slopes,
-    ridge_marks,
-    sloped_roofs,
-    units_label,
-    window,
-)
+from gpuexplore.charts.roofline import LABELS_FROM, LABELS_TO, OPENED, roofline
 from gpuexplore.core.model import Bandwidth, CacheRoof, Origin, Peak
 from gpuexplore.hardware import ACCELERATORS, as_device
 from tests.analysis.made import device, ok
@@ -31,20 +19,31 @@ L2 = CacheRoof(2, 10**6, Bandwidth(7e11, "measured_ceiling", "triad"))
 RESULTS = [ok(1e-3, size=600), ok(1e-6, size=30), ok(5e-4, size=600, dtype="bf16")]
 ROOFS = roofs(replace(device(), caches=(L1,)), RESULTS)
 POINTS = [point_of(analyze_alone(result), ROOFS, run=f"run{number}") for number, result in enumerate(RESULTS)]
-SEEN = window(ROOFS, POINTS)
 H100 = as_device(next(accelerator for accelerator in ACCELERATORS if accelerator.key == "h100-sxm5-80gb"))
+LAYERS = {"slopes": 0, "flats": 1, "ridges": 2, "points": 5, "flat labels": 9, "slope labels": 11}
+
+
+def drawn(all_roofs, points=()):
+    """Return the rows of each layer by what it draws, and the ends of both axes."""
+    spec = roofline(all_roofs, points).to_dict(validate=False)
+    data = {name: spec["datasets"][spec["layer"][at]["data"]["name"]] for name, at in LAYERS.items()}
+    return data | {axis: spec["layer"][0]["encoding"][axis]["scale"]["domain"] for axis in "xy"}
+
+
+DRAWN = drawn(ROOFS, POINTS)
+LEFT, RIGHT = DRAWN["x"]
 
 
 def layers(spec, kind):
     return [one for one in spec["layer"] if one["mark"]["type"] == kind]
 
 
-def rows(frame, *columns):
-    return list(frame[list(columns)].itertuples(index=False, name=None))
+def rows(data, *columns):
+    return [tuple(row[column] for column in columns) for row in data]
 
 
-def ends(frame, label):
-    return rows(frame[frame["label"] == label], "intensity", "rate")
+def ends(data, label):
+    return rows([row for row in data if row["label"] == label], "intensity", "rate")
 
 
 def test_axes_are_logarithmic_and_name_their_units():
@@ -57,21 +56,21 @@ def test_axes_are_logarithmic_and_name_their_units():
 
 
 def test_slope_rises_from_the_left_edge_to_the_highest_flat_roof():
-    (low, at_low), (high, at_high) = ends(sloped_roofs(ROOFS, SEEN), "Memory")
+    (low, at_low), (high, at_high) = ends(DRAWN["slopes"], "Memory")
 
-    assert (low, at_low) == (SEEN.intensity_low, pytest.approx(SEEN.intensity_low * 1e11))
+    assert (low, at_low) == (LEFT, pytest.approx(LEFT * 1e11))
     assert (high, at_high) == (pytest.approx(40), pytest.approx(4e12))  # bf16's ridge
 
 
 def test_flat_roof_begins_where_the_fastest_bandwidth_meets_it():
-    (start, rate), (end, _) = ends(flat_roofs(ROOFS, SEEN), "fp32, matrix units")
+    (start, rate), (end, _) = ends(DRAWN["flats"], "fp32, matrix units")
 
-    assert (start, rate, end) == (pytest.approx(1e12 / 8e11), 1e12, SEEN.intensity_high)
+    assert (start, rate, end) == (pytest.approx(1e12 / 8e11), 1e12, RIGHT)
 
 
 def test_how_a_roof_was_found_decides_its_dash():
     near = roofs(device(), [ok(6e-4, size=600)])
-    bases = dict(rows(flat_roofs((*ROOFS, *near), SEEN), "label", "basis"))
+    bases = dict(rows(drawn((*ROOFS, *near), POINTS)["flats"], "label", "basis"))
 
     assert bases["fp32, matrix units"] == "microbenchmark"
     assert bases["fp32, vector units"] == "datasheet or formula"
@@ -80,11 +79,11 @@ def test_how_a_roof_was_found_decides_its_dash():
 
 def test_a_best_result_far_below_its_limit_is_no_roof():
     assert "best matmul in fp32, matrix units" in {roof.label for roof in ROOFS}
-    assert "best matmul in fp32, matrix units" not in set(flat_roofs(ROOFS, SEEN)["label"])
+    assert "best matmul in fp32, matrix units" not in {row["label"] for row in DRAWN["flats"]}
 
 
 def test_points_stand_between_the_labels_of_slopes_and_those_of_flat_roofs():
-    places = [log10(point.intensity / SEEN.intensity_low) / SEEN.intensity_decades for point in POINTS]
+    places = [log10(point.intensity / LEFT) / log10(RIGHT / LEFT) for point in POINTS]
     assert all(LABELS_TO - 0.001 <= one <= LABELS_FROM for one in places)
 
 
@@ -100,13 +99,13 @@ def test_a_legend_names_where_points_come_from_unless_all_were_measured_here():
 
 
 def test_units_differ_in_width():
-    widths = dict(rows(flat_roofs(ROOFS, SEEN), "label", "width"))
+    widths = dict(rows(DRAWN["flats"], "label", "width"))
 
     assert widths["fp32, matrix units"] > widths["fp32, vector units"]
 
 
 def test_ridges_with_memory_are_told_and_those_with_caches_only_marked():
-    marks = rows(ridge_marks(ROOFS, SEEN), "label", "text", "rate")
+    marks = rows(DRAWN["ridges"], "label", "text", "rate")
 
     assert ("fp32, matrix units and Memory", "10.0", 1e12) in marks
     assert ("fp32, matrix units and L1 cache", "", 1e12) in marks
@@ -114,28 +113,26 @@ def test_ridges_with_memory_are_told_and_those_with_caches_only_marked():
 
 def test_every_point_and_ridge_with_memory_is_in_the_window_left_of_the_labels():
     for all_roofs, points in ((ROOFS, POINTS), (ROOFS, []), (roofs(H100), published_points(H100, roofs(H100)))):
-        seen = window(all_roofs, points)
-        labels = seen.intensity_low * 10 ** (LABELS_FROM * seen.intensity_decades)
-        marks = ridge_marks(all_roofs, seen)
+        found = drawn(all_roofs, points)
+        (left, right), (low, high) = found["x"], found["y"]
+        labels = left * (right / left) ** LABELS_FROM
 
-        assert all(seen.intensity_low < point.intensity < labels for point in points)
-        assert all(seen.rate_low < point.flop_per_s < seen.rate_high for point in points)
-        assert set(marks[marks["size"] > 18]["intensity"] < labels) == {True}
+        assert all(left < point.intensity < labels for point in points)
+        assert all(low < point.flop_per_s < high for point in points)
+        assert {row["intensity"] < labels for row in found["ridges"] if row["size"] > 18} == {True}
 
 
 def test_window_without_anything_known_still_has_an_extent():
-    seen = window((), ())
-
-    assert 0 < seen.intensity_low < seen.intensity_high
-    assert 0 < seen.rate_low < seen.rate_high
+    for low, high in (drawn(())[axis] for axis in "xy"):
+        assert 0 < low < high
 
 
 def gaps_between_labels(accelerator):
     """Return the pixels between the labels of a device's flat roofs, from the lowest up."""
-    found = roofs(as_device(accelerator))
-    seen = window(found, ())
-    heights = sorted(labels_of_flat(found, seen)["rate"])
-    return [log10(above / below) / seen.rate_decades * 400 for below, above in pairwise(heights)]
+    found = drawn(roofs(as_device(accelerator)))
+    low, high = found["y"]
+    heights = sorted(row["rate"] for row in found["flat labels"])
+    return [log10(above / below) / log10(high / low) * 400 for below, above in pairwise(heights)]
 
 
 def test_labels_of_flat_roofs_never_touch():
@@ -147,28 +144,28 @@ def test_labels_of_flat_roofs_never_touch():
 
 def test_equal_roofs_share_a_line_and_a_label():
     equal = roofs(device(peaks=tuple(Peak("fp32", unit, 1e12, "datasheet", "a test") for unit in ("matrix", "vector"))))
-    seen = window(equal, ())
+    found = drawn(equal)
 
-    assert len(flat_roofs(equal, seen)) == 2  # the two ends of one line
-    assert list(labels_of_flat(equal, seen)["label"]) == ["fp32 1.00 TFLOP/s"]
+    assert len(found["flats"]) == 2  # the two ends of one line
+    assert rows(found["flat labels"], "label") == [("fp32 1.00 TFLOP/s",)]
 
 
 def test_label_names_the_unit_only_where_it_matters():
-    assert units_label(roof for roof in ROOFS if roof.rate == 4e12) == "bf16 matrix"
-    assert units_label(roof for roof in roofs(H100) if roof.rate == 66.9e12) == "fp32 and fp64 matrix"
+    assert "bf16 matrix" in {row["short"] for row in DRAWN["flat labels"]}
+    assert "fp32 and fp64 matrix" in " · ".join(row["short"] for row in drawn(roofs(H100))["flat labels"])
 
 
 def test_slopes_too_near_for_two_labels_share_one():
     near = roofs(replace(device(), caches=(L1, L2)))
 
-    assert rows(labels_of_slopes(near, SEEN), "label", "short") == [
+    assert rows(drawn(near, POINTS)["slope labels"], "label", "short") == [
         ("L1 800 GB/s · L2 700 GB/s", "L1 · L2"),
         ("Memory 100 GB/s", "Memory"),
     ]
 
 
 def test_tooltip_of_a_point_says_case_shape_time_rate_intensity_share_and_run():
-    row = frame_of_points(POINTS).iloc[0]
+    row = DRAWN["points"][0]
 
     assert (row["case"], row["shape"], row["time"]) == ("torch in fp32", "600 × 600 × 600", "1.00 ms")
     assert (row["rate_said"], row["intensity_said"], row["share"]) == ("432 GFLOP/s", "100 FLOP/byte", "43.2 %")
@@ -176,7 +173,7 @@ def test_tooltip_of_a_point_says_case_shape_time_rate_intensity_share_and_run():
 
 
 def test_point_below_an_unknown_roof_says_so():
-    row = frame_of_points([replace(POINTS[0], attainable=None)]).iloc[0]
+    (row,) = drawn(ROOFS, [replace(POINTS[0], attainable=None)])["points"]
 
     assert (row["share"], row["roof"]) == ("unknown", "unknown")
 
@@ -198,8 +195,8 @@ def test_a_click_on_a_point_selects_its_run():
 def test_published_points_are_labelled_so():
     points = published_points(H100, roofs(H100))
 
-    assert set(frame_of_points(points)["text"]) == {"published"}
-    assert set(frame_of_points(POINTS)["text"]) == {""}
+    assert {row["text"] for row in drawn(roofs(H100), points)["points"]} == {"published"}
+    assert {row["text"] for row in DRAWN["points"]} == {""}
 
 
 def test_dtypes_keep_their_colour_and_a_single_one_needs_no_legend():
@@ -214,10 +211,13 @@ def test_dtypes_keep_their_colour_and_a_single_one_needs_no_legend():
 
 
 def test_alternative_text_tells_roofs_ridges_and_the_best_point():
-    assert describe_roofline(ROOFS, POINTS) == (
+    assert roofline(ROOFS, POINTS).to_dict()["description"] == (
         "Roofline. Flat roofs: fp32, matrix units 1.00 TFLOP/s, bf16, matrix units 4.00 TFLOP/s, "
         "fp32, vector units 500 GFLOP/s. Ridge points: fp32, matrix units 10.0 FLOP/byte, bf16, matrix units "
         "40.0 FLOP/byte, fp32, vector units 5.00 FLOP/byte. Nearest to its roof of 3 points: torch in fp32 at "
         "600 × 600 × 600, 43.2 %."
     )
-    assert describe_roofline((), ()) == "Roofline. Flat roofs: none known. Ridge points: none known. No points."
+    assert (
+        roofline((), ()).to_dict()["description"]
+        == "Roofline. Flat roofs: none known. Ridge points: none known. No points."
+    )

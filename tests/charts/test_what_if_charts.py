@@ -2,17 +2,24 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.analysis.prediction import UncertainValue, calibrate
+from gpuexplore.analysis.prediction import UncertainValue
 from gpuexplore.analysis.what_if.summary import entered_results
 from gpuexplore.analysis.what_if.what_if import Known, what_if
 from gpuexplore.analysis.what_if.workload import of_operation
-from gpuexplore.charts.entered_results import describe_entered, entered_shares
-from gpuexplore.charts.what_if import ComparedQuantity, across_devices, trade_off, what_if_speedups, what_if_times
+from gpuexplore.charts.what_if import (
+    ComparedQuantity,
+    across_devices,
+    entered_shares,
+    trade_off,
+    what_if_speedups,
+    what_if_times,
+)
 from gpuexplore.core.dtypes import FORMATS
 from gpuexplore.core.model import Origin
 from gpuexplore.core.units import format_seconds
 from gpuexplore.hardware import ACCELERATORS, as_device
 from gpuexplore.operations import OPERATIONS
+from tests.analysis.made import calibration
 from tests.analysis.what_if.test_entered_results import PROMISED, T4, TIMES, WORKLOAD
 
 H100 = next(as_device(accelerator) for accelerator in ACCELERATORS if accelerator.key == "h100-sxm5-80gb")
@@ -21,7 +28,7 @@ TIME = ComparedQuantity("Time", "Time", lambda row: row.time, format_seconds, "d
 
 @pytest.fixture(scope="module")
 def rows():
-    known = Known(calibrate(), times_s=TIMES)
+    known = Known(calibration(), times_s=TIMES)
     return what_if(WORKLOAD, [T4, H100], dtypes=list(FORMATS), baseline="fp32", known=known)
 
 
@@ -106,7 +113,7 @@ def test_trade_off_joins_what_nothing_beats(own):
     assert spec["layer"][0]["encoding"]["x"]["scale"]["type"] == "log"
 
 
-def test_devices_stand_below_each_other_with_every_format_that_has_a_time(rows):
+def test_devices_stand_below_each_other_with_every_format_that_has_the_quantity(rows):
     spec = across_devices(rows, TIME).to_dict()
     points = data(spec, layers(spec, "point")[0])
 
@@ -114,8 +121,6 @@ def test_devices_stand_below_each_other_with_every_format_that_has_a_time(rows):
     assert len(points) == 4 + 6
     assert "Tesla T4: least in fp16" in spec["description"]
 
-
-def test_a_device_without_the_quantity_is_left_out(rows):
     only_h100 = replace(TIME, of=lambda row: row.time if row.device == H100 else None)
     spec = across_devices(rows, only_h100).to_dict()
 
@@ -159,7 +164,7 @@ def test_claims_are_bars_against_each_peak(own):
         ("bf16", "peak", "28.0 %"),
     ]
     assert "bf16 of the datasheet peak of fp32, 8.10 TFLOP/s 28.0 %" in spec["description"]
-    assert describe_entered([]).endswith("nothing to draw.")
+    assert entered_shares([]).to_dict()["description"].endswith("nothing to draw.")
 
 
 @pytest.mark.long
@@ -167,7 +172,7 @@ def test_claims_are_bars_against_each_peak(own):
 def test_every_operation_can_be_drawn(operation):
     contract = OPERATIONS[operation]
     workload = of_operation(contract, contract.shape_of_size(contract.default_sizes[-1]))
-    rows = what_if(workload, [H100], dtypes=list(FORMATS), baseline="fp32", known=Known(calibrate()))
+    rows = what_if(workload, [H100], dtypes=list(FORMATS), baseline="fp32", known=Known(calibration()))
 
     assert all(row.error is not None for row in rows)
     for chart in (what_if_times(rows), what_if_speedups(rows, "fp32"), trade_off(rows, "fp32")):
@@ -177,7 +182,7 @@ def test_every_operation_can_be_drawn(operation):
 def test_a_copy_that_loses_nothing_has_no_place_on_a_log_scale():
     contract = OPERATIONS["copy"]
     workload = of_operation(contract, contract.shape_of_size(10**6))
-    rows = what_if(workload, [H100], dtypes=["fp64", "fp32"], baseline="fp32", known=Known(calibrate()))
+    rows = what_if(workload, [H100], dtypes=["fp64", "fp32"], baseline="fp32", known=Known(calibration()))
     spec = trade_off(rows, "fp32").to_dict()
 
     assert rows[0].error == 0
@@ -195,7 +200,7 @@ def test_a_chart_of_one_row_is_high_enough_for_the_label_above_it(own):
 
 
 def test_a_time_that_is_impossible_says_so_in_its_row():
-    known = Known(calibrate(), times_s={"fp32": 1e-6})
+    known = Known(calibration(), times_s={"fp32": 1e-6})
     (row,) = what_if(WORKLOAD, [T4], dtypes=["fp32"], baseline="fp32", known=known)
 
     _, labels = layers(what_if_times([row]).to_dict(), "text")

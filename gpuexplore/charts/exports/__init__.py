@@ -15,11 +15,11 @@ from gpuexplore.charts.exports.texts import latex, markdown
 from gpuexplore.charts.frame import to_frame
 from gpuexplore.core.errors import InvalidInput
 
-__all__ = ["EXPORTS", "ExportFormat", "Exported", "export", "format_of"]
+__all__ = ["EXPORTS", "Exported", "export", "format_of"]
 
 
 @dataclass(frozen=True, slots=True)
-class ExportFormat:
+class _ExportFormat:
     """A type of file.
 
     Attributes:
@@ -65,15 +65,15 @@ def _parquet(exported: Exported) -> bytes:
     return file.getvalue()
 
 
-EXPORTS: Mapping[str, ExportFormat] = MappingProxyType(
+EXPORTS: Mapping[str, _ExportFormat] = MappingProxyType(
     {
-        ".html": ExportFormat("Report", "text/html", html_report),
-        ".json": ExportFormat("JSON", "application/json", _json),
-        ".csv": ExportFormat("CSV", "text/csv", _csv),
-        ".parquet": ExportFormat("Parquet", "application/vnd.apache.parquet", _parquet),
-        ".md": ExportFormat("Markdown", "text/markdown", markdown),
-        ".tex": ExportFormat("LaTeX", "application/x-tex", latex),
-        ".pyperf.json": ExportFormat("pyperf", "application/json", pyperf),
-        ".pytest-benchmark.json": ExportFormat("pytest-benchmark", "application/json", pytest_benchmark),
+        ".html": _ExportFormat("Report", "text/html", html_report),
+        ".json": _ExportFormat("JSON", "application/json", _json),
+        ".csv": _ExportFormat("CSV", "text/csv", _csv),
+        ".parquet": _ExportFormat("Parquet", "application/vnd.apache.parquet", _parquet),
+        ".md": _ExportFormat("Markdown", "text/markdown", markdown),
+        ".tex": _ExportFormat("LaTeX", "application/x-tex", latex),
+        ".pyperf.json": _ExportFormat("pyperf", "application/json", pyperf),
+        ".pytest-benchmark.json": _ExportFormat("pytest-benchmark", "application/json", pytest_benchmark),
     }
 )

@@ -45,5 +45,6 @@ class Exported:
         """Device, date and id, and what is unusual of how arrays lie, for a reader."""
         run_id = f"run {self.run.id}" if self.run else ""
         options = self.experiment.options
-        unusual = array_conditions(options.layout, options.align)
-        return tuple(filter(None, (", ".join(self.devices), self.when, *unusual, run_id)))
+        return tuple(
+            filter(None, (", ".join(self.devices), self.when, *array_conditions(options.layout, options.align), run_id))
+        )

@@ -16,8 +16,6 @@ from gpuexplore.core.serialization import encode
 from gpuexplore.core.statistics import quantile
 from gpuexplore.recorded.harnesses import CASE
 
-PYPERF_VERSION, PYTEST_BENCHMARK_VERSION = "1.0", "5.2.3"
-
 
 def pyperf(exported: Exported) -> bytes:
     """Return what `pyperf compare_to` and `pyperf show` read: one benchmark a case, one run a process."""
@@ -34,8 +32,9 @@ def pyperf(exported: Exported) -> bytes:
         for analyzed in exported.analysis.results
         if analyzed.measurement
     ]
-    metadata = {"perf_version": PYPERF_VERSION, **_machine(exported.environment)}
-    return _json({"version": PYPERF_VERSION, "metadata": metadata, "benchmarks": found})
+    version = "1.0"
+    metadata = {"perf_version": version, **_machine(exported.environment)}
+    return _json({"version": version, "metadata": metadata, "benchmarks": found})
 
 
 def pytest_benchmark(exported: Exported) -> bytes:
@@ -65,7 +64,7 @@ def pytest_benchmark(exported: Exported) -> bytes:
             "commit_info": {"id": environment.commit if environment else None, "dirty": False},
             "benchmarks": found,
             "datetime": environment.started_utc if environment else None,
-            "version": PYTEST_BENCHMARK_VERSION,
+            "version": "5.2.3",
         }
     )
 
@@ -78,8 +77,10 @@ def _runs(analyzed: AnalyzedResult, measurement: Measurement) -> list[dict[str, 
 
 def _stats(measurement: Measurement) -> dict[str, Any]:
     samples = sorted(measurement.samples_s)
-    middle, low, high = measurement.median_s, quantile(samples, 0.25), quantile(samples, 0.75)
-    average, deviation = fmean(samples), stdev(samples) if len(samples) > 1 else 0.0
+    low = quantile(samples, 0.25)
+    high = quantile(samples, 0.75)
+    average = fmean(samples)
+    deviation = stdev(samples) if len(samples) > 1 else 0.0
     inside = [seconds for seconds in samples if low - 1.5 * (high - low) <= seconds <= high + 1.5 * (high - low)]
     outliers = sum(abs(seconds - average) > deviation for seconds in samples)
     return {
@@ -88,7 +89,7 @@ def _stats(measurement: Measurement) -> dict[str, Any]:
         "mean": average,
         "stddev": deviation,
         "rounds": len(samples),
-        "median": middle,
+        "median": measurement.median_s,
         "iqr": high - low,
         "q1": low,
         "q3": high,

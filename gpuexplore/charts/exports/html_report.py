@@ -43,7 +43,8 @@ def html_report(exported: Exported) -> bytes:
 
 def html_cell(exported: Exported) -> str:
     """Return a run as a notebook shows it: its sentence, the chart of times and a table of every case."""
-    pictures_of_it, reason = list[tuple[str, Markup]](), ""
+    pictures_of_it = list[tuple[str, Markup]]()
+    reason = ""
     try:
         pictures_of_it = _pictures(exported, ("Time per call",))
     except NotDrawn as error:
@@ -78,8 +79,7 @@ def _pictures(exported: Exported, wanted: Collection[str] = ()) -> list[tuple[st
             specification({panel: build(analysis, lines) for panel, lines in shown.items()}, title, exported.facts)
             for title, build in drawn.items()
         ]
-    made = pictures(specs, "svg")
-    return [(title, Markup(svg.decode())) for title, svg in zip(drawn, made, strict=True)]
+    return [(title, Markup(svg.decode())) for title, svg in zip(drawn, pictures(specs, "svg"), strict=True)]
 
 
 def _conditions(exported: Exported) -> list[tuple[str, str]]:

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import altair as alt
@@ -14,10 +15,7 @@ import altair as alt
 from gpuexplore.core.errors import GpuExploreError
 
 PictureType = Literal["svg", "png"]
-WIDTH, HEIGHT = 820, 400
-PANEL_WIDTH = 300
-LIMIT_S = 60.0
-PROCESS = "gpuexplore.charts.exports.picture_process"
+PROCESS = Path(__file__).with_name("picture_process.py")  # run as a file, so that it loads Vega alone
 FONT = "'Source Sans 3', 'Source Sans Pro', 'Segoe UI', Helvetica, Arial, sans-serif"  # CSS: a bare 3 voids the list
 CATEGORIES = ("#0d36a7", "#c6871c", "#00816e", "#773b6c", "#1d96d6", "#791906", "#7b52c8")  # of the light theme
 CONFIG: Mapping[str, Any] = {
@@ -47,12 +45,13 @@ def pictures(charts: Sequence[Mapping[str, Any]], kind: PictureType) -> list[byt
         NotDrawn: the process failed or took too long.
     """
     request = json.dumps({"kind": kind, "charts": charts}).encode()
+    limit_s = 60.0
     try:
         done = subprocess.run(
-            [sys.executable, "-m", PROCESS], input=request, capture_output=True, check=False, timeout=LIMIT_S
+            [sys.executable, "-P", str(PROCESS)], input=request, capture_output=True, check=False, timeout=limit_s
         )
     except subprocess.TimeoutExpired as error:
-        raise NotDrawn(f"the image was not rendered within {LIMIT_S:.0f} s") from error
+        raise NotDrawn(f"the image was not rendered within {limit_s:.0f} s") from error
     if done.returncode:
         last = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
         raise NotDrawn(f"the image was not rendered: {last[:200]}")
@@ -88,7 +87,7 @@ def _sized(chart: alt.LayerChart, panel: str | None, count: int) -> dict[str, An
         spec: dict[str, Any] = chart.to_dict(validate=False)
     for name in ("config", "$schema", "params"):
         spec.pop(name, None)
-    width = WIDTH if count == 1 else PANEL_WIDTH
+    width = 820 if count == 1 else 300
     for layer in spec.get("layer", ()):
         for name in ("params", "name"):  # panels side by side share the data of layers of one name
             layer.pop(name, None)
@@ -96,7 +95,7 @@ def _sized(chart: alt.LayerChart, panel: str | None, count: int) -> dict[str, An
         for name, channel in encoding.items():
             _fix_axis_end(channel, width)
             encoding[name] = _as_if_picked(channel)
-    spec |= {"width": width, "height": min(int(spec.get("height", HEIGHT)), 520)}
+    spec |= {"width": width, "height": min(int(spec.get("height", 400)), 520)}
     return spec | ({"title": panel} if panel else {})
 
 

@@ -1,9 +1,9 @@
 """Results as Markdown and as LaTeX: the headline, where and when it was measured, and a table of every case."""
 
-import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
+from gpuexplore.analysis.comparison_texts import markdown_row, markdown_text
 from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
 from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.charts.exports.exported import Exported
@@ -19,7 +19,6 @@ from gpuexplore.core.units import (
 from gpuexplore.request import as_command, from_experiment
 
 HEADING = ("size", "dtype", "implementation", "device", "time", "95 % interval", "speedup", "rate", "MFU", "status")
-_MARKDOWN = re.compile(r"([\\`*_\[\]<>|#~$])")
 _LATEX: Mapping[str, str] = MappingProxyType(
     {
         "\\": r"\textbackslash{}",
@@ -37,12 +36,12 @@ _LATEX: Mapping[str, str] = MappingProxyType(
 
 def markdown(exported: Exported) -> bytes:
     """Return the results as Markdown; names are shown as they are."""
-    lines = [f"## {_plain(exported.title)}", "", f"**{_plain(exported.analysis.summary.headline)}**", ""]
-    lines += [f"{' · '.join(map(_plain, exported.facts))}", ""] if exported.facts else []
-    lines += [_row(HEADING), _row(["---"] * len(HEADING))]
-    lines += [_row([_plain(cell) for cell in row]) for row in table_rows(exported.analysis)]
+    lines = [f"## {markdown_text(exported.title)}", "", f"**{markdown_text(exported.analysis.summary.headline)}**", ""]
+    lines += [f"{' · '.join(map(markdown_text, exported.facts))}", ""] if exported.facts else []
+    lines += [markdown_row(HEADING), markdown_row(["---"] * len(HEADING))]
+    lines += [markdown_row([markdown_text(cell) for cell in row]) for row in table_rows(exported.analysis)]
     if exported.analysis.summary.details:
-        lines += ["", *(f"- {_plain(sentence)}" for sentence in exported.analysis.summary.details)]
+        lines += ["", *(f"- {markdown_text(sentence)}" for sentence in exported.analysis.summary.details)]
     lines += ["", "```sh", as_command(from_experiment(exported.experiment)), "```"]
     return bytes("\n".join(lines) + "\n", "utf8")
 
@@ -72,7 +71,6 @@ def table_rows(analysis: RunAnalysis) -> list[tuple[str, ...]]:
 
 def _table_row(analyzed: AnalyzedResult) -> tuple[str, ...]:
     result = analyzed.result
-    marks = " ".join((result.status.value, *analyzed.marks))
     return (
         shape_label(analyzed.case.shape),
         analyzed.case.dtype,
@@ -83,16 +81,10 @@ def _table_row(analyzed: AnalyzedResult) -> tuple[str, ...]:
         format_ratio(analyzed.speedup.ratio) if analyzed.speedup else UNKNOWN,
         format_work_rate(analyzed.flop_per_s, analyzed.bytes_per_s),
         format_percent(analyzed.mfu),
-        marks if result.measurement else f"{result.status.value}: {result.reason}",
+        " ".join((result.status.value, *analyzed.marks))
+        if result.measurement
+        else f"{result.status.value}: {result.reason}",
     )
-
-
-def _row(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _plain(text: str) -> str:
-    return _MARKDOWN.sub(r"\\\1", " ".join(text.split()))
 
 
 def _latex_row(cells: Iterable[str]) -> str:

@@ -17,8 +17,6 @@ from gpuexplore.analysis.utilization.peak_choice import known_bandwidths, known_
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.utilization.utilization import bandwidth_utilization, mfu, shape_label
 from gpuexplore.charts.points import EMULATED, lines_of
-from gpuexplore.charts.share import has_share, share_left_out
-from gpuexplore.charts.speedup import speedup_left_out
 from gpuexplore.core.model import Bandwidth, Environment, Peak, Run
 from gpuexplore.core.units import UNKNOWN, format_bytes_per_s, format_flop_per_s, format_percent, in_one_unit
 from gpuexplore.hardware import TORCH_KINDS
@@ -198,14 +196,14 @@ def _chosen_chart(run: Run, drawn: RunView, hidden: tuple[str, ...]) -> MadeChar
         rate = Drawing("bandwidth", "Rate", charts.bandwidth)
     drawings = {
         "time": Drawing("time", "Time", charts.time, charts.time_notes),
-        "speedup": Drawing("speedup", "Speedup", charts.speedup, speedup_left_out),
-        "share": Drawing("share", "Share of the limit", charts.share, share_left_out),
+        "speedup": Drawing("speedup", "Speedup", charts.speedup, charts.speedup_left_out),
+        "share": Drawing("share", "Share of the limit", charts.share, charts.share_left_out),
         "rate": rate,
     }
     if charts.swept_axes(analysis):
         drawings["map"] = Drawing("map", "Map", charts.heat_map, in_panels=False)
     chosen = segments("Chart", "chart", list(drawings), shown=lambda name: drawings[name].title, labelled=False)
-    if chosen == "share" and not has_share(analysis):
+    if chosen == "share" and not charts.has_share(analysis):
         st.caption("There is no share of the limit: for every result the peak is unknown, or a cache served the data.")
         return None
     (made,) = live_charts(drawn, hidden).refresh(run, drawn, [drawings[chosen]])

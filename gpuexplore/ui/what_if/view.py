@@ -19,10 +19,10 @@ from gpuexplore.analysis.what_if.summary import (
 from gpuexplore.analysis.what_if.what_if import WhatIf
 from gpuexplore.analysis.what_if.workload import Workload
 from gpuexplore.charts.axes import si_label
-from gpuexplore.charts.entered_results import entered_shares
 from gpuexplore.charts.what_if import (
     ComparedQuantity,
     across_devices,
+    entered_shares,
     trade_off,
     what_if_speedups,
     what_if_times,

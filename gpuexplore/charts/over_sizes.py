@@ -1,0 +1,291 @@
+"""The charts of a run against size: time, speedup, compute and memory rate, and the share of the limit.
+
+Bars are 95 % intervals. Each takes a `panel`: a dtype, or lines; only their points are drawn, on the axes of all.
+"""
+
+from collections.abc import Callable, Sequence
+
+import altair as alt
+import pandas as pd
+
+from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
+from gpuexplore.analysis.run.summary import is_memory_bound
+from gpuexplore.analysis.run.summary_rules import CONDITIONS, missing_counts
+from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
+from gpuexplore.charts.axes import log_axis, ratio_axis
+from gpuexplore.charts.frame import Source, analysis_of
+from gpuexplore.charts.lines import lines
+from gpuexplore.charts.points import (
+    Lines,
+    Spread,
+    at_rate,
+    contrast_points,
+    drawn_in,
+    ends_of,
+    in_panel,
+    points,
+    time_spread,
+)
+from gpuexplore.charts.reference_lines import NEAR, PeakLine, peak_labels, peak_rules, rule
+from gpuexplore.charts.series import owners_of, series_of
+from gpuexplore.core.model import Measurement
+from gpuexplore.core.statistics import median
+from gpuexplore.core.units import format_bytes_per_s, format_flop_per_s, format_percent, format_ratio, format_seconds
+
+
+def _alt_text(
+    what: str,
+    points: pd.DataFrame,
+    analysis: RunAnalysis,
+    words: Callable[[float], str],
+    *,
+    low_is_best: bool = False,
+) -> str:
+    """Return ``Time per call of Matrix multiplication over 4 sizes; at 512 × 512 × 512: torch in bf16 310 µs, ...``.
+
+    Args:
+        words: formats a value, e.g. `format_seconds`.
+    """
+    if not analysis.shown:
+        return f"{what}: no results yet."
+    title = analysis.shown[0].operation.title
+    if points.empty:
+        return f"{what} of {title.lower()}: nothing to draw yet."
+    largest = points[points["order"] == points["order"].max()].sort_values("value", ascending=low_is_best)
+    figures = [f"{case} {words(value)}" for case, value in zip(largest["case"], largest["value"], strict=True)]
+    most = 4
+    rest = len(figures) - most
+    more = f", and {rest} more" if rest > 0 else ""
+    count = points["order"].nunique()
+    sizes = "one size" if count == 1 else f"{count} sizes"
+    shape = largest["shape"].iloc[0]
+    return f"{what} of {title.lower()}, {sizes}; at {shape}: {', '.join(figures[:most])}{more}."
+
+
+def left_out(
+    results: Sequence[AnalyzedResult], drawn: pd.DataFrame | None = None, without: str = "without a value"
+) -> str | None:
+    """Return ``3 of 12 cases are not drawn: 2 skipped, 1 incorrect.``, or None when all are.
+
+    Args:
+        drawn: the points of the chart, where measured cases can be missing too.
+        without: what those lack, e.g. ``without a known peak``.
+    """
+    counts = missing_counts([analyzed.result for analyzed in results])
+    measured = len(results) - counts.total()
+    if drawn is not None and len(drawn) < measured:
+        counts[without] = measured - len(drawn)
+    if not counts:
+        return None
+    listed = ", ".join(f"{count} {what}" for what, count in counts.most_common())
+    verb = "is" if counts.total() == 1 else "are"
+    return f"{counts.total()} of {len(results)} case{'s'[: len(results) > 1]} {verb} not drawn: {listed}."
+
+
+def time(source: Source, panel: str | Lines | None = None) -> alt.LayerChart:
+    """Return median seconds per call on log scales; short strokes are other conditions, hollow points a first pass."""
+    analysis = analysis_of(source)
+    drawn = points(analysis, time_spread)
+    contrasts = contrast_points(analysis)
+    y = log_axis("Time per call", [*ends_of(drawn), *contrasts["value"]], "s")
+    shown = drawn if contrasts.empty else pd.concat([drawn, contrasts], ignore_index=True)
+    description = _alt_text("Time per call", drawn, analysis, format_seconds, low_is_best=True)
+    return lines(in_panel(shown, panel), analysis, y=y, description=description)
+
+
+def time_notes(source: Source) -> str | None:
+    """Return what the chart leaves out, and what its bars, short strokes and hollow points are; None without points."""
+    results = analysis_of(source).results
+    measured = [analyzed.measurement for analyzed in results if analyzed.measurement]
+    conditions = dict.fromkeys(contrast.condition for measurement in measured for contrast in measurement.contrasts)
+    notes = [left_out(results)]
+    if any(measurement.ci95_s for measurement in measured):
+        notes.append("Bars: 95 % interval of the median.")
+    if conditions:
+        notes.append(f"Short lines: {', or '.join(CONDITIONS[condition] for condition in conditions)}.")
+    if any(analyzed.result.provisional for analyzed in results):
+        notes.append("Hollow points of this run: first pass, being refined.")
+    if any(analyzed.flag("one_sample") for analyzed in results):
+        notes.append("Hollow points without a bar: a single sample, no interval.")
+    return " ".join(filter(None, notes)) or None
+
+
+def speedup(source: Source, panel: str | Lines | None = None) -> alt.LayerChart:
+    """Return the speedup over the baseline of the comparison: above the rule at 1× is faster."""
+    analysis = analysis_of(source)
+    baseline = analysis.comparison.baseline
+    found = points(analysis, _ratio)
+    drawn = found[(found["implementation"] != baseline) & (found["dtype"] != baseline)]  # its own ratio is always 1
+    title = f"Speedup over {baseline or 'the baseline'}"
+    y = ratio_axis(title, [1.0, *drawn["value"], *drawn["low"].dropna(), *drawn["high"].dropna()])
+    description = _alt_text(title, drawn, analysis, format_ratio)
+    return lines(in_panel(drawn, panel), analysis, y=y, description=description, rules=[rule(1.0)])
+
+
+def speedup_left_out(source: Source) -> str | None:
+    """Return what the chart of speedups does not show; the baseline itself is the rule at 1×."""
+    analysis = analysis_of(source)
+    return _left_out(analysis, points(analysis, _ratio), "without a baseline")
+
+
+def _ratio(analyzed: AnalyzedResult, _: Measurement) -> Spread | None:
+    if analyzed.speedup is None:
+        return None
+    return analyzed.speedup.ratio, *(analyzed.speedup.ci95 or (None, None))
+
+
+def _left_out(analysis: RunAnalysis, drawn: pd.DataFrame, why: str) -> str | None:
+    return left_out(analysis.results, drawn[drawn["origin"] == analysis.context.origin.value], why)
+
+
+def throughput(source: Source, panel: str | Lines | None = None) -> alt.LayerChart:
+    """Return achieved FLOP/s on log scales, with a line for each peak that applies."""
+    return _rate(source, panel, by_memory=False)
+
+
+def bandwidth(source: Source, panel: str | Lines | None = None) -> alt.LayerChart:
+    """Return achieved bytes/s on log scales, with a line for each device's bandwidth; caches can lift points above."""
+    return _rate(source, panel, by_memory=True)
+
+
+def _rate(source: Source, panel: str | Lines | None, *, by_memory: bool) -> alt.LayerChart:
+    def rate(analyzed: AnalyzedResult, measurement: Measurement) -> Spread | None:
+        achieved = analyzed.bytes_per_s if by_memory else analyzed.flop_per_s
+        return at_rate(achieved or None, analyzed, measurement)
+
+    analysis = analysis_of(source)
+    title = "Memory rate" if by_memory else "Compute rate"
+    words = _words(by_memory)
+    peaks_of = _memory_peaks if by_memory else _compute_peaks
+    drawn = points(analysis, rate)
+    every_peak = peak_labels(peaks_of(analysis, None), words)
+    y = log_axis(title, [*ends_of(drawn), *every_peak.values()], "B/s" if by_memory else "FLOP/s")
+    rules = peak_rules(peak_labels(peaks_of(analysis, panel), words))
+    description = _alt_text(title, drawn, analysis, words)
+    return lines(in_panel(drawn, panel), analysis, y=y, description=description, rules=rules)
+
+
+def _words(by_memory: bool) -> Callable[[float], str]:
+    return format_bytes_per_s if by_memory else format_flop_per_s
+
+
+def _memory_peaks(analysis: RunAnalysis, panel: str | Lines | None) -> list[PeakLine]:
+    """Return the bandwidths that the cases of a panel are compared with."""
+    owners = owners_of(analysis.shown)
+    return [
+        PeakLine(owners[series_of(analyzed)], "", PEAK_SOURCES[peak.kind].bandwidth_label, peak.bytes_per_s)
+        for analyzed in drawn_in(panel, analysis)
+        if (peak := analyzed.bandwidth.peak) and analyzed.bytes_per_s
+    ]
+
+
+def _compute_peaks(analysis: RunAnalysis, panel: str | Lines | None) -> list[PeakLine]:
+    """Return the peaks that the cases of a panel are compared with.
+
+    Where cases of one dtype and device have several, each label says of which implementations it is.
+    """
+    owners = owners_of(analysis.shown)
+    drawn = drawn_in(panel, analysis)
+    known = [(analyzed, peak) for analyzed in drawn if (peak := analyzed.peak.peak) and analyzed.flop_per_s]
+    rivals: dict[tuple[str, str], set[float]] = {}
+    implementations: dict[tuple[str, float], dict[str, None]] = {}
+    for analyzed, peak in known:
+        rivals.setdefault((analyzed.device_label, analyzed.case.dtype), set()).add(peak.flop_per_s)
+        where = f" in {analyzed.case.dtype}" if analyzed.case.dtype != peak.dtype else ""
+        name = f"{analyzed.case.implementation}{where}"
+        implementations.setdefault((analyzed.device_label, peak.flop_per_s), {})[name] = None
+    mixed = {(device, rate) for (device, _), rates in rivals.items() if len(rates) > 1 for rate in rates}
+    found = []
+    for analyzed, peak in known:
+        key = (analyzed.device_label, peak.flop_per_s)
+        kind = PEAK_SOURCES[peak.kind].label
+        said = f"{kind} of {', '.join(implementations[key])}" if key in mixed else kind
+        dtype = "" if peak.dtype == panel else peak.dtype
+        found.append(PeakLine(owners[series_of(analyzed)], dtype, said, peak.flop_per_s))
+    return found
+
+
+def share(source: Source, panel: str | Lines | None = None, *, by_memory: bool | None = None) -> alt.LayerChart:
+    """Return the fraction of the limit that each case reached, with the kinds of peak in the axis title.
+
+    Cases whose peak is unknown, or that a cache served, are left out.
+
+    Args:
+        source: of the results.
+        panel: what is drawn.
+        by_memory: whether the limit is the memory bandwidth, and not the compute peak; None: what bounds the operation.
+    """
+    analysis = analysis_of(source)
+    by_memory = is_memory_bound(analysis) if by_memory is None else by_memory
+    drawn = _share_points(analysis, by_memory)
+    title = "Memory rate" if by_memory else "MFU"
+    labels = {_label(analyzed, by_memory) for analyzed in analysis.shown if _fraction(analyzed, by_memory) is not None}
+    kind = next(iter(labels)) if len(labels) == 1 else "peak"
+    highest = max(ends_of(drawn), default=1.0)
+    full = highest >= 0.7  # from here up the line at 100 % says something and takes little space
+    y = alt.Y(
+        "value:Q",
+        title=f"{title}, % of the {kind}",
+        axis=alt.Axis(format=".2~%", tickCount=6),
+        scale=alt.Scale(domain=[0, max(highest * 1.08, 1.08 if full else 0)], nice=False),
+    )
+    description = _alt_text(title, drawn, analysis, format_percent)
+    rules = [rule(1.0)] if full else []
+    return lines(in_panel(drawn, panel), analysis, y=y, description=description, rules=rules)
+
+
+def has_share(source: Source) -> bool:
+    """Return whether a share of the limit is known of any result."""
+    analysis = analysis_of(source)
+    by_memory = is_memory_bound(analysis)
+    return any(_fraction(analyzed, by_memory) is not None for analyzed in analysis.shown)
+
+
+def share_left_out(source: Source, *, by_memory: bool | None = None) -> str | None:
+    """Return what the chart of shares does not show."""
+    analysis = analysis_of(source)
+    by_memory = is_memory_bound(analysis) if by_memory is None else by_memory
+    why = "without a known peak" if any(analyzed.flop_count for analyzed in analysis.results) else "without FLOPs"
+    if by_memory:
+        why = "served by a cache, or without a known bandwidth"
+    return _left_out(analysis, _share_points(analysis, by_memory), why)
+
+
+def _share_points(analysis: RunAnalysis, by_memory: bool) -> pd.DataFrame:
+    """Return the points of the chart of one limit, with what each line is a share of where lines of a dtype differ."""
+
+    def fraction(analyzed: AnalyzedResult, measurement: Measurement) -> Spread | None:
+        return at_rate(_fraction(analyzed, by_memory), analyzed, measurement)
+
+    found = points(analysis, fraction)
+    peaks = [_peak(each, by_memory) for each in drawn_in(None, analysis) if _fraction(each, by_memory) is not None]
+    points_of = list(zip(found["series"], found["dtype"], strict=True))
+    by_line: dict[tuple[str, str], list[float]] = {}
+    for line, peak in zip(points_of, peaks, strict=True):
+        by_line.setdefault(line, []).append(peak)
+    typical = {line: median(values) for line, values in by_line.items()}
+    of_dtype: dict[str, list[float]] = {}
+    for (_, dtype), value in typical.items():
+        of_dtype.setdefault(dtype, []).append(value)
+    differ = {dtype for dtype, values in of_dtype.items() if max(values) > NEAR * min(values)}
+    words = _words(by_memory)
+    return found.assign(denominator=[f", of {words(typical[line])}" if line[1] in differ else "" for line in points_of])
+
+
+def _fraction(analyzed: AnalyzedResult, by_memory: bool) -> float | None:
+    """Return what fraction of the limit a result reached; None is unknown."""
+    return analyzed.bandwidth_utilization if by_memory else analyzed.mfu
+
+
+def _peak(analyzed: AnalyzedResult, by_memory: bool) -> float:
+    """Return the rate that the fraction of a result is of; 0 is unknown."""
+    if by_memory:
+        return analyzed.bandwidth.peak.bytes_per_s if analyzed.bandwidth.peak else 0.0
+    return analyzed.peak.peak.flop_per_s if analyzed.peak.peak else 0.0
+
+
+def _label(analyzed: AnalyzedResult, by_memory: bool) -> str:
+    """Return what the limit of a result is called."""
+    if by_memory:
+        return PEAK_SOURCES[analyzed.bandwidth.kind].bandwidth_label
+    return PEAK_SOURCES[analyzed.peak.kind].label
