@@ -35,7 +35,7 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.bias import busy_loop
 from gpuexplore.analysis.compare import Side, compare_runs
-from gpuexplore.analysis.diagnosis import DISTURBANCE_KINDS
+from gpuexplore.analysis.diagnosis import DISTURBANCES
 from gpuexplore.analysis.model import Speedup
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.speedup import speedup
@@ -222,7 +222,7 @@ def _conclusions(process: Process) -> Conclusions:
         by_operation[result.case.operation].append(result)
     for results in by_operation.values():
         for analyzed in analyze(results).results:
-            first = next((each for each in analyzed.diagnoses if each.kind not in DISTURBANCE_KINDS), None)
+            first = next((each for each in analyzed.diagnoses if each.kind not in DISTURBANCES), None)
             found["limit", analyzed.case] = first.kind if first else None
     for group in groups_of(list(process)):
         pairs = {(a, b): _faster(process[a], process[b]) for a, b in combinations(group, 2)}

@@ -23,7 +23,6 @@ from gpuexplore.analysis.prediction import INTERVAL, Conditions, Prediction, cal
 from gpuexplore.analysis.prediction.calibration import (
     Calibration,
     ObservedEfficiency,
-    from_noted,
     from_published,
     from_results,
 )
@@ -139,7 +138,7 @@ def fitted_without(spec_keys: frozenset[str]) -> Predictor:
 def leave_out(spec_keys: frozenset[str], gpus: Fitted) -> Calibration:
     """Return the calibration on what was observed on all devices but these."""
     recorded = from_results((result for _, result in recorded_results()), "recorded", gpus)
-    known: tuple[ObservedEfficiency, ...] = (*from_published(), *from_noted(), *recorded)
+    known: tuple[ObservedEfficiency, ...] = (*from_published(), *recorded)
     return calibrated_on((each for each in known if each.device.spec_key not in spec_keys), gpus)
 
 

@@ -5,25 +5,20 @@ the next on that machine: two runs are two processes. Where a result does not sa
 machine counts.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import exp, fsum, log
 from types import MappingProxyType
 from typing import Literal
 
-from gpuexplore.analysis.utilization.utilization import case_label, shape_label
+from gpuexplore.analysis.utilization.utilization import case_label, device_of, measured_clock_hz, shape_label
 from gpuexplore.analysis.verdict import Estimate, Words, compare, ratio_of
 from gpuexplore.core.model import Case, Environment, Result
 from gpuexplore.core.statistics import median
 from gpuexplore.core.units import UNKNOWN, format_percent, format_ratio, format_si
 from gpuexplore.hardware.identity import same_device
 from gpuexplore.measure.conditions.spread_log import length_of, prior
-
-# What is not the same in two runs apart from their times, and could explain these.
-
-
-CLOCK_CHANGED = 1.03  # a clock moves while it is read
-FLAG_SHARE = 0.25  # of the results by which two runs differ in a flag
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,68 +30,54 @@ class Difference:
     after: str
 
 
-def differences(pairs: Sequence[tuple[Result, Result]]) -> tuple[Difference, ...]:
+def _differences(pairs: Sequence[tuple[Result, Result]]) -> tuple[Difference, ...]:
     """Return what differs between the results of the same cases, (before, after)."""
-    before, after = ([pair[side] for pair in pairs] for side in (0, 1))
-    found = [*_named(before, after), *_libraries(before, after), *_settings(before, after)]
-    found += [*_clocks(before, after), *_flags(before, after)]
-    return tuple(found)
-
-
-def _named(before: Sequence[Result], after: Sequence[Result]) -> Iterable[Difference]:
-    for what, fact_of in FACTS.items():
-        sides = [sorted({text for result in results if (text := fact_of(result))}) for results in (before, after)]
-        if sides[0] != sides[1] and any(sides):
-            yield Difference(what, *(", ".join(texts) or UNKNOWN for texts in sides))
-
-
-def _libraries(before: Sequence[Result], after: Sequence[Result]) -> Iterable[Difference]:
-    return _of_mapping(before, after, lambda environment: environment.libraries, "")
-
-
-def _settings(before: Sequence[Result], after: Sequence[Result]) -> Iterable[Difference]:
-    return _of_mapping(before, after, lambda environment: environment.settings, "setting ")
-
-
-def _of_mapping(
-    before: Sequence[Result],
-    after: Sequence[Result],
-    of: Callable[[Environment], Mapping[str, str]],
-    prefix: str,
-) -> Iterable[Difference]:
-    sides = [_merged(results, of) for results in (before, after)]
-    for name in dict.fromkeys((*sides[0], *sides[1])):
-        old, new = (side.get(name, "none") for side in sides)
+    before = [old for old, _ in pairs]
+    after = [new for _, new in pairs]
+    earlier = _facts(before)
+    later = _facts(after)
+    found = []
+    for what in dict.fromkeys((*earlier, *later)):
+        missing = UNKNOWN if what in FACTS else "none"
+        old = earlier.get(what) or missing
+        new = later.get(what) or missing
         if old != new:
-            yield Difference(f"{prefix}{name}", old, new)
+            found.append(Difference(what, old, new))
+    return (*found, *_clocks(before, after), *_flags(before, after))
 
 
-def _merged(results: Sequence[Result], of: Callable[[Environment], Mapping[str, str]]) -> Mapping[str, str]:
-    found: dict[str, str] = {}
+def _facts(results: Sequence[Result]) -> dict[str, str]:
+    """Return FACTS of results, empty where unknown, then the versions of libraries, and settings."""
+    found = {
+        what: ", ".join(sorted({text for result in results if (text := fact_of(result))}))
+        for what, fact_of in FACTS.items()
+    }
     for result in results:
         if result.environment:
-            found |= of(result.environment)
+            found |= result.environment.libraries
+            found |= {f"setting {name}": value for name, value in result.environment.settings.items()}
     return found
 
 
 def _clocks(before: Sequence[Result], after: Sequence[Result]) -> Iterable[Difference]:
     old, new = (_clock_hz(results) for results in (before, after))
-    if old and new and not 1 / CLOCK_CHANGED < new / old < CLOCK_CHANGED:
+    tolerance = 1.03  # a clock moves while it is read
+    if old and new and not 1 / tolerance < new / old < tolerance:
         yield Difference("clock", format_si(old, "Hz"), format_si(new, "Hz"))
 
 
 def _clock_hz(results: Sequence[Result]) -> float | None:
-    clocks = [result.environment.after.clock_hz for result in results if result.environment]
-    known = [clock for clock in clocks if clock]
+    known = [clock_hz for result in results if (clock_hz := measured_clock_hz(result))]
     return median(known) if known else None
 
 
 def _flags(before: Sequence[Result], after: Sequence[Result]) -> Iterable[Difference]:
     """Yield flags that many more results carry on one side."""
     names = dict.fromkeys(flag.name for result in (*before, *after) for flag in result.flags)
+    share = 0.25  # of the results by which two runs differ in a flag
     for name in names:
         counts = [sum(any(flag.name == name for flag in result.flags) for result in side) for side in (before, after)]
-        if abs(counts[0] - counts[1]) > FLAG_SHARE * len(before):
+        if abs(counts[0] - counts[1]) > share * len(before):
             old, new = (f"{count} of {len(before)}" for count in counts)
             yield Difference(f"flag {name.replace('_', ' ')}", old, new)
 
@@ -134,7 +115,6 @@ FACTS: Mapping[str, Callable[[Result], str | None]] = MappingProxyType(
 
 Change = Literal["faster", "slower", "same", "broken", "mended"]
 INTERVAL_WIDENING = 1.06  # times the half width of a ratio, in logarithms: 4 % of false alarms instead of 5
-SAME = 1.05  # a ratio whose whole interval lies within this factor of 1
 COUNTED: Mapping[Change | None, str] = MappingProxyType(
     {
         "faster": "faster",
@@ -145,8 +125,6 @@ COUNTED: Mapping[Change | None, str] = MappingProxyType(
         None: "inconclusive",
     }
 )
-WORDS = Words(below="faster", above="slower", question="whether it changed")
-UNCHANGED = Words(within="unchanged", question="whether it changed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,29 +215,23 @@ def compare_runs(before: Side, after: Side) -> RunComparison:
     earlier = {_key(result.case, one_each): result for result in before.results}
     later = {_key(result.case, one_each): result for result in after.results}
     cases = tuple(_compared(earlier[key], result) for key, result in later.items() if key in earlier)
-    counts: dict[Change | None, int] = {}
-    for found in cases:
-        counts[found.change] = counts.get(found.change, 0) + 1
-    pairs = [(found.before, found.after) for found in cases]
     return RunComparison(
         before,
         after,
         cases,
         only_before=tuple(result.case for key, result in earlier.items() if key not in later),
         only_after=tuple(result.case for key, result in later.items() if key not in earlier),
-        differences=differences(pairs),
+        differences=_differences([(found.before, found.after) for found in cases]),
         mean=_mean(cases),
-        counts=counts,
+        counts=Counter(found.change for found in cases),
     )
 
 
 def _key(case: Case, one_each: bool) -> object:
     """Return what two results of the same case share: how long they were sampled decides nothing."""
     options = case.options
-    return (
-        *(case.operation, case.shape, case.dtype, case.implementation, "" if one_each else case.device),
-        *(options.data, options.block),
-    )
+    device = "" if one_each else case.device
+    return (case.operation, case.shape, case.dtype, case.implementation, device, options.data, options.block)
 
 
 def _compared(before: Result, after: Result) -> ComparedCase:
@@ -268,11 +240,12 @@ def _compared(before: Result, after: Result) -> ComparedCase:
     if before.measurement.is_single or after.measurement.is_single:
         return ComparedCase(before, after, None, None, "a single sample has no interval: measure again")
     ratio = _widened(ratio_of(*_with_spread(after, before), same_run=False))
-    verdict = compare(ratio, 1.0, words=WORDS)
+    verdict = compare(ratio, 1.0, words=Words(below="faster", above="slower", question="whether it changed"))
     if verdict.relation is not None:
         change: Change = "faster" if verdict.relation == "below" else "slower"
         return ComparedCase(before, after, ratio, change, verdict.statement)
-    verdict = compare(ratio, 1 / SAME, SAME, words=UNCHANGED)
+    same = 1.05  # a ratio whose whole interval lies within this factor of 1
+    verdict = compare(ratio, 1 / same, same, words=Words(within="unchanged", question="whether it changed"))
     return ComparedCase(before, after, ratio, "same" if verdict.relation == "within" else None, verdict.statement)
 
 
@@ -299,10 +272,15 @@ def _with_spread(*results: Result) -> tuple[Result, ...]:
     nothing, what is assumed of a shared machine does.
     """
     spreads = [_spread(result) for result in results]
-    devices = [result.environment.device if result.environment else None for result in results]
+    devices = [device_of(result) for result in results]
     if devices[1] is not None and same_device(devices[0], devices[1]):
         spreads = [max(spreads)] * len(spreads)
-    return tuple(_with_known_spread(result, spread) for result, spread in zip(results, spreads, strict=True))
+    return tuple(
+        replace(result, measurement=replace(result.measurement, between_processes=spread))
+        if result.measurement and len(result.measurement.processes) < 2  # several show their spread themselves
+        else result
+        for result, spread in zip(results, spreads, strict=True)
+    )
 
 
 def _spread(result: Result) -> float:
@@ -313,13 +291,6 @@ def _spread(result: Result) -> float:
         return measurement.between_processes
     gpu = result.environment is not None and result.environment.device.kind != "cpu"
     return prior(None if gpu else "shared", length_of(measurement.median_s), "many").times
-
-
-def _with_known_spread(result: Result, spread: float) -> Result:
-    measurement = result.measurement
-    if measurement is None or len(measurement.processes) > 1:  # several processes show their spread themselves
-        return result
-    return replace(result, measurement=replace(measurement, between_processes=spread))
 
 
 def _mean(cases: Sequence[ComparedCase]) -> Estimate | None:

@@ -12,13 +12,13 @@ from gpuexplore.core.serialization import encode
 from gpuexplore.core.units import UNKNOWN, format_interval, format_ratio, format_seconds, in_one_unit
 
 INCONCLUSIVE = "inconclusive"
-_SPECIAL = re.compile(r"([\\`*_\[\]<>|#~$])")
 HEADING = ("case", "before", "after", "ratio", "95 % interval", "")
 
 
 def table_row(found: ComparedCase) -> tuple[str, ...]:
     """Return a line of the table of cases, in the order of HEADING."""
-    old, new = found.before.measurement, found.after.measurement
+    old = found.before.measurement
+    new = found.after.measurement
     ratio = found.ratio
     return (
         found.label,
@@ -34,16 +34,17 @@ def as_markdown(comparison: RunComparison) -> str:
     """Return a comparison as Markdown: one sentence, a table of cases, and what differs."""
     lines = [f"**{comparison.headline}**", "", f"Before: {_side(comparison.before)}. After: {_side(comparison.after)}."]
     if comparison.cases:
-        lines += ["", _line(HEADING), _line(["---"] * len(HEADING))]
+        lines += ["", markdown_row(HEADING), markdown_row(["---"] * len(HEADING))]
         lines += map(_case_line, in_one_unit([table_row(found) for found in comparison.cases]))
     if comparison.differences:
         lines += ["", "What differs:", ""]
         lines += [
-            f"- {_cell(each.what)}: {_cell(each.before)} → {_cell(each.after)}" for each in comparison.differences
+            f"- {markdown_text(each.what)}: {markdown_text(each.before)} → {markdown_text(each.after)}"
+            for each in comparison.differences
         ]
     for words, cases in (("before", comparison.only_before), ("after", comparison.only_after)):
         if cases:
-            lines += ["", f"Only {words}: {len(cases)} cases, e.g. {_cell(_named(cases[0]))}."]
+            lines += ["", f"Only {words}: {len(cases)} cases, e.g. {markdown_text(_named(cases[0]))}."]
     return "\n".join(lines) + "\n"
 
 
@@ -78,7 +79,7 @@ def _encoded(side: Side) -> dict[str, str | None]:
 
 
 def _side(side: Side) -> str:
-    words = (_cell(side.title), _cell(side.source), (side.when or "")[:16].replace("T", " "))
+    words = (markdown_text(side.title), markdown_text(side.source), (side.when or "")[:16].replace("T", " "))
     return ", ".join(filter(None, words))
 
 
@@ -88,13 +89,14 @@ def _named(case: Case) -> str:
 
 def _case_line(row: tuple[str, ...]) -> str:
     *figures, change = row
-    return _line([*map(_cell, figures), f"**{change}**" if change in ("slower", "broken") else change])
+    return markdown_row([*map(markdown_text, figures), f"**{change}**" if change in ("slower", "broken") else change])
 
 
-def _line(cells: Iterable[str]) -> str:
+def markdown_row(cells: Iterable[str]) -> str:
+    """Return a row of a table in Markdown."""
     return f"| {' | '.join(cells)} |"
 
 
-def _cell(text: str) -> str:
+def markdown_text(text: str) -> str:
     """Return text as Markdown shows it literally, on one line, in a cell of a table."""
-    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
+    return re.sub(r"([\\`*_\[\]<>|#~$])", r"\\\1", " ".join(text.split()))

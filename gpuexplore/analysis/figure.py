@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Literal, NamedTuple
 
-from gpuexplore.analysis.verdict import Estimate, Relation, compare, ratio_of
+from gpuexplore.analysis.verdict import Estimate, compare, ratio_of
 from gpuexplore.analysis.verdict.times import quotient
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Result
@@ -23,8 +23,6 @@ from gpuexplore.core.units import (
 
 LARGEST = 1e30
 WRONG = frozenset({"over_peak", "over_physical_peak", "one_sample"})  # nothing rests on these: others widen intervals
-LARGEST_POWER = 8
-SIGNS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 Style = Literal["number", "percent"]
 
 
@@ -44,8 +42,12 @@ class Dimension(NamedTuple):
         return Dimension(*(mine + power * theirs for mine, theirs in zip(self, other, strict=True)))
 
 
-PLAIN, TIME, WORK, SIZE = Dimension(), Dimension(seconds=1), Dimension(flop=1), Dimension(bytes=1)
-RATE, BANDWIDTH = WORK.times(TIME, -1), SIZE.times(TIME, -1)
+PLAIN = Dimension()
+TIME = Dimension(seconds=1)
+WORK = Dimension(flop=1)
+SIZE = Dimension(bytes=1)
+RATE = WORK.times(TIME, -1)
+BANDWIDTH = SIZE.times(TIME, -1)
 INTENSITY = WORK.times(SIZE, -1)
 
 
@@ -125,13 +127,14 @@ def combined(sign: str, left: LessonFigure, right: LessonFigure) -> LessonFigure
         raise InvalidInput(f"{format_figure(left)} {sign} {format_figure(right)}: the units differ")
     if sign == "/" and right.low <= 0 <= right.high:
         raise Undefined(f"{format_figure(left)} / {format_figure(right)}: the divisor may be zero")
-    ends = [SIGNS[sign](a, b) for a, b in product((left.low, left.high), (right.low, right.high))]
+    signs = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
+    ends = [signs[sign](a, b) for a, b in product((left.low, left.high), (right.low, right.high))]
     power = {"*": 1, "/": -1}.get(sign)
     dimension = left.dimension if power is None else left.dimension.times(right.dimension, power)
     style: Style = left.style if power is None or right.dimension == PLAIN else "number"
     if power is not None and left.dimension == right.dimension:
         style = "number"
-    found = LessonFigure(SIGNS[sign](left.value, right.value), min(ends), max(ends), dimension, style)
+    found = LessonFigure(signs[sign](left.value, right.value), min(ends), max(ends), dimension, style)
     ratio = _ratio(left, right) if sign == "/" else None
     if ratio and ratio.interval:
         low, high = (found.value * end / ratio.value for end in ratio.interval)
@@ -141,7 +144,8 @@ def combined(sign: str, left: LessonFigure, right: LessonFigure) -> LessonFigure
 
 def _ratio(left: LessonFigure, right: LessonFigure) -> Estimate | None:
     """Return the ratio of the times that two figures are, one way up; None where they are not."""
-    this, other = left.clocked, right.clocked
+    this = left.clocked
+    other = right.clocked
     if not this or not other or this.power != other.power:
         return None
     same_run = this.run == other.run
@@ -166,9 +170,10 @@ def raised(base: LessonFigure, power: LessonFigure) -> LessonFigure:
         InvalidInput: the power is too large, no whole number where there is a unit, or has an interval or a unit.
         Undefined: there is no such power of these values, or it is too large.
     """
-    small = power.is_exact and power.dimension == PLAIN and abs(power.value) <= LARGEST_POWER
+    largest = 8
+    small = power.is_exact and power.dimension == PLAIN and abs(power.value) <= largest
     if not small or (base.dimension != PLAIN and power.value != int(power.value)):
-        raise InvalidInput.of("power", format_figure(power), f"numbers from -{LARGEST_POWER} to {LARGEST_POWER}")
+        raise InvalidInput.of("power", format_figure(power), f"numbers from -{largest} to {largest}")
     if base.low <= 0 and (power.value < 0 or power.value != int(power.value)):
         raise Undefined(f"{format_with_interval(base)}: this power is defined only for numbers above 0")
     try:
@@ -207,8 +212,12 @@ def is_less(left: LessonFigure, right: LessonFigure) -> bool | None:
     """
     if left.dimension != right.dimension:
         raise InvalidInput(f"{format_figure(left)} < {format_figure(right)}: the units differ")
-    relation = compare(_quotient(left, right), 1.0).relation if min(left.low, right.low) > 0 else _by_ends(left, right)
-    return None if relation is None else relation == "below"
+    if min(left.low, right.low) > 0:
+        relation = compare(_quotient(left, right), 1.0).relation
+        return None if relation is None else relation == "below"
+    if left.high < right.low or left.low > right.high:
+        return left.high < right.low
+    return None
 
 
 def _quotient(left: LessonFigure, right: LessonFigure) -> Estimate:
@@ -220,12 +229,6 @@ def _quotient(left: LessonFigure, right: LessonFigure) -> Estimate:
     found = quotient(this, other)
     assert found is not None
     return found
-
-
-def _by_ends(left: LessonFigure, right: LessonFigure) -> Relation | None:
-    if left.high < right.low:
-        return "below"
-    return "above" if left.low > right.high else None
 
 
 def _joined(made: LessonFigure, *of: LessonFigure) -> LessonFigure:
@@ -255,18 +258,18 @@ FORMATS: Mapping[Dimension, Callable[[float], str]] = {
 
 def format_figure(figure: LessonFigure) -> str:
     """Return the value with its unit, e.g. ``1.25 ms``."""
-    return formatter(figure)(figure.value)
+    return _formatter(figure)(figure.value)
 
 
 def format_with_interval(figure: LessonFigure) -> str:
     """Return the value with its unit and its interval, e.g. ``1.25 ms (1.22 ms to 1.29 ms)``."""
     if figure.is_exact:
         return format_figure(figure)
-    say = formatter(figure)
+    say = _formatter(figure)
     return f"{say(figure.value)} ({say(figure.low)} to {say(figure.high)})"
 
 
-def formatter(figure: LessonFigure) -> Callable[[float], str]:
+def _formatter(figure: LessonFigure) -> Callable[[float], str]:
     """Return what says values of this unit."""
     if figure.dimension == PLAIN:
         return format_percent if figure.style == "percent" else _plain

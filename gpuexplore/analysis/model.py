@@ -339,6 +339,16 @@ class AnalyzedResult:
         """Return what fraction of a rate of `most` per second it reached, with `amount` a call; None without a time."""
         return self.time.inverse(amount / most, "fraction") if self.time and amount else None
 
+    @property
+    def compute_fraction(self) -> Estimate | None:
+        """Fraction of the peak that its implementation can reach; None where one of both is unknown."""
+        return self.share_of(self.flop_count, self.limits.peak.flop_per_s) if self.limits.peak else None
+
+    @property
+    def serving_fraction(self) -> Estimate | None:
+        """Fraction of what memory, or the cache that its data fit in, can deliver; None where one is unknown."""
+        return self.share_of(self.byte_count, self.limits.serving.bytes_per_s) if self.limits.serving else None
+
     def flag(self, name: FlagName) -> Flag | None:
         """Return the flag called `name`; None when the result does not carry it."""
         return next((flag for flag in self.result.flags if flag.name == name), None)

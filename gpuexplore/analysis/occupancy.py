@@ -20,12 +20,6 @@ from gpuexplore.kernels.files.machine_code import CompiledKernel
 from gpuexplore.kernels.geometry import Block, Launch
 
 Limiter = Literal["threads", "blocks", "registers", "shared"]
-LIMITERS: dict[Limiter, str] = {
-    "threads": "threads (warp slots)",
-    "blocks": "block slots",
-    "registers": "registers",
-    "shared": "shared memory",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +65,13 @@ class Occupancy:
         """Its limiters in words, e.g. `limited by registers and shared memory`; why no block runs where none does."""
         if self.reason:
             return f"no block fits: {self.reason}"
-        *others, last = (LIMITERS[name] for name in self.limiters)
+        words: dict[Limiter, str] = {
+            "threads": "threads (warp slots)",
+            "blocks": "block slots",
+            "registers": "registers",
+            "shared": "shared memory",
+        }
+        *others, last = (words[name] for name in self.limiters)
         return f"limited by {', '.join(others)} and {last}" if others else f"limited by {last}"
 
 
@@ -142,7 +142,8 @@ def _checked_registers(capability: ComputeCapability, warps: int, registers: int
 
 def _too_many_registers(capability: ComputeCapability, warps: int, registers: int) -> str:
     """Return why no block runs; registers alone can be too many where each value is within its range."""
-    needed, most = _checked_registers(capability, warps, registers), capability.max_registers_per_block
+    needed = _checked_registers(capability, warps, registers)
+    most = capability.max_registers_per_block
     return f"a block needs {needed} registers; compute capability {capability.compute_capability} allows {most}"
 
 
@@ -190,15 +191,15 @@ def waves(grid_blocks: int, blocks_per_multiprocessor: int, multiprocessors: int
             raise InvalidInput.of(what, count, "whole numbers from 1")
     slots = blocks_per_multiprocessor * multiprocessors
     full, tail = divmod(grid_blocks, slots)
-    idle = (slots - tail) / slots if tail else 0.0
-    return Waves(slots, full, tail, idle, grid_blocks / (slots * (full + bool(tail))))
+    return Waves(
+        slots, full, tail, (slots - tail) / slots if tail else 0.0, grid_blocks / (slots * (full + bool(tail)))
+    )
 
 
 # The GPU that a kernel is looked at for: a row of the table, or one of the visitor's own by two numbers.
 
 
 OWN = "own"  # stands for the visitor's own among the keys of the table
-MOST_MULTIPROCESSORS = 1024  # several times as many as any GPU has
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +235,8 @@ def own_gpu(compute_capability: str, multiprocessors: str) -> TargetGpu:
     Raises:
         InvalidInput: no such compute capability is known, or no GPU has so many multiprocessors.
     """
-    capability, count = capability_named(compute_capability), read_multiprocessors(multiprocessors)
+    capability = capability_named(compute_capability)
+    count = read_multiprocessors(multiprocessors)
     name = f"GPU of {count} multiprocessor{'s'[: count > 1]}, compute capability {capability.compute_capability}"
     return TargetGpu(OWN, name, capability.compute_capability, count)
 
@@ -246,8 +248,9 @@ def read_multiprocessors(text: str) -> int:
         InvalidInput: it is no number, or no GPU has so many.
     """
     count = read_whole(text)
-    if count is None or not 1 <= count <= MOST_MULTIPROCESSORS:
-        raise InvalidInput.of("multiprocessors", text, f"whole numbers from 1 to {MOST_MULTIPROCESSORS}")
+    most = 1024  # several times as many as any GPU has
+    if count is None or not 1 <= count <= most:
+        raise InvalidInput.of("multiprocessors", text, f"whole numbers from 1 to {most}")
     return count
 
 

@@ -14,8 +14,6 @@ from gpuexplore.core.model import Device, Origin, Result, Shape
 from gpuexplore.core.units import format_flop_per_s, format_intensity, format_percent
 from gpuexplore.operations import operation_named
 
-ONE_THREAD = "one thread"
-
 
 @dataclass(frozen=True, slots=True)
 class Point:
@@ -72,7 +70,8 @@ def point_of(analyzed: AnalyzedResult, roofs: Sequence[Roof], *, run: str | None
     """Return where a result stands below `roofs`; None without a measurement, or without FLOPs."""
     if analyzed.median_s is None or not analyzed.flop_per_s:
         return None
-    compute, serving = _compute_roof(analyzed, roofs), _serving_roof(analyzed, roofs)
+    compute = _compute_roof(analyzed, roofs)
+    serving = _serving_roof(analyzed, roofs)
     layout = analyzed.case.options.layout
     return Point(
         origin=analyzed.origin,
@@ -87,7 +86,7 @@ def point_of(analyzed: AnalyzedResult, roofs: Sequence[Roof], *, run: str | None
         bound=analyzed.bound,
         compute=compute,
         serving=serving,
-        attainable=attainable(
+        attainable=_attainable(
             analyzed.intensity, compute, serving, None if analyzed.limits.one_thread else memory_roof(roofs)
         ),
     )
@@ -99,7 +98,7 @@ def _compute_roof(analyzed: AnalyzedResult, roofs: Sequence[Roof]) -> Roof | Non
     peak = analyzed.limits.peak
     if not analyzed.limits.one_thread:
         return compute_roof(roofs, dtype, unit)
-    label = f"{dtype}, {unit} units, {ONE_THREAD}"
+    label = f"{dtype}, {unit} units, one thread"
     return Roof("compute", label, peak.flop_per_s, peak.kind, peak.source, dtype=dtype, unit=unit) if peak else None
 
 
@@ -111,7 +110,7 @@ def _serving_roof(analyzed: AnalyzedResult, roofs: Sequence[Roof]) -> Roof | Non
     most = analyzed.limits.serving
     if analyzed.limits.one_thread:
         cached = analyzed.cache_resident_reason is not None
-        label = f"{'Cache' if cached else 'Memory'}, {ONE_THREAD}"
+        label = f"{'Cache' if cached else 'Memory'}, one thread"
         return Roof("cache" if cached else "memory", label, most.bytes_per_s, most.kind, most.source) if most else None
     if analyzed.cache_resident_reason is None:
         return memory_roof(roofs)
@@ -120,7 +119,7 @@ def _serving_roof(analyzed: AnalyzedResult, roofs: Sequence[Roof]) -> Roof | Non
     return min(large_enough, key=lambda pair: pair[0])[1] if large_enough else None
 
 
-def attainable(flop_per_byte: float, compute: Roof | None, serving: Roof | None, memory: Roof | None) -> float | None:
+def _attainable(flop_per_byte: float, compute: Roof | None, serving: Roof | None, memory: Roof | None) -> float | None:
     """Return the FLOP/s of the roof above an intensity; None while a roof that decides it is unknown.
 
     Where memory alone would be fast enough, an unknown cache (`serving` None) decides nothing.
@@ -138,12 +137,13 @@ def published_points(device: Device, roofs: Sequence[Roof]) -> tuple[Point, ...]
 
 
 def _published(published: PublishedResult, roofs: Sequence[Roof]) -> Point:
-    operation, memory = operation_named("matmul"), memory_roof(roofs)
+    operation = operation_named("matmul")
+    memory = memory_roof(roofs)
     flop_per_byte = operation.flop_count(published.shape) / operation.byte_count(
         published.shape, format_named(published.dtype)
     )
     compute = compute_roof(roofs, published.dtype, "matrix")
-    top = attainable(flop_per_byte, compute, memory, memory)
+    top = _attainable(flop_per_byte, compute, memory, memory)
     return Point(
         origin=Origin.PUBLISHED,
         run=None,
@@ -176,9 +176,6 @@ def without_flops(results: Iterable[Result]) -> int:
 # What a roofline shows, in a few plain sentences made from its figures.
 
 
-DEFAULT_DTYPE = "fp32"
-
-
 def explain(roofs: Sequence[Roof], points: Sequence[Point]) -> tuple[str, ...]:
     """Return what the ridge means here, what bounds the points, and how near to their roofs they come."""
     sentences = (_ridge(roofs, points), _bounds(points), _nearest(points), _farthest(points))
@@ -187,23 +184,14 @@ def explain(roofs: Sequence[Roof], points: Sequence[Point]) -> tuple[str, ...]:
 
 def _ridge(roofs: Sequence[Roof], points: Sequence[Point]) -> str | None:
     found = memory_ridges(roofs)
-    compute = _default_compute(found, points)
+    counts = Counter(point.compute.dtype for point in points if point.compute)  # else the default one, else the first
+    compute = max(found, key=lambda roof: (counts[roof.dtype], roof.dtype == "fp32", roof.rate), default=None)
     if compute is None:
         return None
     return (
         f"In {compute.dtype} the ridge point is at **{format_intensity(found[compute])}**: work with "
         "a lower arithmetic intensity waits for memory; only work to the right of it can reach "
         f"{format_flop_per_s(compute.rate)}."
-    )
-
-
-def _default_compute(limits: Iterable[Roof], points: Sequence[Point]) -> Roof | None:
-    """Return the compute limit in the dtype most points have, else in the default one, else the first."""
-    counts = Counter(point.compute.dtype for point in points if point.compute)
-    return max(
-        limits,
-        key=lambda limit: (counts[limit.dtype], limit.dtype == DEFAULT_DTYPE, limit.rate),
-        default=None,
     )
 
 

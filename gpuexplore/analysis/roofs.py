@@ -30,23 +30,12 @@ from gpuexplore.core.model import (
     Peak,
     PeakKind,
     Result,
-    ThreadRoofs,
     Unit,
 )
 from gpuexplore.hardware import ASSUMED_CACHE_BYTES, CACHES_OVERFLOWN
 from gpuexplore.hardware.identity import same_device
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
-
-PRODUCTS, TRIAD = "matmul", "triad"
-PRODUCT_DTYPES = ("fp32", "bf16", "fp16")
-LONGEST_PRODUCT_S = 0.1  # at the fp32 peak: a few seconds for everything
-SMALLEST_PRODUCT, LARGEST_PRODUCT = 1024, 8192
-SHORTEST_TRIAD_S = 2e-4  # a launch of some microseconds must not show
-MEMORY_SHARE = 1 / 16
-TRIAD_BYTES = 3 * 4  # of one element
-BUDGET_S = 0.3
-
 
 # The roofline: attainable FLOP/s = min(peak, intensity · bandwidth), and which side a result is on.
 #
@@ -82,7 +71,8 @@ def bound_of(result: Result, limits: ImplementationLimits) -> Bound | None:
         return None
     if any(flag.name == "launch_bound" for flag in result.flags):
         return "overhead"
-    peak, slope = limits.peak, limits.serving or limits.memory
+    peak = limits.peak
+    slope = limits.serving or limits.memory
     if slope is None or (peak is None and flop_count(result.case)):
         return None
     if peak and intensity(result.case) >= ridge_point(peak.flop_per_s, slope.bytes_per_s):
@@ -217,40 +207,41 @@ def _reached(kind: tuple[str, Unit] | None, rate: float, source: str) -> Roof:
 
 def roof_experiments(device: Device) -> tuple[Experiment, Experiment]:
     """Return the large products and the triad that show what `device` reaches, by what is usual on it."""
-    product, triad = operation_named(PRODUCTS), operation_named(TRIAD)
+    usual = ("fp32", "bf16", "fp16")
+    own = tuple(dtype for dtype in usual if dtype in device.native)  # others would show another dtype's roof
     return (
-        _experiment(product, device, size=_product_size(device), dtypes=_dtypes(device)),
-        _experiment(triad, device, size=_triad_size(device), dtypes=("fp32",)),
+        _experiment(operation_named("matmul"), device, size=_product_size(device), dtypes=own or usual[:1]),
+        _experiment(operation_named("triad"), device, size=_triad_size(device), dtypes=("fp32",)),
     )
 
 
 def _experiment(operation: Operation, device: Device, *, size: int, dtypes: tuple[str, ...]) -> Experiment:
     fitting = tuple(implementation.name for implementation in operation.usual if implementation.runs_on(device))
     shape = operation.shape_of_size(size)
-    return Experiment(operation.name, (shape,), dtypes, fitting, (device.id,), Options(budget_s=BUDGET_S))
-
-
-def _dtypes(device: Device) -> tuple[str, ...]:
-    """Return the usual dtypes that the device computes in its own units: others would show another dtype's roof."""
-    own = tuple(product_dtype for product_dtype in PRODUCT_DTYPES if product_dtype in device.native)
-    return own or PRODUCT_DTYPES[:1]
+    return Experiment(operation.name, (shape,), dtypes, fitting, (device.id,), Options(budget_s=0.3))
 
 
 def _product_size(device: Device) -> int:
     """Return the largest power of two whose product takes about a tenth of a second at the fp32 peak."""
     peak = device.peak("fp32", "matrix")
+    smallest = 1024
     if peak is None:
-        return SMALLEST_PRODUCT
-    longest = log2(peak.flop_per_s * LONGEST_PRODUCT_S / 2) / 3
-    return max(SMALLEST_PRODUCT, min(LARGEST_PRODUCT, 1 << int(longest)))
+        return smallest
+    longest_s = 0.1  # at the fp32 peak: a few seconds for everything
+    longest = log2(peak.flop_per_s * longest_s / 2) / 3
+    largest = 8192
+    return max(smallest, min(largest, 1 << int(longest)))
 
 
 def _triad_size(device: Device) -> int:
     """Return a power of two whose three fp32 arrays overflow the caches and take long enough, within the memory."""
     least = CACHES_OVERFLOWN * (device.cache_bytes or ASSUMED_CACHE_BYTES)
-    wanted = max(least, SHORTEST_TRIAD_S * device.bandwidth.bytes_per_s if device.bandwidth else 0.0)
-    most = device.memory_bytes * MEMORY_SHARE if device.memory_bytes else wanted
-    return 1 << ceil(log2(min(wanted, most) / TRIAD_BYTES))
+    shortest_s = 2e-4  # a launch of some microseconds must not show
+    wanted = max(least, shortest_s * device.bandwidth.bytes_per_s if device.bandwidth else 0.0)
+    memory_share = 1 / 16
+    most = device.memory_bytes * memory_share if device.memory_bytes else wanted
+    element_bytes = 3 * 4  # of one element
+    return 1 << ceil(log2(min(wanted, most) / element_bytes))
 
 
 # What an implementation can reach on a device: its limits, as far as the threads and stores it uses can use them.
@@ -274,7 +265,8 @@ def implementation_limits(result: Result, peak: Peak | None, memory: Bandwidth |
         bandwidth = _with_its_stores(result, memory, device.ordinary_stores)
         serving = _serving(result, device.caches, bandwidth)
         return ImplementationLimits(_of_its_mix(result, peak), bandwidth, serving)
-    roofs = _roofs_of_one_thread(result, device)
+    threads = result.environment.threads if result.environment else None
+    roofs = device.one_thread or (device if threads == 1 else None)
     if roofs is None:
         return ImplementationLimits(None, None, None, one_thread=True)
     bandwidth = _with_its_stores(result, roofs.bandwidth, roofs.ordinary_stores)
@@ -284,15 +276,11 @@ def implementation_limits(result: Result, peak: Peak | None, memory: Bandwidth |
 
 def _runs_on_one_thread(result: Result) -> bool:
     """Return whether its implementation uses one of several cores of a CPU, as it is declared."""
-    device, case = device_of(result), result.case
+    device = device_of(result)
+    case = result.case
     if device is None or device.kind != "cpu" or device.cores == 1:
         return False
     return operation_named(case.operation).uses_one_thread(case.implementation, case.dtype, case.shape)
-
-
-def _roofs_of_one_thread(result: Result, device: Device) -> ThreadRoofs | Device | None:
-    threads = result.environment.threads if result.environment else None
-    return device.one_thread or (device if threads == 1 else None)
 
 
 def _of_its_mix(result: Result, peak: Peak | None) -> Peak | None:
@@ -314,7 +302,8 @@ def _with_its_stores(result: Result, streaming: Bandwidth | None, ordinary: Band
         return streaming
     if ordinary.bytes_per_s >= streaming.bytes_per_s:
         return ordinary
-    written, read_s = operation.written_share(result.case.shape), 1 / streaming.bytes_per_s
+    written = operation.written_share(result.case.shape)
+    read_s = 1 / streaming.bytes_per_s
     write_s = 3 / ordinary.bytes_per_s - 2 * read_s
     return replace(ordinary, bytes_per_s=1 / ((1 - written) * read_s + written * write_s))
 

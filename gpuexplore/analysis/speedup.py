@@ -43,12 +43,12 @@ def speedups(results: Sequence[Result], baseline: str, elsewhere: Sequence[Resul
         wanted = replace(case, dtype=baseline) if baseline in DTYPES else replace(case, implementation=baseline)
         nearest = measured.get(wanted) or (None if baseline in DTYPES else anywhere.get(replace(wanted, device="")))
         if nearest is not None and not _on_a_namesake(result, nearest):
-            found[case] = speedup(result, nearest, name=_name(case, nearest.case, baseline))
+            there = "" if nearest.case.device == case.device else f" on {nearest.case.device}"
+            found[case] = speedup(result, nearest, name=f"{baseline}{there}")
             continue
         other = nearest or apart.get(replace(wanted, device=""))
         if other is not None:
-            name = f"{baseline} on {_device_name(other, result)}"
-            found[case] = speedup(result, other, name=name, same_run=False)
+            found[case] = speedup(result, other, name=f"{baseline} on {_device_name(other, result)}", same_run=False)
     return found
 
 
@@ -87,7 +87,8 @@ def speedup(result: Result, baseline: Result, *, name: str | None = None, same_r
     Raises:
         ValueError: one of them has no measurement.
     """
-    this, other = result.measurement, baseline.measurement
+    this = result.measurement
+    other = baseline.measurement
     estimate = ratio_of(baseline, result, same_run=same_run)
     if this is None or other is None or estimate is None:
         raise ValueError("a speedup needs two measured results")
@@ -111,8 +112,12 @@ def _cover_processes(this: Measurement, other: Measurement, *, paired: bool) -> 
 
 def _by_round(this: Measurement, other: Measurement) -> float | None:
     """Return the median of the ratios round by round, where it disagrees with that of the medians; None where not."""
-    ratios, found = ratios_by_round(other, this), other.median_s / this.median_s
-    return paired_median(ratios, found, interval_of_few(ratios) if len(this.processes) > 1 else median_interval(ratios))
+    ratios = ratios_by_round(other, this)
+    return paired_median(
+        ratios,
+        other.median_s / this.median_s,
+        interval_of_few(ratios) if len(this.processes) > 1 else median_interval(ratios),
+    )
 
 
 def is_separable(result: Result, other: Result) -> bool:
@@ -124,7 +129,3 @@ def is_tie(result: Result, other: Result) -> bool:
     """Return whether two measured results cannot be separated, and their medians are within a factor of TIE_WITHIN."""
     found = ratio_of(result, other)
     return found is not None and 1 / TIE_WITHIN <= found.value <= TIE_WITHIN and compare(found, 1.0).relation is None
-
-
-def _name(case: Case, other: Case, baseline: str) -> str:
-    return baseline if case.device == other.device else f"{baseline} on {other.device}"

@@ -1,8 +1,10 @@
 """Made-up results with round numbers, so that every figure can be checked by hand."""
 
 from dataclasses import replace
+from functools import cache
 
 from gpuexplore.analysis.model import AnalyzedResult, Comparison, Context, CustomPeaks, RunAnalysis
+from gpuexplore.analysis.prediction import calibrate
 from gpuexplore.analysis.run.analyze import analyze, analyze_alone
 from gpuexplore.core.model import (
     Bandwidth,
@@ -24,6 +26,12 @@ PEAKS = (
     Peak("bf16", "matrix", 4e12, "measured_ceiling", "a test"),
     Peak("fp32", "vector", 5e11, "datasheet", "a test"),
 )
+
+
+@cache
+def calibration():
+    """Return the calibration without results of this machine, made once for all tests."""
+    return calibrate()
 
 
 def device(*, device_id="cpu", cache_bytes=1000, peaks=PEAKS, bandwidth=1e11, memory_bytes=None):

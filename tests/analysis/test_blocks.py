@@ -20,41 +20,35 @@ def made(registers=40, shared=0):
     return CompiledKernel("8.0", "sm_80", "13.0", "", b"", registers, shared, 0, 0, 0, 0)
 
 
-def test_each_block_shape_has_its_occupancy_and_waves():
+def test_each_block_shape_has_its_occupancy_waves_and_measured_time():
     small, large = shapes(made(), made())
 
     assert (small.occupancy.occupancy, large.occupancy.occupancy) == (0.75, 0.5)
     assert (small.waves.blocks_per_wave, small.waves.count) == (6 * 108, 102)
     assert small.reason is None
 
+    result = ok()
+    small, large = shapes(made(), made(), results={(32, 32): result})
 
-def test_what_could_not_be_compiled_keeps_its_reason():
+    assert (small.result, large.result) == (None, result)
+
+
+def test_a_block_that_cannot_be_compiled_or_run_has_its_reason():
     small, large = shapes("no such target", made())
 
     assert (small.reason, small.occupancy, small.waves) == ("no such target", None, None)
     assert large.occupancy
 
-
-def test_a_block_that_asks_for_more_than_the_gpu_has_says_so():
     small, _ = shapes(made(shared=10**6), made())
 
     assert "shared bytes per block" in small.reason
     assert small.occupancy is None
 
-
-def test_a_block_whose_registers_do_not_fit_has_no_waves():
     _, large = shapes(made(), made(registers=255))
 
     assert large.occupancy.blocks_per_multiprocessor == 0
     assert large.waves is None
     assert "registers" in large.reason
-
-
-def test_measured_times_belong_to_their_block():
-    result = ok()
-    small, large = shapes(made(), made(), results={(32, 32): result})
-
-    assert (small.result, large.result) == (None, result)
 
 
 @pytest.mark.parametrize("blocks", [(1,), (2, 2)])

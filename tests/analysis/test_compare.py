@@ -51,15 +51,13 @@ def test_on_one_device_the_larger_spread_counts_for_both_and_on_two_each_has_its
     assert compared([later], [first]).cases[0].ratio.high == pytest.approx(one.ratio.high)
 
 
-def test_cases_are_matched_whatever_a_single_device_is_called_and_however_long_it_was_sampled():
+def test_cases_are_matched_by_device_or_whatever_a_single_one_is_called():
     here, there = known(ok(1e-3, on="cpu")), known(ok(1e-3, on="lab1/cpu"))
     longer = replace(there, case=replace(there.case, options=Options(budget_s=1.0, cache="warm")))
 
     assert [case.change for case in compared([here], [longer]).cases] == ["same"]
     assert compared([here], [known(ok(1e-3, dtype="bf16"))]).cases == ()
 
-
-def test_of_several_devices_each_is_compared_with_itself():
     both = [known(ok(1e-3, on="cpu")), known(ok(1e-4, on="cuda:0"))]
     found = compared(both, [known(ok(1e-4, on="cuda:0"))])
 
@@ -78,7 +76,7 @@ def test_what_is_no_longer_measured_is_broken_and_the_reverse_mended():
     assert neither.change is None
 
 
-def test_the_headline_counts_and_averages_what_is_told():
+def test_the_headline_counts_and_averages_what_is_conclusive():
     before = [known(ok(1e-3, size=size)) for size in (64, 128, 256)] + [known(ok(1e-3, size=512), 0.3)]
     after = [known(ok(second, size=size)) for size, second in ((64, 2e-3), (128, 1e-3), (256, 0.5e-3))]
     after.append(known(ok(1.01e-3, size=512), 0.3))
@@ -91,8 +89,6 @@ def test_the_headline_counts_and_averages_what_is_told():
     assert found.mean.low < 1 < found.mean.high
     assert compared(before, []).headline == "The two runs have no case in common."
 
-
-def test_a_few_that_stand_out_do_not_speak_for_all():
     before = [known(ok(1e-3, size=64)), *(known(ok(1e-3, size=size), 0.3) for size in (128, 256))]
     after = [known(ok(1e-5, size=64)), *(known(ok(1.01e-3, size=size), 0.3) for size in (128, 256))]
 
@@ -115,7 +111,7 @@ def test_what_differs_is_named():
     assert compared([before], [before]).differences == ()
 
 
-def test_a_product_in_another_layout_is_the_same_case_and_named():
+def test_another_layout_or_alignment_is_the_same_case_and_named_as_a_difference():
     before = known(ok(1e-3, size=64))
     after = known(replace(ok(2e-3, size=64), case=replace(before.case, options=Options(layout="NT"))))
     found = compared([before], [after])
@@ -123,8 +119,6 @@ def test_a_product_in_another_layout_is_the_same_case_and_named():
     assert [each.change for each in found.cases] == ["slower"]
     assert found.differences == (Difference("layout", "NN", "NT"),)
 
-
-def test_arrays_elsewhere_are_named_as_a_difference():
     before = known(ok(1e-3, size=64))
     after = known(replace(ok(2e-3, size=64), case=replace(before.case, options=Options(align="pages"))))
 

@@ -143,31 +143,27 @@ def test_worked_out_by_hand(name, threads, registers, shared, blocks, warps, lim
     assert found.limits[limiter] == blocks == min(found.limits.values())
 
 
-def test_registers_each_within_their_range_can_be_too_many_together():
+def test_registers_each_within_their_range_can_be_too_many_together_also_by_pascals_check():
     found = full("8.6", 1024, 65)
 
     assert (found.blocks_per_multiprocessor, found.active_warps, found.occupancy) == (0, 0, 0.0)
     assert found.limiter is None
     assert found.reason == "a block needs 73728 registers; compute capability 8.6 allows 65536"
 
-
-def test_pascal_checks_a_launch_as_if_every_chip_had_four_parts():
-    """9 warps fit the two parts of 6.0, and are counted as 12: 12 x 5632 registers are more than 65536."""
-    assert full("6.0", 288, 176).reason == "a block needs 67584 registers; compute capability 6.0 allows 65536"
-    assert full("6.0", 256, 176).blocks_per_multiprocessor == 1
-
-
-def test_without_shared_memory_it_is_no_limit_where_the_driver_takes_none():
     assert "shared" not in full("7.5", 128, 32).limits
     assert full("8.6", 128, 32).limits["shared"] == 100
 
-
-def test_what_was_asked_is_in_the_answer():
     found = full("8.9", 96, 40, 1000)
 
     assert (found.compute_capability, found.threads_per_block, found.registers_per_thread) == ("8.9", 96, 40)
     assert (found.shared_bytes_per_block, found.max_warps) == (1000, 48)
     assert len({found, full("8.9", 96, 40, 1000)}) == 1
+
+
+def test_pascal_checks_a_launch_as_if_every_chip_had_four_parts():
+    """9 warps fit the two parts of 6.0, and are counted as 12: 12 x 5632 registers are more than 65536."""
+    assert full("6.0", 288, 176).reason == "a block needs 67584 registers; compute capability 6.0 allows 65536"
+    assert full("6.0", 256, 176).blocks_per_multiprocessor == 1
 
 
 @pytest.mark.parametrize(

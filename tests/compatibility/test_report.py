@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from gpuexplore.analysis.diagnosis import DISTURBANCE_KINDS
+from gpuexplore.analysis.diagnosis import DISTURBANCES
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.run.json_report import run_report
 from gpuexplore.analysis.utilization.peak_choice import comparison_for
@@ -72,7 +72,7 @@ def test_intervals_are_wider_where_something_disturbed_and_else_no_wider(run):
 
     assert pairs
     for old, new, flags in pairs:
-        disturbed = {flag["name"] for flag in flags} & DISTURBANCE_KINDS
+        disturbed = {flag["name"] for flag in flags} & DISTURBANCES.keys()
         if disturbed:
             assert new[1] / new[0] > old[1] / old[0]
         else:  # ten samples cover 95 %, where they covered 98
@@ -86,7 +86,7 @@ def test_diagnoses_are_those_of_before_but_for_what_disturbed_all_results_alike(
         found = {diagnosis["kind"] for diagnosis in old["diagnosis"]}
         kinds = {diagnosis["kind"] for diagnosis in new["diagnosis"]}
         gone = {"compute_bound", "memory_bound"} if "below_limits" in kinds else set()
-        assert kinds - NEW - DISTURBANCE_KINDS == found - DISTURBANCE_KINDS - gone
+        assert kinds - NEW - DISTURBANCES.keys() == found - DISTURBANCES.keys() - gone
         assert all(diagnosis.keys() == old["diagnosis"][0].keys() for diagnosis in new["diagnosis"])
 
 

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,7 +14,6 @@ import gpuexplore.charts as chart
 from gpuexplore.analysis.roofs import intensity
 from gpuexplore.analysis.utilization.utilization import bytes_per_s
 from gpuexplore.backends import load_backend
-from gpuexplore.charts.share import mfu_left_out
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.model import Peak, Shape
 from gpuexplore.hardware import CpuLoss
@@ -30,7 +30,7 @@ from tests.measure.fakes import case, environment, measurement
 from tests.waiting import DEADLINE_S
 
 CPU = cpu_device()
-ALL_CHARTS = (chart.time, chart.speedup, chart.mfu, chart.bandwidth, chart.throughput)
+ALL_CHARTS = (chart.time, chart.speedup, partial(chart.share, by_memory=False), chart.bandwidth, chart.throughput)
 LARGE = Shape.of(n=10**6)
 MEMORY_OPERATIONS = ("triad", "copy", "reduce_sum", "softmax", "layer_norm")
 
@@ -143,7 +143,7 @@ def test_every_chart_of_a_copy_can_be_drawn(draw):
 
 def test_the_chart_of_mfu_says_why_it_is_empty():
     assert (
-        mfu_left_out(analyzed(copied(), copied(2e-3, implementation="numpy")))
+        chart.share_left_out(analyzed(copied(), copied(2e-3, implementation="numpy")), by_memory=False)
         == "2 of 2 cases are not drawn: 2 without FLOPs."
     )
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
-from typing import Literal
 
 from gpuexplore.analysis.diagnosis.formats import emulated, tf32
 from gpuexplore.analysis.diagnosis.limits import (
@@ -66,9 +66,10 @@ _NEXT: Mapping[Status, tuple[Severity, str]] = MappingProxyType(
 )
 
 
-def not_measured(analyzed: AnalyzedResult) -> Diagnosis | None:
+def _not_measured(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say what it means that a case has no time."""
-    result, accuracy = analyzed.result, analyzed.result.accuracy
+    result = analyzed.result
+    accuracy = analyzed.result.accuracy
     if result.status is Status.OK:
         return None
     severity, means = _NEXT[result.status]
@@ -81,30 +82,28 @@ def not_measured(analyzed: AnalyzedResult) -> Diagnosis | None:
 # Rates above what they are compared with: is the measurement wrong, or is more possible than was thought?
 
 
-ONLY_LAUNCHED = "only the launch was timed; wait for the device before stopping the clock"
-NOT_ALL_DONE = "not all of the work was done, or not all of it was timed"
-
-
-def over_peak(analyzed: AnalyzedResult) -> Diagnosis | None:
+def _over_peak(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say why the compute rate is above its default peak, or above the one it is compared with."""
-    result, default = analyzed.result, analyzed.default_peak
+    result = analyzed.result
+    default = analyzed.default_peak
     over = next((peak for peak in (default, analyzed.peak.peak) if why_above_peak(result, peak)), None)
     if over is None:
         return None
     evidence = f"{format_flop_per_s(analyzed.flop_per_s)} against {format_flop_per_s(over.flop_per_s)}"
     if over is default and exceeds_peak_at_any_clock(result, over):
-        sentence = (
-            f"{analyzed.label} is far above the {PEAK_SOURCES[over.kind].label}, {_measurement_is_wrong(analyzed)}."
-        )
+        label = PEAK_SOURCES[over.kind].label
+        sentence = f"{analyzed.label} is far above the {label}, {_measurement_is_wrong(analyzed)}."
         return Diagnosis("over_peak", sentence, evidence, "wrong")
     return Diagnosis("over_peak", f"{analyzed.label} reached {why_above_peak(result, over)}", evidence, "doubt")
 
 
-def over_bandwidth(analyzed: AnalyzedResult) -> Diagnosis | None:
+def _over_bandwidth(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that data moved faster than the memory can: a cache helped, or the time is wrong."""
-    result, default = analyzed.result, analyzed.default_bandwidth
-    choices = (default, analyzed.bandwidth.peak)
-    over = next((bandwidth for bandwidth in choices if why_above_bandwidth(result, bandwidth)), None)
+    result = analyzed.result
+    default = analyzed.default_bandwidth
+    over = next(
+        (bandwidth for bandwidth in (default, analyzed.bandwidth.peak) if why_above_bandwidth(result, bandwidth)), None
+    )
     if over is None:
         return None
     evidence = (
@@ -120,8 +119,10 @@ def over_bandwidth(analyzed: AnalyzedResult) -> Diagnosis | None:
 
 
 def _measurement_is_wrong(analyzed: AnalyzedResult) -> str:
-    on_host = analyzed.device is not None and analyzed.device.kind == "cpu"
-    return f"so the measurement is wrong: most likely {NOT_ALL_DONE if on_host else ONLY_LAUNCHED}"
+    cause = "only the launch was timed; wait for the device before stopping the clock"
+    if analyzed.device is not None and analyzed.device.kind == "cpu":
+        cause = "not all of the work was done, or not all of it was timed"
+    return f"so the measurement is wrong: most likely {cause}"
 
 
 # What disturbed a measurement more than the rest of its run, by its flags: what that makes of its time.
@@ -129,42 +130,30 @@ def _measurement_is_wrong(analyzed: AnalyzedResult) -> str:
 # The limits of such a result are stated all the same, as far as they are certain over its widened interval.
 
 
-Disturbance = Literal["throttled", "contended", "drifted", "noisy"]
+DISTURBANCES: Mapping[DiagnosisKind, str] = MappingProxyType(  # what a flag means for a time
+    {
+        "throttled": "was measured with a throttled clock; let the device cool, or raise its power limit",
+        "contended": "overlapped with other work on the device",
+        "drifted": "was measured while a core ran slower than usual",
+        "noisy": "varies from call to call",
+    }
+)
 
 
-def throttled(analyzed: AnalyzedResult) -> Diagnosis | None:
-    """Say that the device slowed itself down."""
-    means = "was measured with a throttled clock; let the device cool, or raise its power limit"
-    return _by_flag(analyzed, "throttled", means)
-
-
-def contended(analyzed: AnalyzedResult) -> Diagnosis | None:
-    """Say that others used the device."""
-    return _by_flag(analyzed, "contended", "overlapped with other work on the device")
-
-
-def drifted(analyzed: AnalyzedResult) -> Diagnosis | None:
-    """Say that the cores ran slower for a while."""
-    return _by_flag(analyzed, "drifted", "was measured while a core ran slower than usual")
-
-
-def noisy(analyzed: AnalyzedResult) -> Diagnosis | None:
-    """Say that the samples lie far apart."""
-    return _by_flag(analyzed, "noisy", "varies from call to call")
-
-
-def _by_flag(analyzed: AnalyzedResult, name: Disturbance, means: str) -> Diagnosis | None:
-    flag, time = next((flag for flag in analyzed.flags if flag.name == name), None), analyzed.time
+def _disturbed(kind: DiagnosisKind, analyzed: AnalyzedResult) -> Diagnosis | None:
+    """Say that the device slowed itself down, others used it, its cores ran slower, or samples lie far apart."""
+    flag = next((flag for flag in analyzed.flags if flag.name == kind), None)
+    time = analyzed.time
     if flag is None or time is None:
         return None
-    sentence = f"{analyzed.label} {means}: a call takes {time.range}."
-    return Diagnosis(name, sentence, f"{flag.evidence}; from {time.basis}", "doubt")
+    sentence = f"{analyzed.label} {DISTURBANCES[kind]}: a call takes {time.range}."
+    return Diagnosis(kind, sentence, f"{flag.evidence}; from {time.basis}", "doubt")
 
 
 # Diagnoses of implementations of users: that one is wrong elsewhere, or uses more than it was given.
 
 
-def fragile(analyzed: AnalyzedResult) -> Diagnosis | None:
+def _fragile(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say on which inputs it is wrong, although it is right where it was timed."""
     flag = analyzed.flag("fragile")
     if flag is None:
@@ -173,7 +162,7 @@ def fragile(analyzed: AnalyzedResult) -> Diagnosis | None:
     return Diagnosis("fragile", sentence, "inputs other than the timed ones, each tried once", "doubt")
 
 
-def extra_threads(analyzed: AnalyzedResult) -> Diagnosis | None:
+def _extra_threads(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that it uses threads of its own: its time is not comparable with that of others."""
     flag = analyzed.flag("extra_threads")
     if flag is None:
@@ -183,36 +172,34 @@ def extra_threads(analyzed: AnalyzedResult) -> Diagnosis | None:
 
 
 DiagnosisRule = Callable[[AnalyzedResult], Diagnosis | None]
-RULES: tuple[DiagnosisRule, ...] = (  # the most important first: what is true all the same before what disturbed it
-    not_measured,
-    over_peak,
-    over_bandwidth,
-    fragile,
-    extra_threads,
-    emulated,
-    slow_blas,
-    launch_bound,
-    compute_bound,
-    memory_bound,
-    cache_bound,
-    below_limits,
-    one_thread,
-    no_peak,
-    wave_tail,
-    too_few_threads,
-    tf32,
-    transfer_dominates,
-    throttled,
-    contended,
-    drifted,
-    noisy,
+RULES: Mapping[DiagnosisKind, DiagnosisRule] = MappingProxyType(
+    {  # the most important first: what is true all the same before what disturbed it
+        "not_measured": _not_measured,
+        "over_peak": _over_peak,
+        "over_bandwidth": _over_bandwidth,
+        "fragile": _fragile,
+        "extra_threads": _extra_threads,
+        "emulated": emulated,
+        "slow_blas": slow_blas,
+        "launch_bound": launch_bound,
+        "compute_bound": compute_bound,
+        "memory_bound": memory_bound,
+        "cache_bound": cache_bound,
+        "below_limits": below_limits,
+        "one_thread": one_thread,
+        "no_peak": no_peak,
+        "wave_tail": wave_tail,
+        "too_few_threads": too_few_threads,
+        "tf32": tf32,
+        "transfer_dominates": transfer_dominates,
+        **{kind: partial(_disturbed, kind) for kind in DISTURBANCES},
+    }
 )
-DISTURBANCE_KINDS: frozenset[DiagnosisKind] = frozenset({"throttled", "contended", "drifted", "noisy"})
 
 
 def diagnose(analyzed: AnalyzedResult) -> tuple[Diagnosis, ...]:
     """Return what explains or casts doubt on a result, the most important first; a wrong time is not explained."""
-    found = [diagnosis for rule in RULES if (diagnosis := rule(analyzed))]
+    found = [diagnosis for rule in RULES.values() if (diagnosis := rule(analyzed))]
     wrong = any(diagnosis.severity == "wrong" for diagnosis in found)
     kept = [diagnosis for diagnosis in found if not (wrong and diagnosis.severity == "explains")]
     return tuple(replace(each, sentence=alike(each.sentence), evidence=alike(each.evidence)) for each in kept)

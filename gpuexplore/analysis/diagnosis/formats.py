@@ -10,16 +10,16 @@ from gpuexplore.core.dtypes import DTYPES, DType, dtype_named
 from gpuexplore.core.model import Device, Result
 from gpuexplore.core.units import format_flop_per_s, format_percent, format_ratio, format_seconds
 
-MUCH_FASTER = 1.4
 WORTH_A_SENTENCE = 1.2
-SURELY_KNOWN = 1.1  # ends of an interval that are nearer to each other are shown as one figure
 
 CLOSE_TO_A_LIMIT = 0.75
 
 
 def emulated(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that the device has no units for the dtype, what that cost, and which dtype to try instead."""
-    flag, device, case = analyzed.flag("emulated"), analyzed.device, analyzed.result.case
+    flag = analyzed.flag("emulated")
+    device = analyzed.device
+    case = analyzed.case
     if flag is None or device is None:
         return None
     instead = _native_instead(analyzed, device)
@@ -48,12 +48,7 @@ def is_converted(analyzed: AnalyzedResult) -> bool:
 
 def is_far_from_limits(analyzed: AnalyzedResult) -> bool:
     """Return whether surely neither the cost of a call nor a limit that it comes close to explains its time."""
-    peak, serving = analyzed.limits.peak, analyzed.limits.serving
-    shares = (
-        analyzed.share_of(analyzed.flop_count, peak.flop_per_s) if peak else None,
-        analyzed.share_of(analyzed.byte_count, serving.bytes_per_s) if serving else None,
-    )
-    known = [share for share in shares if share]
+    known = [share for share in (analyzed.compute_fraction, analyzed.serving_fraction) if share]
     far = all(compare(share, CLOSE_TO_A_LIMIT).relation == "below" for share in known)
     return analyzed.bound != "overhead" and bool(known) and far
 
@@ -63,7 +58,7 @@ def slower_than_native(analyzed: AnalyzedResult) -> tuple[Estimate, Result] | No
 
     None when it surely takes not much longer, or nothing native was measured with it.
     """
-    worst = max(_against_native(analyzed), key=lambda pair: pair[0].value, default=None)
+    worst = _worst_against_native(analyzed)
     if worst is None or worst[0].value < WORTH_A_SENTENCE or compare(worst[0], 1.0).relation != "above":
         return None
     return worst
@@ -71,7 +66,7 @@ def slower_than_native(analyzed: AnalyzedResult) -> tuple[Estimate, Result] | No
 
 def _faster_than_native(analyzed: AnalyzedResult) -> str | None:
     """Return how it compares with the fastest native one of its kind where it is no slower; None where it may be."""
-    worst = max(_against_native(analyzed), key=lambda pair: pair[0].value, default=None)
+    worst = _worst_against_native(analyzed)
     if worst is None or compare(worst[0], WORTH_A_SENTENCE).relation != "below":
         return None
     if compare(worst[0], 1.0).relation == "below":
@@ -79,15 +74,18 @@ def _faster_than_native(analyzed: AnalyzedResult) -> str | None:
     return f", yet about as fast as in {worst[1].case.dtype}"
 
 
-def _against_native(analyzed: AnalyzedResult) -> Sequence[tuple[Estimate, Result]]:
+def _worst_against_native(analyzed: AnalyzedResult) -> tuple[Estimate, Result] | None:
+    """Return the largest of how many times longer an emulated result takes than native ones of its kind."""
     if not _is_emulated(analyzed.result):
-        return ()
-    return [pair for pair in _in_other_dtypes(analyzed) if not _is_emulated(pair[1])]
+        return None
+    native = [pair for pair in _in_other_dtypes(analyzed) if not _is_emulated(pair[1])]
+    return max(native, key=lambda pair: pair[0].value, default=None)
 
 
 def tf32(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say whether a product on tensor cores that know TF32 used it, and what that means."""
-    device, dtype = analyzed.device, dtype_named(analyzed.result.case.dtype)
+    device = analyzed.device
+    dtype = dtype_named(analyzed.result.case.dtype)
     if device is None or not analyzed.operation.is_matrix_product or analyzed.median_s is None:
         return None
     if dtype.matrix_only and dtype.cut_from_fp32:
@@ -113,8 +111,10 @@ def _on(analyzed: AnalyzedResult, dtype: DType) -> Diagnosis:
 
 
 def _off(analyzed: AnalyzedResult, device: Device, dtype: DType, short: DType) -> Diagnosis:
-    own, other = analyzed.default_peak, device.peak(short.name, "matrix")
-    gain, evidence = "may be faster", f"{device.name} has {short.name} units"
+    own = analyzed.default_peak
+    other = device.peak(short.name, "matrix")
+    gain = "may be faster"
+    evidence = f"{device.name} has {short.name} units"
     if own and other:
         gain = f"allows up to {format_ratio(other.flop_per_s / own.flop_per_s)} as much"
         evidence = (
@@ -146,7 +146,8 @@ def _native_instead(analyzed: AnalyzedResult, device: Device) -> DType | None:
 
 
 def _helps(analyzed: AnalyzedResult, dtype: DType) -> bool:
-    case, this = analyzed.result.case, analyzed.result.measurement
+    case = analyzed.result.case
+    this = analyzed.result.measurement
     other = next((sibling for sibling in analyzed.siblings if sibling.case == replace(case, dtype=dtype.name)), None)
     if this and other and other.measurement and this.median_s < WORTH_A_SENTENCE * other.measurement.median_s:
         return False
@@ -168,7 +169,8 @@ def format_share(share: Estimate | None) -> str:
     """Return a value, or the interval it lies in where that is wide; of a fraction no more than the whole."""
     if share is None or share.low is None or share.high is None:
         return share.range if share else "an unknown share"
-    if share.high <= SURELY_KNOWN * share.low:
+    surely_known = 1.1  # ends of an interval that are nearer to each other are shown as one figure
+    if share.high <= surely_known * share.low:
         return share.words(share.value)
     most = max(1.0, share.value) if share.unit == "fraction" else share.high
     return replace(share, high=min(share.high, most)).range
@@ -179,7 +181,7 @@ def faster_in_group(analyzed: AnalyzedResult) -> tuple[str, Result] | None:
     group = [other for other in analyzed.siblings if other.case.group == analyzed.case.group]
     ratios = [(found, other) for other in group if (found := ratio_of(analyzed.result, other))]
     best = max(ratios, key=lambda pair: pair[0].value, default=None)
-    if best is None or compare(best[0], MUCH_FASTER).relation != "above":
+    if best is None or compare(best[0], 1.4).relation != "above":
         return None
     return format_ratio(best[0].value), best[1]
 

@@ -29,9 +29,6 @@ from gpuexplore.core.units import (
 from gpuexplore.measure.flags import FAR_ABOVE_A_CEILING
 
 BOUND_FROM = 0.6
-FAR_FROM_A_LIMIT = 0.25
-SHORT_CALL_S = 1e-4  # of several threads: starting and joining them takes microseconds
-VISIBLY_BELOW = 0.99
 MORE_BY_THREADS = 1.2  # times what one core reaches: less is no reason to write a parallel program
 ONE_CORE = "what one core can do"
 
@@ -49,7 +46,8 @@ def launch_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
 
 def compute_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that arithmetic limits it, and how near it is to the peak."""
-    peak, fraction = analyzed.limits.peak, _compute_fraction(analyzed)
+    peak = analyzed.limits.peak
+    fraction = analyzed.compute_fraction
     if analyzed.bound != "compute" or peak is None or (analyzed.default_mfu or 0.0) > 1:
         return None
     if fraction is None or not _is_bound(fraction):
@@ -66,7 +64,8 @@ def compute_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
 
 def memory_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that memory limits it, and how near it is to the bandwidth."""
-    memory, fraction = analyzed.limits.memory, _serving_fraction(analyzed)
+    memory = analyzed.limits.memory
+    fraction = analyzed.serving_fraction
     if analyzed.bound != "memory" or memory is None or (analyzed.default_bandwidth_utilization or 0.0) > 1:
         return None
     if fraction is None or not _is_bound(fraction):
@@ -80,8 +79,10 @@ def cache_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that a cache delivers its data, and how near it is to what that cache can, where that was measured."""
     if analyzed.bound != "cache":
         return None
-    rate, most, resident = analyzed.bytes_per_s, analyzed.limits.serving, analyzed.cache_resident_reason
-    fraction = _serving_fraction(analyzed)
+    rate = analyzed.bytes_per_s
+    most = analyzed.limits.serving
+    resident = analyzed.cache_resident_reason
+    fraction = analyzed.serving_fraction
     if fraction is None or most is None:
         sentence = f"{analyzed.label} is served by caches: {resident}."
         return Diagnosis("cache_bound", sentence, f"{format_bytes_per_s(rate)} from a cache; {_on_roofline(analyzed)}")
@@ -103,21 +104,23 @@ def below_limits(analyzed: AnalyzedResult) -> Diagnosis | None:
     fraction, of, rates = nearest
     if fraction.value >= BOUND_FROM:
         return None
-    far = ", so no hardware limit bounds it" if fraction.value < FAR_FROM_A_LIMIT else ", its nearest limit"
+    far = ", so no hardware limit bounds it" if fraction.value < 0.25 else ", its nearest limit"
     reaches = f"{analyzed.label} {_alone(analyzed, ' and')}reaches {format_share(fraction)} of {of}"
     return Diagnosis("below_limits", f"{reaches}{far}: {_lost(analyzed)}.", f"{rates}; {_on_roofline(analyzed)}")
 
 
 def _nearest(analyzed: AnalyzedResult) -> tuple[Estimate, str, str] | None:
     """Return the largest fraction of a roof, of which one, and both rates; None: one that may bound it is unknown."""
-    peak, serving = analyzed.limits.peak, analyzed.limits.serving
-    counts, found = _counts_flops(analyzed), list[tuple[Estimate, str, str]]()
+    peak = analyzed.limits.peak
+    serving = analyzed.limits.serving
+    counts = _counts_flops(analyzed)
+    found = list[tuple[Estimate, str, str]]()
     if (counts and peak is None) or (analyzed.bound == "cache" and serving is None):
         return None
-    if counts and peak and (fraction := _compute_fraction(analyzed)):
+    if counts and peak and (fraction := analyzed.compute_fraction):
         rates = f"{format_flop_per_s(analyzed.flop_per_s)} of {format_flop_per_s(peak.flop_per_s)}"
         found.append((fraction, _peak_label(analyzed), rates))
-    if serving and (fraction := _serving_fraction(analyzed)):
+    if serving and (fraction := analyzed.serving_fraction):
         rates = f"{format_bytes_per_s(analyzed.bytes_per_s)} of {format_bytes_per_s(serving.bytes_per_s)}"
         found.append((fraction, _serving_label(analyzed), rates))
     return max(found, key=lambda roof: roof[0].value, default=None)
@@ -155,12 +158,14 @@ def _lost(analyzed: AnalyzedResult) -> str:
 def _joins_threads(analyzed: AnalyzedResult) -> bool:
     environment = analyzed.result.environment
     several = environment is not None and (environment.threads or 1) > 1 and not analyzed.limits.one_thread
-    return several and (analyzed.median_s or 0.0) < SHORT_CALL_S
+    short_s = 1e-4  # of several threads: starting and joining them takes microseconds
+    return several and (analyzed.median_s or 0.0) < short_s
 
 
 def one_thread(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that it ran on one of several cores, of which no limit is known."""
-    limits, device = analyzed.limits, analyzed.device
+    limits = analyzed.limits
+    device = analyzed.device
     if not limits.one_thread or device is None or analyzed.median_s is None or analyzed.bound == "overhead":
         return None
     if limits.peak or (limits.memory and not _counts_flops(analyzed)):
@@ -181,18 +186,6 @@ def no_peak(analyzed: AnalyzedResult) -> Diagnosis | None:
     return Diagnosis("no_peak", sentence, f"its arithmetic is in {dtype} on {unit} units")
 
 
-def _compute_fraction(analyzed: AnalyzedResult) -> Estimate | None:
-    """Return the fraction of the peak that its implementation can reach; None where one of both is unknown."""
-    peak = analyzed.limits.peak
-    return analyzed.share_of(analyzed.flop_count, peak.flop_per_s) if peak else None
-
-
-def _serving_fraction(analyzed: AnalyzedResult) -> Estimate | None:
-    """Return the fraction of what memory, or the cache that its data fit in, can deliver to its implementation."""
-    serving = analyzed.limits.serving
-    return analyzed.share_of(analyzed.byte_count, serving.bytes_per_s) if serving else None
-
-
 def _is_bound(fraction: Estimate) -> bool:
     """Return whether a roof bounds a result: so near, and not passed by more than the roof is uncertain."""
     return BOUND_FROM <= fraction.value <= FAR_ABOVE_A_CEILING
@@ -200,7 +193,8 @@ def _is_bound(fraction: Estimate) -> bool:
 
 def _near(analyzed: AnalyzedResult, limit: str, fraction: Estimate, of: str, *, beyond: str) -> str:
     """Return how near a fraction is to its limit, and what would help, or how much the limit allows."""
-    reached, who = f"{format_share(fraction)} of {of}", f"{analyzed.label} {_alone(analyzed)}"
+    reached = f"{format_share(fraction)} of {of}"
+    who = f"{analyzed.label} {_alone(analyzed)}"
     if fraction.value >= CLOSE_TO_A_LIMIT:
         return f"{who}is {limit} and close to the limit, {reached}: {beyond}."
     return f"{who}is {limit} and reaches {reached}: at the limit it would be {_gain(fraction)} as fast."
@@ -225,7 +219,8 @@ def _by_threads(analyzed: AnalyzedResult, whole: float) -> str | None:
 
 
 def _fewer_bytes(analyzed: AnalyzedResult) -> str:
-    device, whole = analyzed.device, MORE_BY_THREADS
+    device = analyzed.device
+    whole = MORE_BY_THREADS
     if device and device.bandwidth and device.one_thread and device.one_thread.bandwidth and analyzed.bound == "memory":
         whole = device.bandwidth.bytes_per_s / device.one_thread.bandwidth.bytes_per_s
     return (
@@ -267,13 +262,15 @@ def _of_the_device(analyzed: AnalyzedResult) -> str:
 
 def _is_lowered(analyzed: AnalyzedResult) -> bool:
     """Return whether its threads or its stores reach visibly less than the memory bandwidth of the device."""
-    whole, memory = analyzed.default_bandwidth, analyzed.limits.memory
-    return whole is not None and memory is not None and memory.bytes_per_s < VISIBLY_BELOW * whole.bytes_per_s
+    whole = analyzed.default_bandwidth
+    memory = analyzed.limits.memory
+    return whole is not None and memory is not None and memory.bytes_per_s < 0.99 * whole.bytes_per_s
 
 
 def _on_roofline(analyzed: AnalyzedResult) -> str:
     """Return where it stands on the roofline of what delivers its data, as far as the roofs are known."""
-    peak, bandwidth = analyzed.limits.peak, analyzed.limits.serving
+    peak = analyzed.limits.peak
+    bandwidth = analyzed.limits.serving
     intensity = f"intensity {format_intensity(analyzed.intensity)}"
     if peak is None or bandwidth is None:
         return intensity

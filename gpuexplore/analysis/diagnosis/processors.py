@@ -16,34 +16,29 @@ from gpuexplore.hardware import row_of
 from gpuexplore.hardware.capabilities import CAPABILITIES
 from gpuexplore.operations.compiled import recorded
 
-CPU = "cpu"
-SLOW_BELOW = 0.6  # a good library reaches more of the ceiling in a large product
-LARGE = 2.0  # times the ridge point: from there on, memory costs little
-LONG_S = 1e-4  # of a call: in shorter ones threads are started and panels packed for a good part, whatever the kernel
-
-WASTEFUL_BELOW = 0.8  # share of the slots with work
 ASSUMED_TILE = 128  # rows and columns a library's block computes of a large product, one block a multiprocessor
-GPU = "cuda"
 
 
 def wave_tail(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that the last wave of blocks leaves much of the GPU idle, unless the result is near a limit all the same."""
     device = analyzed.device
-    if device is None or device.kind != GPU or not device.cores or analyzed.median_s is None:
+    if device is None or device.kind != "cuda" or not device.cores or analyzed.median_s is None:
         return None
     if not is_far_from_limits(analyzed):
         return None
     found = _own_waves(analyzed, device, device.cores)
     assumed = "" if found else f", in tiles of {ASSUMED_TILE} × {ASSUMED_TILE} (assumed: the library does not say)"
     found = found or _library_waves(analyzed, device.cores)
-    if found is None or found.efficiency >= WASTEFUL_BELOW:
+    wasteful_below = 0.8  # share of the slots with work
+    if found is None or found.efficiency >= wasteful_below:
         return None
     return Diagnosis("wave_tail", _sentence(analyzed, found, assumed), f"{_counted(found)}{assumed}")
 
 
 def _own_waves(analyzed: AnalyzedResult, device: Device, multiprocessors: int) -> Waves | None:
     """Return the waves of a kernel of ours in its default block; None where its registers are not recorded."""
-    case, geometry = analyzed.result.case, analyzed.implementation.geometry
+    case = analyzed.result.case
+    geometry = analyzed.implementation.geometry
     number = device.compute_capability or ""
     made = recorded(case.operation, case.implementation, case.dtype, number)
     if geometry is None or made is None or number not in CAPABILITIES:
@@ -86,7 +81,8 @@ def _sentence(analyzed: AnalyzedResult, found: Waves, assumed: str) -> str:
 
 
 def _counted(found: Waves) -> str:
-    slots, tail = found.blocks_per_wave, found.tail_blocks
+    slots = found.blocks_per_wave
+    tail = found.tail_blocks
     used = f"{format_percent(found.efficiency)} of the slots have work"
     if found.full_waves == 0:
         return f"{tail:,} blocks for {slots:,} slots, so {used}"
@@ -99,8 +95,9 @@ def transfer_dominates(analyzed: AnalyzedResult) -> Diagnosis | None:
 
     It matters to who asks whether the GPU is worth it, compared with the same work measured on the CPU.
     """
-    device, median_s = analyzed.device, analyzed.median_s
-    if device is None or device.kind != GPU or median_s is None or not _was_measured_on_a_cpu(analyzed):
+    device = analyzed.device
+    median_s = analyzed.median_s
+    if device is None or device.kind != "cuda" or median_s is None or not _was_measured_on_a_cpu(analyzed):
         return None
     row = row_of(device)
     if row is None or row.pcie_bytes_per_s is None:
@@ -120,7 +117,7 @@ def transfer_dominates(analyzed: AnalyzedResult) -> Diagnosis | None:
 
 def _was_measured_on_a_cpu(analyzed: AnalyzedResult) -> bool:
     environments = (other.environment for other in analyzed.elsewhere if other.measurement)
-    return any(environment and environment.device.kind != GPU for environment in environments)
+    return any(environment and environment.device.kind != "cuda" for environment in environments)
 
 
 # What only a CPU shows: a library that chose a slow kernel, and cores without work.
@@ -128,23 +125,24 @@ def _was_measured_on_a_cpu(analyzed: AnalyzedResult) -> bool:
 
 def slow_blas(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that a library's large product is far below the ceiling, and which setting of it decides."""
-    peak, share, environment = analyzed.default_peak, analyzed.default_mfu, analyzed.result.environment
-    if environment is None or peak is None or share is None or not _is_large_product(analyzed, peak):
+    peak = analyzed.default_peak
+    environment = analyzed.result.environment
+    if environment is None or peak is None or analyzed.default_mfu is None or not _is_large_product(analyzed, peak):
         return None
-    if (analyzed.median_s or 0.0) < LONG_S:
+    long_s = 1e-4  # of a call: shorter ones start threads and pack panels for a good part, whatever the kernel
+    if (analyzed.median_s or 0.0) < long_s:
         return None
     reached = analyzed.share_of(analyzed.flop_count, peak.flop_per_s)
-    if environment.device.kind != CPU or compare(reached, SLOW_BELOW).relation != "below":
+    slow_below = 0.6  # a good library reaches more of the ceiling in a large product
+    if environment.device.kind != "cpu" or compare(reached, slow_below).relation != "below":
         return None  # a library whose threads wait for others is not to blame
-    library = load_backend(analyzed.implementation.backend)
-    cause = library.slow_product(dtype_named(analyzed.result.case.dtype), environment)
+    cause = load_backend(analyzed.implementation.backend).slow_product(
+        dtype_named(analyzed.result.case.dtype), environment
+    )
     if cause is None:
         return None
-    evidence = (
-        f"{format_flop_per_s(analyzed.flop_per_s)} of {format_flop_per_s(peak.flop_per_s)} "
-        f"(the {PEAK_SOURCES[peak.kind].label})"
-    )
     label = PEAK_SOURCES[peak.kind].label
+    evidence = f"{format_flop_per_s(analyzed.flop_per_s)} of {format_flop_per_s(peak.flop_per_s)} (the {label})"
     sentence = f"{analyzed.label} reaches only {format_share(reached)} of the {label}: {cause}{_rival(analyzed)}."
     return Diagnosis("slow_blas", sentence, evidence)
 
@@ -152,9 +150,10 @@ def slow_blas(analyzed: AnalyzedResult) -> Diagnosis | None:
 def too_few_threads(analyzed: AnalyzedResult) -> Diagnosis | None:
     """Say that cores had no work."""
     environment = analyzed.result.environment
-    if environment is None or environment.device.kind != CPU or analyzed.median_s is None:
+    if environment is None or environment.device.kind != "cpu" or analyzed.median_s is None:
         return None
-    threads, cores = environment.threads, environment.device.cores
+    threads = environment.threads
+    cores = environment.device.cores
     if threads is None or cores is None or threads >= cores or analyzed.limits.one_thread:
         return None  # what uses one thread of many does so with more, too
     if analyzed.flag("extra_threads"):  # it had more than it was given
@@ -167,16 +166,18 @@ def too_few_threads(analyzed: AnalyzedResult) -> Diagnosis | None:
 
 def _is_large_product(analyzed: AnalyzedResult, peak: Peak) -> bool:
     """Return whether it is a product and nothing else, in its own arithmetic, well above the ridge point."""
-    case, bandwidth = analyzed.result.case, analyzed.default_bandwidth
+    case = analyzed.result.case
+    bandwidth = analyzed.default_bandwidth
     if bandwidth is None or analyzed.operation.products is None or analyzed.flag("emulated"):
         return False
     products = analyzed.operation.products(case.shape)
     if len(products) != 1 or peak.dtype != case.dtype:
         return False
-    product, itemsize_bytes = products[0], dtype_named(case.dtype).itemsize_bytes
+    product = products[0]
     elements = product.batch * (product.m * product.k + product.k * product.n + product.m * product.n)
-    alone = elements * itemsize_bytes == analyzed.operation.byte_count(case.shape, dtype_named(case.dtype))
-    return alone and analyzed.intensity >= LARGE * ridge_point(peak.flop_per_s, bandwidth.bytes_per_s)
+    alone = elements * dtype_named(case.dtype).itemsize_bytes == analyzed.byte_count
+    large = 2.0  # times the ridge point: from there on, memory costs little
+    return alone and analyzed.intensity >= large * ridge_point(peak.flop_per_s, bandwidth.bytes_per_s)
 
 
 def _rival(analyzed: AnalyzedResult) -> str:

@@ -4,24 +4,19 @@ A library's calls on GPUs are predicted by terms fitted to published measurement
 was seen of its kind. Every prediction carries a 90 % prediction interval, and names what it rests on.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp, hypot, log
+from types import MappingProxyType
 
 from gpuexplore.analysis.model import Bound
-from gpuexplore.analysis.prediction.basis import (
-    RELEVANT,
-    basis_of,
-    basis_of_library,
-    better_of,
-)
 from gpuexplore.analysis.prediction.calibration import (
     NOISE,
     UNSEARCHED_NOISE,
     Calibration,
     ObservedEfficiency,
     features_of,
-    from_noted,
     from_published,
     from_results,
     library_features,
@@ -29,14 +24,16 @@ from gpuexplore.analysis.prediction.calibration import (
 )
 from gpuexplore.analysis.prediction.calibration import calibrate as calibrated_on
 from gpuexplore.analysis.prediction.calls import CALLS, USUAL, USUAL_CALLS, Calls, Conditions
+from gpuexplore.analysis.prediction.gpu import RELEVANT as RELEVANT_MEASUREMENT
 from gpuexplore.analysis.prediction.gpu import BatchEstimate, CallEstimate, Nearest
-from gpuexplore.analysis.prediction.gpu.facts import GpuCall, Numbers, facts_of, is_of_library, moves_only
+from gpuexplore.analysis.prediction.gpu.facts import Numbers, facts_of, is_of_library, moves_only
 from gpuexplore.analysis.prediction.gpu.terms import exponential
-from gpuexplore.analysis.prediction.ideal_time import Arithmetic, Support, arithmetic, ideal
-from gpuexplore.analysis.prediction.priors import LIBRARY, Posterior
+from gpuexplore.analysis.prediction.ideal_time import CALL_S, Arithmetic, Support, arithmetic, ideal
+from gpuexplore.analysis.prediction.priors import LIBRARY, PRIORS, Posterior, Regime
 from gpuexplore.analysis.prediction.roof import roofs
 from gpuexplore.core.dtypes import format_named
 from gpuexplore.core.model import Case, Device, Peak, Result
+from gpuexplore.core.units import format_percent, format_seconds
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import recorded_results
 
@@ -57,6 +54,7 @@ __all__ = [
 ]
 
 INTERVAL = 0.9
+RELEVANT = 0.5  # share of a case's variance that an observation shares
 DEVIATIONS = 1.645  # on each side of a normal distribution, for INTERVAL
 
 
@@ -134,9 +132,7 @@ class Prediction:
 def calibrate(results: Sequence[Result] = ()) -> Calibration:
     """Return the calibration on published, noted and recorded results and on `results` of this machine."""
     recorded = (result for _, result in recorded_results())
-    return calibrated_on(
-        (*from_published(), *from_noted(), *from_results(recorded, "recorded"), *from_results(results))
-    )
+    return calibrated_on((*from_published(), *from_results(recorded, "recorded"), *from_results(results)))
 
 
 def predict(case: Case, device: Device, calibration: Calibration, conditions: Conditions = USUAL) -> Prediction:
@@ -153,11 +149,18 @@ def predict_each(
 ) -> tuple[Prediction, ...]:
     """Return how long each case would take on its device: a library's calls on GPUs at once, which is faster."""
     units = [arithmetic(case, device) for case, device in asked]
-    bare = [_without_time(*call, of_call, conditions) for call, of_call in zip(asked, units, strict=True)]
+    bare = [
+        Prediction(*call, of_call.support, of_call.reason, peak=of_call.peak, calls=conditions.calls)
+        for call, of_call in zip(asked, units, strict=True)
+    ]
     libraries = [at for at, of_call in enumerate(units) if is_of_library(*asked[at], of_call)]
     calls = [facts_of(*asked[at], units[at], conditions) for at in libraries]
-    timed = _of_libraries([bare[at] for at in libraries], calls, calibration, conditions)
-    by_library = dict(zip(libraries, timed, strict=True))
+    by_library: dict[int, Prediction] = {}
+    if calls:
+        judged = calibration.gpus.judged(calls, list(CALLS))
+        moved = calibration.gpus.searched_gain() if conditions.searched else 0.0
+        for number, at in enumerate(libraries):
+            by_library[at] = _of_library(bare[at], judged, number * len(CALLS), calibration, moved=moved)
     found = [
         by_library.get(at) or _by_kind(bare[at], of_call, calibration, conditions) for at, of_call in enumerate(units)
     ]
@@ -180,7 +183,8 @@ def _compares_with_fp32(found: Prediction, calibration: Calibration) -> bool:
     A native format has at most fp32's bytes and at least its peak, so that products are no slower unless measurements
     of the device say so.
     """
-    case, dtype = found.case, format_named(found.case.dtype)
+    case = found.case
+    dtype = format_named(found.case.dtype)
     operation = operation_named(case.operation)
     if found.device.kind == "cpu" or dtype.accumulate != "fp32" or dtype.name == "fp32":
         return False
@@ -188,21 +192,17 @@ def _compares_with_fp32(found: Prediction, calibration: Calibration) -> bool:
         return operation.products is not None and found.bound == "compute"
     if found.support != "native" or dtype.bits < 16 or found.time_s is None:
         return False
-    return (moves_only(case) or not calibration.is_measured(found.device)) and found.time_s > _least_in_fp32_s(found)
-
-
-def _least_in_fp32_s(found: Prediction) -> float:
-    """Return the seconds that no prediction of the case in fp32 is below."""
-    case, device = replace(found.case, dtype="fp32"), found.device
-    return max((roof.least_s for roof in roofs(case, device, arithmetic(case, device).peak)), default=0.0)
+    wide = replace(case, dtype="fp32")
+    limits = roofs(wide, found.device, arithmetic(wide, found.device).peak)
+    least_s = max((roof.least_s for roof in limits), default=0.0)  # no prediction in fp32 is below
+    return (moves_only(case) or not calibration.is_measured(found.device)) and found.time_s > least_s
 
 
 def _no_slower(found: Prediction, than: Prediction) -> Prediction:
     """Return a prediction whose middle and lower end are no longer than those of another one."""
     if found.time_s is None or than.time_s is None or found.low_s is None or than.low_s is None:
         return found
-    time_s = min(found.time_s, than.time_s)
-    return replace(found, time_s=time_s, low_s=min(found.low_s, than.low_s))
+    return replace(found, time_s=min(found.time_s, than.time_s), low_s=min(found.low_s, than.low_s))
 
 
 def _within_roofs(found: Prediction, launch_s: float) -> Prediction:
@@ -218,8 +218,7 @@ def _within_roofs(found: Prediction, launch_s: float) -> Prediction:
     for roof in roofs(found.case, found.device, found.peak):
         least_s = roof.least_s + launch_s if roof.least_s else 0.0
         if least_s > found.time_s:
-            high_s = found.high_s * least_s / found.time_s
-            found = replace(found, bound=roof.bound, time_s=least_s, high_s=high_s)
+            found = replace(found, bound=roof.bound, time_s=least_s, high_s=found.high_s * least_s / found.time_s)
         found = replace(found, low_s=max(found.low_s or 0.0, least_s))
     return found
 
@@ -230,10 +229,6 @@ def _no_faster(found: Prediction, than: Prediction) -> Prediction:
         return found
     times = {name: max(getattr(found, name), getattr(than, name)) for name in ("time_s", "low_s", "high_s")}
     return replace(found, **times)
-
-
-def _without_time(case: Case, device: Device, units: Arithmetic, conditions: Conditions) -> Prediction:
-    return Prediction(case, device, units.support, units.reason, peak=units.peak, calls=conditions.calls)
 
 
 def _by_kind(asked: Prediction, units: Arithmetic, calibration: Calibration, conditions: Conditions) -> Prediction:
@@ -258,19 +253,8 @@ def _by_kind(asked: Prediction, units: Arithmetic, calibration: Calibration, con
         low_s=max(middle / spread, floor_s) + once_s,
         high_s=middle * spread + once_s,
         bound=best.bound,
-        basis=basis_of(regime, found, calibration.seen(regime)),
+        basis=_basis_of(regime, found, calibration.seen(regime)),
     )
-
-
-def _of_libraries(
-    asked: Sequence[Prediction], calls: Sequence[GpuCall], calibration: Calibration, conditions: Conditions
-) -> list[Prediction]:
-    """Return the predictions of libraries' calls; none takes less than where less of its launch is in its time."""
-    if not asked:
-        return []
-    judged = calibration.gpus.judged(calls, list(CALLS))
-    moved = calibration.gpus.searched_gain() if conditions.searched else 0.0
-    return [_of_library(call, judged, at * len(CALLS), calibration, moved=moved) for at, call in enumerate(asked)]
 
 
 def _of_library(
@@ -285,10 +269,14 @@ def _of_library(
         calibration: what was measured.
         moved: what its shape takes of the time of others, a natural logarithm.
     """
-    device, kinds, gpus = asked.device, list(CALLS), calibration.gpus
+    device = asked.device
+    kinds = list(CALLS)
+    gpus = calibration.gpus
     calibration = calibration.without_namesakes(device)
-    kind, fitted_s = kinds.index(asked.calls), judged.times_s[first : first + len(kinds)]
-    estimate, seen = gpus.estimate_of(judged, first + kind), tuple[ObservedEfficiency, ...]()
+    kind = kinds.index(asked.calls)
+    fitted_s = judged.times_s[first : first + len(kinds)]
+    estimate = gpus.estimate_of(judged, first + kind)
+    seen = tuple[ObservedEfficiency, ...]()
     if calibration.is_measured(device, LIBRARY):
         seen = calibration.seen(LIBRARY)
         queued = gpus.estimate_of(judged, first + kinds.index("queued"))
@@ -309,9 +297,11 @@ def _of_library(
         low_s=time.low,
         high_s=time.high,
         bound=estimate.bound,
-        basis=basis_of_library(estimate, found, seen),
+        basis=_basis_of_library(estimate, found, seen),
         nearest=estimate.nearby,
-        better=better_of(asked.case, device, estimate, own=any(share >= RELEVANT for share in found.relevance)),
+        better=None
+        if any(share >= RELEVANT for share in found.relevance)  # this very device measured it
+        else _better_of(asked.case, device, estimate),
     )
 
 
@@ -323,7 +313,8 @@ def _measured(asked: Prediction, estimate: CallEstimate, calibration: Calibratio
 
 def _around(time_s: float, moved: float, deviation: float) -> UncertainValue:
     """Return a time that is moved, and its interval; both in natural logarithms."""
-    middle, spread = time_s * exp(moved), exp(DEVIATIONS * deviation)
+    middle = time_s * exp(moved)
+    spread = exp(DEVIATIONS * deviation)
     return UncertainValue(middle, middle / spread, middle * spread)
 
 
@@ -333,9 +324,9 @@ def _as_queued(queued: UncertainValue, fitted_s: Numbers) -> list[UncertainValue
     A graph's are as much shorter as they are fitted to be; a single call takes a launch of the host more, which
     nothing that was measured in a queue tells of.
     """
-    less, more_s = float(fitted_s[0] / fitted_s[1]), float(fitted_s[2] - fitted_s[1])
+    more_s = float(fitted_s[2] - fitted_s[1])
     single = UncertainValue(queued.value + more_s, queued.low + more_s, queued.high + more_s)
-    return [queued.times(less), queued, single]
+    return [queued.times(float(fitted_s[0] / fitted_s[1])), queued, single]
 
 
 def _in_order(kinds: Sequence[UncertainValue], kind: int) -> UncertainValue:
@@ -345,7 +336,61 @@ def _in_order(kinds: Sequence[UncertainValue], kind: int) -> UncertainValue:
         kinds: of one call, with ever more of its launch in its time.
         kind: index of the one that is returned.
     """
-    before, after = kinds[: kind + 1], kinds[kind:]
+    before = kinds[: kind + 1]
     return UncertainValue(
-        max(each.value for each in before), min(each.low for each in after), max(each.high for each in before)
+        max(each.value for each in before), min(each.low for each in kinds[kind:]), max(each.high for each in before)
     )
+
+
+# The basis of a prediction in words: the measurements nearest to it, and what would make it better.
+
+
+ORIGINS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "measured": ("published measurement", "published measurements"),
+        "published": ("published result", "published results"),
+        "noted": ("result noted in the table", "results noted in the table"),
+        "recorded": ("recorded result", "recorded results"),
+        "own": ("result of this machine", "results of this machine"),
+    }
+)
+
+
+def _basis_of_library(estimate: CallEstimate, found: Posterior, seen: Sequence[ObservedEfficiency]) -> str:
+    """Return e.g. ``12 results of this machine; 41 published measurements, the nearest on A100 SXM 80GB``."""
+    own = _named(found, seen)
+    near = [each for each in estimate.nearby if each.relevance >= RELEVANT_MEASUREMENT]
+    if not near:
+        return own or "no similar measurement: fitted to published measurements of other calls"
+    names = list(dict.fromkeys(each.device for each in near))[:3]
+    words = ORIGINS["measured"][estimate.near > 1]
+    devices = f"{'the nearest ' if estimate.near > 1 else ''}on {', '.join(names)}"
+    return "; ".join(filter(None, (own, f"{estimate.near} {words}, {devices}")))
+
+
+def _better_of(case: Case, device: Device, estimate: CallEstimate) -> str:
+    """Return what would make a prediction better."""
+    command = f"`gpuexplore run {case.operation} --shape {case.shape} --dtype {case.dtype}`"
+    if estimate.measured_device:
+        return f"run {command} on {device.title}: your own results count most"
+    return f"run {command} on {device.title}, which has no measurements yet, or contribute a recording of it"
+
+
+def _basis_of(regime: Regime, found: Posterior, seen: Sequence[ObservedEfficiency]) -> str:
+    """Return e.g. ``16 published results, the nearest on H100 SXM5, H200 SXM and GH200``."""
+    if near := _named(found, seen):
+        return near
+    if regime not in PRIORS:
+        return f"no similar measurement: one call is assumed to cost {format_seconds(CALL_S[regime.processor])}"
+    return f"no similar measurement: {format_percent(regime.efficiency)} of the {regime.bound} limit is assumed"
+
+
+def _named(found: Posterior, seen: Sequence[ObservedEfficiency]) -> str:
+    ranked = sorted(zip(found.relevance, seen, strict=True), key=lambda pair: -pair[0])
+    near = [observation for share, observation in ranked if share >= RELEVANT]
+    if not near:
+        return ""
+    counts = Counter(observation.origin for observation in near)
+    seen_results = " and ".join(f"{count} {ORIGINS[origin][count > 1]}" for origin, count in counts.most_common())
+    names = list(dict.fromkeys(observation.device.title for observation in near))[:3]
+    return f"{seen_results}, {'the nearest ' if len(near) > 1 else ''}on {', '.join(names)}"

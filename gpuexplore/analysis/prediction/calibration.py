@@ -25,10 +25,10 @@ from gpuexplore.analysis.prediction.priors import (
     partition,
 )
 from gpuexplore.analysis.utilization.best_results import is_ranked
-from gpuexplore.analysis.utilization.peak_sources import NOTED, NOTED_NOISE, PUBLISHED, NotedResult, PublishedResult
+from gpuexplore.analysis.utilization.peak_sources import NOTED, PUBLISHED, NotedResult, PublishedResult
 from gpuexplore.analysis.utilization.utilization import cache_mode, device_of, same_units
 from gpuexplore.core.dtypes import DTYPES, format_named
-from gpuexplore.core.model import DISTURBED, Case, Device, Measurement, Options, Result
+from gpuexplore.core.model import DISTURBED, Case, Device, Measurement, Result
 from gpuexplore.hardware import row_of, table_device
 from gpuexplore.hardware.identity import device_key, is_namesake, same_device
 from gpuexplore.operations import operation_named
@@ -37,8 +37,6 @@ from gpuexplore.operations.contract import Product
 NOISE = 0.05  # of a published result, and of a median from one day to the next
 UNSEARCHED_NOISE = 0.1  # of a shape: published ones are the best of a search, and others have less luck with tiles
 DISTURBED_NOISE = 0.25  # of a measurement that others or heat slowed down
-DEVIATIONS_OF_95 = 1.96  # on each side of a normal distribution
-MOST_OBSERVATIONS = 600  # of one partition: more would cost seconds and add little
 
 ObservationSource = Literal["published", "noted", "recorded", "own"]
 
@@ -114,10 +112,12 @@ class Calibration:
 
     def process(self, regime: Regime) -> Estimator:
         """Return the process that this kind of case belongs to."""
-        name, found = partition(regime), self.seen(regime)
+        name = partition(regime)
+        found = self.seen(regime)
         if name not in self.processes:
             features = [{**seen.features, "device": self.device_key(seen.device)} for seen in found]
-            values, noises = [seen.value for seen in found], [seen.noise for seen in found]
+            values = [seen.value for seen in found]
+            noises = [seen.noise for seen in found]
             self.processes[name] = observe(components_of(regime), features, values, noises)
         return self.processes[name]
 
@@ -133,9 +133,8 @@ def calibrate(observations: Iterable[ObservedEfficiency], gpus: Fitted | None = 
     for observation in observations:
         found[partition(observation.regime)].append(observation)
         devices[observation.device] = None
-    return Calibration(
-        {name: tuple(some[-MOST_OBSERVATIONS:]) for name, some in found.items()}, tuple(devices), gpus or fitted()
-    )
+    most = 600  # of one partition: more would cost seconds and add little
+    return Calibration({name: tuple(some[-most:]) for name, some in found.items()}, tuple(devices), gpus or fitted())
 
 
 def regime_of(case: Case, device: Device, units: Arithmetic, best: Ideal) -> Regime:
@@ -143,7 +142,8 @@ def regime_of(case: Case, device: Device, units: Arithmetic, best: Ideal) -> Reg
     implementation = operation_named(case.operation).implementation_named(case.implementation)
     if implementation.geometry:
         return Regime(processor_of(device), best.bound, "kernel")
-    dtype, peak = format_named(case.dtype), units.peak
+    dtype = format_named(case.dtype)
+    peak = units.peak
     narrow = units.support == "native" and dtype.bits < DTYPES[dtype.accumulate].bits
     on_vector_units = peak is not None and peak.unit == "vector" and best.bound == "compute"
     return Regime(processor_of(device), best.bound, "narrow" if narrow and on_vector_units else units.support)
@@ -151,7 +151,9 @@ def regime_of(case: Case, device: Device, units: Arithmetic, best: Ideal) -> Reg
 
 def features_of(case: Case, device: Device, units: Arithmetic, best: Ideal) -> Features:
     """Return what a case on a device is like, all but which device that is: see `Calibration.device_key`."""
-    row, peak, regime = row_of(device), units.peak, regime_of(case, device, units, best)
+    row = row_of(device)
+    peak = units.peak
+    regime = regime_of(case, device, units, best)
     operation = operation_named(case.operation)
     flop_count = operation.flop_count(case.shape)
     watts = log2(row.power_w / peak.flop_per_s * 1e12) if row and row.power_w and peak else None
@@ -189,7 +191,9 @@ def _single_product(case: Case) -> Product | None:
 
 def library_features(case: Case, estimate: CallEstimate) -> Features:
     """Return what a library's call on a GPU is like, all but which device that is."""
-    operation, dtype, product = operation_named(case.operation), format_named(case.dtype), _single_product(case)
+    operation = operation_named(case.operation)
+    dtype = format_named(case.dtype)
+    product = _single_product(case)
     implementation = operation.implementation_named(case.implementation)
     return {
         "regime": "/".join(LIBRARY),
@@ -204,7 +208,7 @@ def library_features(case: Case, estimate: CallEstimate) -> Features:
     }
 
 
-def observation(
+def _observation(
     case: Case, device: Device, time_s: float, *, noise: float = NOISE, origin: ObservationSource = "own"
 ) -> ObservedEfficiency | None:
     """Return the efficiency of a case that took `time_s`; None where no ideal time is known, or it was fitted to."""
@@ -212,9 +216,9 @@ def observation(
     best = ideal(case, device, units)
     if best is None or units.support == "unsupported" or is_of_library(case, device, units):
         return None
-    regime, features = regime_of(case, device, units, best), features_of(case, device, units, best)
+    regime = regime_of(case, device, units, best)
     value = log(best.time_s / time_s / regime.efficiency)
-    return ObservedEfficiency(regime, device, origin, features, value, noise)
+    return ObservedEfficiency(regime, device, origin, features_of(case, device, units, best), value, noise)
 
 
 def _of_library(result: Result, device: Device, gpus: Fitted) -> ObservedEfficiency | None:
@@ -228,45 +232,28 @@ def _of_library(result: Result, device: Device, gpus: Fitted) -> ObservedEfficie
     return ObservedEfficiency(LIBRARY, device, "own", library_features(case, estimate), value, NOISE)
 
 
-def from_published(results: Sequence[PublishedResult] = PUBLISHED) -> tuple[ObservedEfficiency, ...]:
-    """Return the observations in published results, as calls of the vendor's library."""
-    return tuple(found for result in results if (found := _published(result)) is not None)
-
-
-def _published(published: PublishedResult) -> ObservedEfficiency | None:
-    return observation(published.case, table_device(published.spec_key), published.time_s, origin="published")
-
-
-def from_noted(results: Sequence[NotedResult] = NOTED) -> tuple[ObservedEfficiency, ...]:
-    """Return the observations in the notes of the table, as products of NOTED_SIZE: they state no shape."""
-    return tuple(found for result in results if (found := _noted(result)) is not None)
-
-
-def _noted(noted: NotedResult) -> ObservedEfficiency | None:
-    noise = max(NOTED_NOISE, log(noted.high_flop_per_s / noted.low_flop_per_s) / 2)
-    return observation(noted.case, table_device(noted.spec_key), noted.time_s, noise=noise, origin="noted")
+def from_published(
+    results: Sequence[PublishedResult | NotedResult] = (*PUBLISHED, *NOTED),
+) -> tuple[ObservedEfficiency, ...]:
+    """Return the observations in published results and in notes of the table, as calls of the vendor's library."""
+    found = (
+        _observation(row.case, table_device(row.spec_key), row.time_s, noise=max(NOISE, row.spread), origin=row.origin)
+        for row in results
+    )
+    return tuple(seen for seen in found if seen is not None)
 
 
 def from_results(
     results: Iterable[Result], origin: ObservationSource = "own", gpus: Fitted | None = None
 ) -> tuple[ObservedEfficiency, ...]:
     """Return the observations in measured results; of a case measured several times, the last."""
-    latest = {
-        _measured_again_as(result): result for result in results if is_ranked(result) and _is_usual(result.case.options)
-    }
+    latest: dict[object, Result] = {}
+    for result in results:
+        if is_ranked(result) and (result.case.options.data, result.case.options.layout) == ("normal", "NN"):
+            device = device_of(result)
+            latest[result.case, device and device_key(device)] = result
     found = (_result(result, origin, gpus or fitted()) for result in latest.values())
     return tuple(observed for observed in found if observed is not None)
-
-
-def _is_usual(options: Options) -> bool:
-    """Return whether inputs were such as predictions are for."""
-    return options.data == "normal" and options.layout == "NN"
-
-
-def _measured_again_as(result: Result) -> tuple[object, ...]:
-    """Return what is measured again when it is measured on the same device again."""
-    device = device_of(result)
-    return (result.case, device and device_key(device))
 
 
 def _result(result: Result, origin: ObservationSource, gpus: Fitted) -> ObservedEfficiency | None:
@@ -276,7 +263,7 @@ def _result(result: Result, origin: ObservationSource, gpus: Fitted) -> Observed
     if any(flag.name in DISTURBED for flag in result.flags):
         noise = hypot(noise, DISTURBED_NOISE)
     device = result.environment.device
-    known = observation(result.case, device, result.measurement.median_s, noise=noise, origin=origin)
+    known = _observation(result.case, device, result.measurement.median_s, noise=noise, origin=origin)
     if known is not None or device.kind == "cpu":
         return known
     known = _of_library(result, device, gpus)
@@ -288,4 +275,5 @@ def _own_noise(measurement: Measurement) -> float:
     if measurement.ci95_s is None:
         return DISTURBED_NOISE
     low, high = measurement.ci95_s
-    return log(high / low) / (2 * DEVIATIONS_OF_95)
+    deviations = 1.96  # on each side of a normal distribution
+    return log(high / low) / (2 * deviations)

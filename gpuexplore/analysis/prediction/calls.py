@@ -25,7 +25,6 @@ CALLS_WORDS: Mapping[Calls, str] = MappingProxyType(
     {"graph": "calls in a CUDA graph", "queued": "queued calls", "single": "single calls"}
 )
 REPLAYED = Flag("warm", "replayed in a CUDA graph, without a flush")
-OF_OWN_SAMPLES = frozenset({"cold", "launch_bound"})  # flags that are not true of the replay of a graph
 
 # The kind of call each way of timing stands for.
 CALLS_OF_TIMING: Mapping[Timing, Calls] = MappingProxyType(
@@ -67,7 +66,8 @@ ROTATING_SETS = 6
 
 def conditions_of(measured: PublishedMeasurement) -> Conditions:
     """Return the conditions of a published measurement, which its text states."""
-    timing, text = measured.timing, measured.conditions
+    timing = measured.timing
+    text = measured.conditions
     return Conditions(
         CALLS_OF_TIMING[timing],
         weight_sets=ROTATING_SETS if "weights of 6 layers in turn" in text else 1,
@@ -117,5 +117,6 @@ def in_calls(result: Result, calls: Calls) -> Result | None:
         between_processes=result.measurement.between_processes,
         between_ratios=result.measurement.between_ratios,
     )
-    kept = (flag for flag in result.flags if flag.name not in OF_OWN_SAMPLES)
+    of_own_samples = frozenset({"cold", "launch_bound"})  # flags that are not true of the replay of a graph
+    kept = (flag for flag in result.flags if flag.name not in of_own_samples)
     return replace(result, measurement=measurement, flags=(*kept, REPLAYED))

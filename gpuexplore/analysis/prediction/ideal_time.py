@@ -45,7 +45,8 @@ class Arithmetic:
 
 def arithmetic(case: Case, device: Device) -> Arithmetic:
     """Return which units of `device` would compute `case`."""
-    operation, dtype = operation_named(case.operation), format_named(case.dtype)
+    operation = operation_named(case.operation)
+    dtype = format_named(case.dtype)
     implementation = operation.implementation_named(case.implementation)
     if reason := operation.unsupported(dtype) or _elsewhere(implementation, device):
         return Arithmetic("unsupported", reason)
@@ -103,8 +104,6 @@ def _with_peak(found: Arithmetic, device: Device) -> Arithmetic:
 
 
 Processor = Literal["cpu", "gpu"]
-TILES = ((256, 128, 1.0), (128, 256, 1.0), (128, 128, 0.97), (128, 64, 0.85), (64, 128, 0.85), (64, 64, 0.7))
-LEAST_SPLIT = 1024  # terms of a sum that are worth a block of their own
 CALL_S: dict[Processor, float] = {"gpu": 5e-6, "cpu": 2e-6}  # one call of a library; assumed, corrected by measurements
 
 
@@ -130,22 +129,24 @@ def processor_of(device: Device) -> Processor:
 
 def ideal(case: Case, device: Device, units: Arithmetic) -> Ideal | None:
     """Return the best time of `case` on `device`; None where a peak that decides it is unknown."""
-    operation, dtype = operation_named(case.operation), format_named(case.dtype)
-    flop_count, byte_count = operation.flop_count(case.shape), operation.byte_count(case.shape, dtype)
+    operation = operation_named(case.operation)
+    flop_count = operation.flop_count(case.shape)
     if device.bandwidth is None or (flop_count and units.peak is None):
         return None
     products = operation.products(case.shape) if operation.products and processor_of(device) == "gpu" else ()
     compute_s = flop_count / units.peak.flop_per_s / useful_share(products, device.cores) if units.peak else 0.0
-    memory_s, cached = _memory_s(byte_count, case, device)
+    memory_s, cached = _memory_s(operation.byte_count(case.shape, format_named(case.dtype)), case, device)
     call_s = CALL_S[processor_of(device)] * operation.calls(case.shape)
     terms: dict[Bound, float] = {
         "compute": compute_s,
         "cache" if cached else "memory": memory_s,
         "overhead": call_s,
     }
-    bound, floor_s = max(terms, key=lambda name: terms[name]), max(compute_s, memory_s)
+    floor_s = max(compute_s, memory_s)
     hidden = processor_of(device) == "gpu"  # it works while the next call is prepared; a CPU does one after the other
-    return Ideal(max(call_s, floor_s) if hidden else call_s + floor_s, floor_s, bound)
+    return Ideal(
+        max(call_s, floor_s) if hidden else call_s + floor_s, floor_s, max(terms, key=lambda name: terms[name])
+    )
 
 
 def _memory_s(byte_count: int, case: Case, device: Device) -> tuple[float, bool]:
@@ -174,11 +175,13 @@ def useful_share(products: Iterable[Product], multiprocessors: int | None) -> fl
 def _best_tiling(product: Product, multiprocessors: int) -> float:
     if product.m == 1 or product.n == 1:
         return 1.0
-    return max(_share(product, tile, split, multiprocessors) for tile in TILES for split in _splits(product.k))
+    tiles = ((256, 128, 1.0), (128, 256, 1.0), (128, 128, 0.97), (128, 64, 0.85), (64, 128, 0.85), (64, 64, 0.7))
+    return max(_share(product, tile, split, multiprocessors) for tile in tiles for split in _splits(product.k))
 
 
 def _splits(terms: int) -> list[int]:
-    return [2**power for power in range(6) if power == 0 or terms >= LEAST_SPLIT * 2**power]
+    least_split = 1024  # terms of a sum that are worth a block of their own
+    return [2**power for power in range(6) if power == 0 or terms >= least_split * 2**power]
 
 
 def _share(product: Product, tile: tuple[int, int, float], split: int, multiprocessors: int) -> float:

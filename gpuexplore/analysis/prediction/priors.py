@@ -118,8 +118,7 @@ def observe(
         own = float(_covariance(components, asked, asked)[0, 0])
         shared = _covariance(components, asked, seen)[0]
         variance = max(own - float(shared @ inverse @ shared), 0.0)
-        relevance = tuple((shared / own).tolist())
-        return Posterior(float(shared @ weights), (variance + noise**2) ** 0.5, relevance)
+        return Posterior(float(shared @ weights), (variance + noise**2) ** 0.5, tuple((shared / own).tolist()))
 
     return estimate
 

@@ -56,7 +56,8 @@ def roofs(case: Case, device: Device, peak: Peak | None) -> Iterator[DeviceLimit
     Args:
         peak: of the units that do the arithmetic; None where it is unknown.
     """
-    operation, memory = operation_named(case.operation), device.bandwidth
+    operation = operation_named(case.operation)
+    memory = device.bandwidth
     if peak is not None and (flop_count := operation.flop_count(case.shape)):
         # A fast algorithm takes at least one multiplication for each r x r of a convolution (Winograd, 1980).
         least = flop_count / (case.shape["r"] ** 2 if family_of(case) == "convolution" else 1)

@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from math import exp, hypot
+from math import exp, hypot, inf
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -46,11 +46,7 @@ from gpuexplore.core.model import Case, Flag, FlagName, Origin, Result
 from gpuexplore.core.statistics import median
 from gpuexplore.core.units import format_percent
 
-FEWEST = 3  # results from which the usual is known
-MOST = 0.5  # of the results
-WORSE = 1.5  # times the usual size
 STEADY = 0.02  # times that vary by less: nothing needs to be said
-SHARED: frozenset[FlagName] = frozenset({"contended", "drifted"})
 WHY: Mapping[FlagName, str] = MappingProxyType(
     {
         "contended": "overlapped with other work",
@@ -79,7 +75,9 @@ def analyze(
         context: `results` join its earlier ones, so that they can be a measured peak.
         running: whether further results are to come; sentences then speak of what is there.
     """
-    comparison = replace(comparison, baseline=comparison.baseline or _default_baseline(results))
+    if results and not comparison.baseline:
+        names = (result.case.implementation for result in results)
+        comparison = replace(comparison, baseline=default_baseline(results[0].case.operation, names))
     context = with_measured_ceilings(context, results)
     machines = machine_notes(results, context.origin)
     own = _analyzed(results, comparison, context, machines=machines)
@@ -88,7 +86,9 @@ def analyze(
     measured = [analyzed for analyzed in ranked if not analyzed.flag("fragile")] or ranked
     shapes = shapes_by_work([analyzed.result for analyzed in measured])
     largest = shapes[-1] if shapes else None
-    there = sorted((analyzed for analyzed in measured if analyzed.case.shape == largest), key=_median_s)
+    there = sorted(
+        (analyzed for analyzed in measured if analyzed.case.shape == largest), key=lambda each: each.median_s or inf
+    )
     ties = tuple(analyzed for analyzed in there if analyzed is there[0] or is_tie(analyzed.result, there[0].result))
     found = RunAnalysis(own, recorded, comparison, context, largest, tuple(there), ties, machines)
     return replace(found, summary=summarize(found, running=running))
@@ -111,11 +111,13 @@ def _analyzed(
     """Return each result with what follows from it and from those that it is analyzed together with."""
     ratios = speedups(believed(results), comparison.baseline, believed(elsewhere)) if comparison.baseline else {}
     labels = _device_labels(results, context.origin)
-    groups, anywhere = _grouped(results, _group), _grouped(results, _anywhere)
+    groups = _grouped(results, _group)
+    anywhere = _grouped(results, _anywhere)
     notes = {note.device: note for note in machines}
     found = []
     for result in results:
-        case, alone = result.case, _alone(result, comparison, context)
+        case = result.case
+        alone = _alone(result, comparison, context)
         together = replace(
             alone,
             label=f"{alone.label} on {labels[case.device]}" if len(labels) > 1 else alone.label,
@@ -132,7 +134,8 @@ def _analyzed(
 def _alone(result: Result, comparison: Comparison, context: Context) -> AnalyzedResult:
     """Return what follows from a result, whatever was measured with it."""
     custom = context.custom(device_of(result))
-    peak, bandwidth = default_peak(result, custom.compute), default_bandwidth(result, custom.bandwidth)
+    peak = default_peak(result, custom.compute)
+    bandwidth = default_bandwidth(result, custom.bandwidth)
     limits = implementation_limits(result, peak, bandwidth)
     chosen_peak = reference_peak(result, comparison, context)
     chosen_bandwidth = reference_bandwidth(result, comparison, context)
@@ -159,12 +162,6 @@ def _alone(result: Result, comparison: Comparison, context: Context) -> Analyzed
         speedup=None,
         time=time_of(result),
     )
-
-
-def _default_baseline(results: Sequence[Result]) -> str | None:
-    if not results:
-        return None
-    return default_baseline(results[0].case.operation, (result.case.implementation for result in results))
 
 
 def _device_labels(results: Sequence[Result], origin: Origin) -> dict[str, str]:
@@ -195,10 +192,6 @@ def _grouped(results: Sequence[Result], key: Callable[[Case], K]) -> dict[K, tup
     return {group: tuple(members) for group, members in found.items()}
 
 
-def _median_s(analyzed: AnalyzedResult) -> float:
-    return analyzed.median_s or float("inf")
-
-
 # What makes times vary all through a run, said once of the machine and not of each result.
 #
 # A flag that most results of a device carry is about the machine. With a result it is shown where it is worse than in
@@ -218,13 +211,12 @@ def machine_notes(results: Sequence[Result], origin: Origin = Origin.LIVE) -> tu
 
 
 def _flags_to_show(result: Result, machine: MachineNote | None) -> tuple[Flag, ...]:
-    """Return the flags of a result that the rest of its run does not carry alike."""
+    """Return the flags of a result that the rest of its run does not carry alike, or much smaller."""
     usual = machine.usual if machine else {}
-    return tuple(flag for flag in result.flags if flag.name not in usual or _is_worse(flag, usual[flag.name]))
-
-
-def _is_worse(flag: Flag, usual: float | None) -> bool:
-    return flag.size is not None and usual is not None and flag.size > WORSE * usual
+    worse = {name: 1.5 * size for name, size in usual.items() if size is not None}
+    return tuple(
+        flag for flag in result.flags if flag.name not in usual or (flag.size or 0.0) > worse.get(flag.name, inf)
+    )
 
 
 def _note(subject: str, device: str, results: Sequence[Result]) -> MachineNote | None:
@@ -239,7 +231,8 @@ def _note(subject: str, device: str, results: Sequence[Result]) -> MachineNote |
 def _sentence(subject: str, usual: Collection[FlagName], times: float, ratios: float) -> str:
     if times < STEADY:
         return f"It is unknown whether other work used {subject} at the same time."
-    where = f"{subject[0].upper()}{subject[1:]} is shared: times" if SHARED & set(usual) else f"On {subject}, times"
+    shared: frozenset[FlagName] = frozenset({"contended", "drifted"})
+    where = f"{subject[0].upper()}{subject[1:]} is shared: times" if shared & set(usual) else f"On {subject}, times"
     of_ratios = f", ratios by {format_percent(ratios)}" if ratios else ""
     return f"{where} vary by about {format_percent(times)} from run to run{of_ratios}."
 
@@ -247,9 +240,12 @@ def _sentence(subject: str, usual: Collection[FlagName], times: float, ratios: f
 def _usual(results: Sequence[Result]) -> dict[FlagName, float | None]:
     """Return the usual size of each flag that most results carry."""
     counts = Counter(name for result in results for name in {flag.name for flag in result.flags} if name in WHY)
-    common = [name for name, count in counts.items() if len(results) >= FEWEST and count > MOST * len(results)]
+    fewest = 3  # results from which the usual is known
+    most = 0.5  # of the results
+    common = [name for name, count in counts.items() if len(results) >= fewest and count > most * len(results)]
     sizes = {name: [flag.size for result in results for flag in result.flags if flag.name == name] for name in common}
-    return {name: _median([size for size in found if size is not None]) for name, found in sizes.items()}
+    known = {name: [size for size in found if size is not None] for name, found in sizes.items()}
+    return {name: median(found) if found else None for name, found in known.items()}
 
 
 def _ratios(results: Sequence[Result]) -> list[Estimate]:
@@ -265,10 +261,6 @@ def _typical(estimates: Sequence[Estimate]) -> float:
     """Return by how much the estimates typically vary from run to run, as a fraction."""
     deviations = [hypot(*(doubt.deviation for doubt in found.doubts if doubt.name != SAMPLES)) for found in estimates]
     return exp(median(deviations)) - 1 if deviations else 0.0
-
-
-def _median(sizes: Sequence[float]) -> float | None:
-    return median(sizes) if sizes else None
 
 
 def _details(results: Sequence[Result], usual: Mapping[FlagName, float | None]) -> tuple[str, ...]:

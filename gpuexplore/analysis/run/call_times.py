@@ -18,11 +18,7 @@ from gpuexplore.recorded import recordings
 Key = tuple[str, str, str, str]  # operation, implementation, dtype of the arrays and of the arithmetic
 Points = tuple[tuple[float, float], ...]  # work and seconds, ascending
 
-SHARE_OF_PEAK = 0.1  # of code without a measurement
-FLOP_PER_S = 1e10  # of a CPU without measured peaks, and
-GPU_FLOP_PER_S = 1e12  # of a GPU
 LEAST_CALL_S = 2e-6
-SLOW_FLOP_PER_S = {("numpy", "fp16"): 5e8, ("torch", "fp16"): 3e9}  # without fp16 units, as recorded on Zen 3
 
 
 def call_times(device: Device, measured: Iterable[Result] = ()) -> Callable[[Case], float]:
@@ -57,10 +53,12 @@ def _by_kin(case: Case, key: Key, known: Mapping[Key, Points]) -> float | None:
 def _by_peak(case: Case, device: Device) -> float:
     implementation = operation_named(case.operation).implementation_named(case.implementation)
     peak = implementation.peak(device, case.dtype)
-    unknown = FLOP_PER_S if device.kind == "cpu" else GPU_FLOP_PER_S
-    rate = SHARE_OF_PEAK * peak.flop_per_s if peak else unknown
+    unknown = 1e10 if device.kind == "cpu" else 1e12  # FLOP/s without a measured peak
+    share_of_peak = 0.1  # of code without a measurement
+    rate = share_of_peak * peak.flop_per_s if peak else unknown
+    slow_flop_per_s = {("numpy", "fp16"): 5e8, ("torch", "fp16"): 3e9}  # without fp16 units, as recorded on Zen 3
     if device.kind == "cpu" and case.dtype not in device.native:
-        rate = min(rate, SLOW_FLOP_PER_S.get((case.implementation, case.dtype), rate))
+        rate = min(rate, slow_flop_per_s.get((case.implementation, case.dtype), rate))
     return max(LEAST_CALL_S, _work(case) / rate)
 
 

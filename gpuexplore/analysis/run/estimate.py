@@ -18,30 +18,15 @@ from gpuexplore.core.units import format_bytes, format_seconds
 from gpuexplore.measure.candidates.candidate import WAKING_CALL_S
 from gpuexplore.measure.check.guard import MIN_CALLS, element_count, limit_s, needed_bytes
 from gpuexplore.operations import first_kernels, operation_named
-from gpuexplore.operations.contract import Operation
 
 START_S = 1.2  # of a command and its worker that are not there yet,
 START_OF_S: Mapping[str, float] = {"torch": 1.0, "numba": 0.5}  # with the libraries it was asked for
-CEILING_S = 3.0  # the peaks of a CPU that was never measured
 COMPILE_PRODUCT_S = 1.5  # of a kernel of products that was never run here, in one dtype,
-COMPILE_OTHER_S = 0.5  # and of any other
 USED_OF_MORE = 0.4  # of a budget beyond the default: medians are known by then, mostly
-PREPARATION_S = 0.04  # inputs, checks and the first rounds of a small case
-CHECKED_PER_S = 2e7  # elements that are drawn, rounded and compared,
-REFERENCE_FLOP_PER_S = 2e10  # and FLOPs of a reference
-CALLS = 12  # of a case at least: first, warm-up, a round, checks
 OVERHEAD_S = 0.05  # of a case beyond its budget: the last checks, and looks at the cores
 OVERHEAD_WITH_PAGES_S = 0.15  # the same where a web server and a browser use these cores, and rounds wait for pages
-SLOW_CALLS = 4  # of one whose call takes long
-PROBE_S = 0.3  # until a case is known to take too long
 SPREAD = 1.5  # that estimates are off by, mostly
-SLOW_SHARE = 0.3  # of a run: what takes more in one dtype and implementation is named,
-SLOW_TIMES = 3  # if that is so many times what a usual one takes
-SLOW_S = 1.0
 REPORTED_FROM_S = 10.0  # a run that takes longer is announced by the command line
-MEMORY_SHARE = 0.8  # the rest is for libraries, their workspaces and other processes
-MOST_CASES = 2000
-MOST_SECONDS = 3600.0
 
 _Kernel = tuple[str, str, str]  # operation, implementation and dtype
 
@@ -102,13 +87,22 @@ def estimate(
         cold: whether workers have to be started, as for a command; those that are there have compiled what a first
             visit computes, and measure concurrently with the app's pages.
     """
-    operation, cases = operation_named(experiment.operation), experiment.cases()
-    reasons = {case: _why_not(case, operation) for case in cases}
+    operation = operation_named(experiment.operation)
+    cases = experiment.cases()
+    reasons = {
+        case: operation.unsupported(dtype_named(case.dtype))
+        or operation.implementation_named(case.implementation).lacks_layout(case.options.layout)
+        for case in cases
+    }
     runnable = [case for case, reason in reasons.items() if reason is None]
-    repeat, known = experiment.options.repeat, {device.id: device for device in devices}
+    repeat = experiment.options.repeat
+    known = {device.id: device for device in devices}
     earlier = tuple(measured or ())
     spent = _seconds_by_case(runnable, known, earlier, OVERHEAD_S if cold else OVERHEAD_WITH_PAGES_S)
-    compiled = {_kernel(result.case) for result in earlier} | (set() if cold else _first_kernels(known.values()))
+    compiled = {_kernel(result.case) for result in earlier}
+    if not cold:
+        first = (kernel for device in known.values() for kernel in first_kernels(device))
+        compiled |= {(each.name, implementation.name, dtype) for each, implementation, dtype in first}
     compiling_s = 0.0 if measured is None else _compiling_s(runnable, known, compiled)
     starts_s = _starts_s(experiment, runnable, known, cold=cold) + compiling_s
     seconds = starts_s + repeat * sum(max(pair) for pair in spent.values())
@@ -123,12 +117,6 @@ def estimate(
         flop_total=sum(flop_count(case) for case in runnable),
         slow=_slow_parts(spent, repeat, seconds - compiling_s),
     )
-
-
-def _why_not(case: Case, operation: Operation) -> str | None:
-    """Return why a case cannot run on any device."""
-    implementation = operation.implementation_named(case.implementation)
-    return operation.unsupported(dtype_named(case.dtype)) or implementation.lacks_layout(case.options.layout)
 
 
 def _seconds_by_case(
@@ -156,13 +144,19 @@ def _seconds_of(case: Case, call_s: float, overhead_s: float) -> tuple[float, fl
     sampled_s = min(case.options.budget_s, DEFAULT_BUDGET_S)
     sampled_s += USED_OF_MORE * (case.options.budget_s - sampled_s)
     phases = 1 + len(operation.phases)  # each phase is sampled like the whole
-    prepare_s = PREPARATION_S + element_count(operation, case.shape) / CHECKED_PER_S
-    prepare_s += flop_count(case) / REFERENCE_FLOP_PER_S
+    preparation_s = 0.04  # inputs, checks and the first rounds of a small case
+    checked_per_s = 2e7  # elements that are drawn, rounded and compared,
+    prepare_s = preparation_s + element_count(operation, case.shape) / checked_per_s
+    reference_flop_per_s = 2e10  # and FLOPs of a reference
+    prepare_s += flop_count(case) / reference_flop_per_s
+    probe_s = 0.3  # until a case is known to take too long
     if call_s * MIN_CALLS > limit_s(case):
-        return PREPARATION_S + PROBE_S, 0.0  # it is skipped
+        return preparation_s + probe_s, 0.0  # it is skipped
+    slow_calls = 4  # of one whose call takes long
     if call_s >= WAKING_CALL_S:
-        return prepare_s + SLOW_CALLS * call_s * phases, case.options.budget_s
-    return prepare_s + CALLS * call_s * phases + overhead_s, sampled_s * phases + overhead_s
+        return prepare_s + slow_calls * call_s * phases, case.options.budget_s
+    least_calls = 12  # of a case at least: first, warm-up, a round, checks
+    return prepare_s + least_calls * call_s * phases + overhead_s, sampled_s * phases + overhead_s
 
 
 def _starts_s(experiment: Experiment, runnable: Sequence[Case], known: Mapping[str, Device], *, cold: bool) -> float:
@@ -178,7 +172,8 @@ def _starts_s(experiment: Experiment, runnable: Sequence[Case], known: Mapping[s
     fresh = experiment.options.repeat
     starts = fresh * len({case.group for case in runnable}) if fresh > 1 else len(devices) if cold else 0
     unmeasured = [known[name] for name in devices if name in known and known[name].kind == "cpu"]
-    return start_s * starts + sum(CEILING_S for device in unmeasured if not device.peaks and cold)
+    ceiling_s = 3.0  # the peaks of a CPU that was never measured
+    return start_s * starts + sum(ceiling_s for device in unmeasured if not device.peaks and cold)
 
 
 def _compiling_s(cases: Sequence[Case], known: Mapping[str, Device], compiled: Set[_Kernel]) -> float:
@@ -186,15 +181,10 @@ def _compiling_s(cases: Sequence[Case], known: Mapping[str, Device], compiled: S
     lacking = {_kernel(case) for case in cases if case.device in known and not known[case.device].is_simulated}
     operations = {name: operation_named(name) for name, _, _ in lacking - compiled}
     return sum(
-        COMPILE_PRODUCT_S if operations[name].products else COMPILE_OTHER_S
+        COMPILE_PRODUCT_S if operations[name].products else 0.5
         for name, implementation, _ in lacking - compiled
         if operations[name].implementation_named(implementation).backend.startswith("numba")
     )
-
-
-def _first_kernels(devices: Iterable[Device]) -> set[_Kernel]:
-    found = (kernel for device in devices for kernel in first_kernels(device))
-    return {(operation.name, implementation.name, dtype) for operation, implementation, dtype in found}
 
 
 def _kernel(case: Case) -> _Kernel:
@@ -206,7 +196,9 @@ def _slow_parts(spent: Mapping[Case, tuple[float, float]], repeat: int, run_s: f
     for case, pair in spent.items():
         parts[case.dtype, case.implementation] += repeat * max(pair)
     usual_s = sorted(parts.values())[len(parts) // 2] if parts else 0.0
-    least_s = max(SLOW_S, SLOW_SHARE * run_s, SLOW_TIMES * usual_s)
+    slow_share = 0.3  # of a run: what takes more in one dtype and implementation is named,
+    slow_times = 3  # if that is so many times what a usual one takes
+    least_s = max(1.0, slow_share * run_s, slow_times * usual_s)
     return {name: seconds for name, seconds in sorted(parts.items(), key=lambda part: -part[1]) if seconds > least_s}
 
 
@@ -226,13 +218,15 @@ def check_limits(experiment: Experiment, devices: Sequence[Device]) -> None:
     """
     check_threads(experiment, devices)
     count = case_count(experiment)
-    if count > MOST_CASES:
-        raise InvalidInput(f"{count:,} cases are too many for one run (at most {MOST_CASES:,}): choose fewer sizes")
+    most_cases = 2000
+    if count > most_cases:
+        raise InvalidInput(f"{count:,} cases are too many for one run (at most {most_cases:,}): choose fewer sizes")
     expected = estimate(experiment, devices)
-    if expected.seconds_high > MOST_SECONDS:
+    most_s = 3600.0
+    if expected.seconds_high > most_s:
         raise InvalidInput(
             f"{expected.runnable} cases could take {format_seconds(expected.seconds_high)}, more than "
-            f"{format_seconds(MOST_SECONDS)}: choose fewer sizes or a smaller budget"
+            f"{format_seconds(most_s)}: choose fewer sizes or a smaller budget"
         )
     for device in devices:
         if device.id in experiment.devices:
@@ -261,10 +255,11 @@ def case_count(experiment: Experiment) -> int:
 
 def _refuse_too_large(experiment: Experiment, device: Device) -> None:
     needed = estimate(replace(experiment, devices=(device.id,))).bytes_largest
-    if device.memory_bytes is None or needed <= MEMORY_SHARE * device.memory_bytes:
+    memory_share = 0.8  # the rest is for libraries, their workspaces and other processes
+    if device.memory_bytes is None or needed <= memory_share * device.memory_bytes:
         return
     raise InvalidInput(
-        f"the largest case needs {format_bytes(needed)}, more than {MEMORY_SHARE:.0%} of the "
+        f"the largest case needs {format_bytes(needed)}, more than {memory_share:.0%} of the "
         f"{format_bytes(device.memory_bytes)} of {device.id} ({device.name}): choose smaller sizes"
     )
 

@@ -3,29 +3,22 @@
 JSON is strict, unknown is null; both are in SI base units, which names of columns end with.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import isfinite
 from typing import Any, get_args
 
-from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis, Speedup
+from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
 from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.core.model import (
     SCHEMA_VERSION,
-    Accuracy,
-    Case,
-    Contrast,
     Environment,
     Experiment,
     Measurement,
     Phase,
-    Result,
     Run,
-    Shape,
 )
 from gpuexplore.core.serialization import encode
 from gpuexplore.core.timed import Condition, PhaseName
-
-ABOUT = ("id", "title", "note", "tags", "created_utc", "origin")  # of a run
 
 
 def run_report(experiment: Experiment, analysis: RunAnalysis, run: Run | None = None) -> dict[str, Any]:
@@ -38,8 +31,8 @@ def run_report(experiment: Experiment, analysis: RunAnalysis, run: Run | None = 
     """
     report = {
         "schema_version": SCHEMA_VERSION,
-        "run": {name: encode(getattr(run, name)) for name in ABOUT} if run else None,
-        "experiment": encode(experiment) | {"shapes": [_shape(shape) for shape in experiment.shapes]},
+        "run": _fields(run, "id", "title", "note", "tags", "created_utc", "origin") if run else None,
+        "experiment": encode(experiment) | {"shapes": [dict(shape.axes) for shape in experiment.shapes]},
         "environment": _environment([analyzed.result.environment for analyzed in analysis.results]),
         "comparison": encode(analysis.comparison),
         "machines": [
@@ -83,15 +76,20 @@ def _shared(key: str, values: Sequence[Any]) -> Any:
     return values[0] if all(value == values[0] for value in values) else None
 
 
+def _fields(value: object, *names: str) -> dict[str, Any]:
+    return {name: encode(getattr(value, name)) for name in names}
+
+
 def _result(analyzed: AnalyzedResult) -> dict[str, Any]:
-    result, environment = analyzed.result, analyzed.result.environment
+    result = analyzed.result
+    environment = analyzed.result.environment
     return {
-        "case": _case(result.case),
+        "case": encode(result.case) | {"shape": dict(result.case.shape.axes)},
         "status": result.status.value,
         "reason": result.reason,
         "flags": encode(result.flags),
         "measurement": _measurement(result.measurement, analyzed),
-        "accuracy": _accuracy(result.accuracy),
+        "accuracy": encode(result.accuracy) | {"within": result.accuracy.within} if result.accuracy else None,
         "seed": result.seed,
         "flop_count": analyzed.flop_count if analyzed.byte_count else None,  # a benchmark of others has neither
         "byte_count": analyzed.byte_count or None,
@@ -102,66 +100,48 @@ def _result(analyzed: AnalyzedResult) -> dict[str, Any]:
         "bandwidth_utilization": analyzed.bandwidth_utilization,
         "energy_j": analyzed.energy_j,
         "bound": analyzed.bound,
-        "speedup": _speedup(analyzed.speedup),
+        "speedup": _fields(analyzed.speedup, "baseline", "ratio", "ci95", "paired", "covers_processes", "by_round")
+        if analyzed.speedup
+        else None,
         "diagnosis": encode(analyzed.diagnoses),
         "telemetry": environment and {"before": encode(environment.before), "after": encode(environment.after)},
     }
-
-
-def _case(case: Case) -> dict[str, Any]:
-    encoded: dict[str, Any] = encode(case)
-    return encoded | {"shape": _shape(case.shape)}
-
-
-def _shape(shape: Shape) -> Mapping[str, int]:
-    return dict(shape.axes)
 
 
 def _measurement(measurement: Measurement | None, analyzed: AnalyzedResult) -> dict[str, Any] | None:
     if measurement is None:
         return None
     times = ("median_s", "p20_s", "p80_s", "iqr_s", "min_s", "first_call_s", "samples_s")
-    names = (*times, "batch", "per_round", "processes")
-    contrasts = [_contrast(other) for other in measurement.contrasts]
-    return {name: encode(getattr(measurement, name)) for name in names} | {
+    return {
+        **_fields(measurement, *times, "batch", "per_round", "processes"),
         "ci95_s": encode(analyzed.ci95_s),
         "covers_processes": measurement.covers_processes,
         "process_medians_s": list(measurement.process_medians_s),
         "between_processes": measurement.between_processes,
         "between_ratios": measurement.between_ratios,
         "n": len(measurement.samples_s),
-        "contrasts": contrasts,
+        "contrasts": [
+            _fields(other, "condition", "median_s", "ci95_s", "samples_s", "reason") | {"n": len(other.samples_s)}
+            for other in measurement.contrasts
+        ],
         "phases": [_phase(phase, analyzed) for phase in measurement.phases],
     }
 
 
 def _phase(phase: Phase, analyzed: AnalyzedResult) -> dict[str, Any]:
-    names = ("name", "median_s", "ci95_s", "samples_s", "reason")
     counted = analyzed.operation.phases.get(phase.name)  # of a newer version, which has more: unknown
     flop_count = counted(analyzed.case.shape) if counted else None
-    return {name: encode(getattr(phase, name)) for name in names} | {
+    return {
+        **_fields(phase, "name", "median_s", "ci95_s", "samples_s", "reason"),
         "n": len(phase.samples_s),
         "flop_count": flop_count,
         "flop_per_s": flop_count / phase.median_s if flop_count and phase.median_s else None,
     }
 
 
-def _speedup(speedup: Speedup | None) -> dict[str, Any] | None:
-    names = ("baseline", "ratio", "ci95", "paired", "covers_processes", "by_round")
-    return None if speedup is None else {name: encode(getattr(speedup, name)) for name in names}
-
-
-def _contrast(contrast: Contrast) -> dict[str, Any]:
-    names = ("condition", "median_s", "ci95_s", "samples_s", "reason")
-    return {name: encode(getattr(contrast, name)) for name in names} | {"n": len(contrast.samples_s)}
-
-
-def _accuracy(accuracy: Accuracy | None) -> dict[str, Any] | None:
-    return None if accuracy is None else encode(accuracy) | {"within": accuracy.within}
-
-
 def _peak(analyzed: AnalyzedResult) -> dict[str, Any]:
-    peak, bandwidth = analyzed.peak.peak, analyzed.bandwidth.peak
+    peak = analyzed.peak.peak
+    bandwidth = analyzed.bandwidth.peak
     return {
         "flop_per_s": peak and peak.flop_per_s,
         "bytes_per_s": bandwidth and bandwidth.bytes_per_s,
@@ -194,13 +174,16 @@ def rows(analysis: RunAnalysis, run: Run | None = None) -> list[FlatRow]:
     about = {"run_id": run.id, "title": run.title} if run else {"run_id": None, "title": None}
     axes = tuple(dict.fromkeys(name for analyzed in analysis.results for name, _ in analyzed.case.shape.axes))
     return [
-        _case_columns(analyzed, axes) | _outcome(analyzed.result) | _time_columns(analyzed) | _derived(analyzed) | about
+        _case_columns(analyzed, axes) | _time_columns(analyzed) | _derived(analyzed) | about
         for analyzed in analysis.results
     ]
 
 
 def _case_columns(analyzed: AnalyzedResult, axes: Sequence[str]) -> FlatRow:
-    case, device, environment = analyzed.case, analyzed.device, analyzed.result.environment
+    case = analyzed.case
+    result = analyzed.result
+    accuracy = result.accuracy
+    environment = result.environment
     lengths = dict(case.shape.axes)
     return {
         "operation": case.operation,
@@ -209,18 +192,12 @@ def _case_columns(analyzed: AnalyzedResult, axes: Sequence[str]) -> FlatRow:
         "dtype": case.dtype,
         "implementation": case.implementation,
         "device": case.device,
-        "device_name": device and device.title,
+        "device_name": environment and environment.device.title,
         "cache": case.options.cache,
         "data": case.options.data,
         "layout": case.options.layout,
         "align": case.options.align,
         "threads": case.options.threads or (environment and environment.threads),
-    }
-
-
-def _outcome(result: Result) -> FlatRow:
-    accuracy, environment = result.accuracy, result.environment
-    return {
         "status": result.status.value,
         "reason": result.reason,
         "flags": " ".join(flag.name for flag in result.flags),
@@ -232,7 +209,10 @@ def _outcome(result: Result) -> FlatRow:
 
 
 def _time_columns(analyzed: AnalyzedResult) -> FlatRow:
-    measurement, (low, high) = analyzed.measurement, analyzed.ci95_s or (None, None)
+    measurement = analyzed.measurement
+    low, high = analyzed.ci95_s or (None, None)
+    contrasts = {other.condition: other.median_s for other in measurement.contrasts} if measurement else {}
+    phases = {phase.name: phase.median_s for phase in measurement.phases} if measurement else {}
     return {
         "median_s": measurement and measurement.median_s,
         "p20_s": measurement and measurement.p20_s,
@@ -247,26 +227,15 @@ def _time_columns(analyzed: AnalyzedResult) -> FlatRow:
         "min_s": measurement and measurement.min_s,
         "sample_count": len(measurement.samples_s) if measurement else None,
         "first_call_s": measurement and measurement.first_call_s,
-        **{f"contrast_{name}_s": _contrast_s(measurement, name) for name in get_args(Condition)},
-        **{f"phase_{name}_s": _phase_s(measurement, name) for name in get_args(PhaseName)},
+        **{f"contrast_{name}_s": contrasts.get(name) for name in get_args(Condition)},
+        **{f"phase_{name}_s": phases.get(name) for name in get_args(PhaseName)},
     }
 
 
-def _contrast_s(measurement: Measurement | None, condition: Condition) -> float | None:
-    return (
-        next((other.median_s for other in measurement.contrasts if other.condition == condition), None)
-        if measurement
-        else None
-    )
-
-
-def _phase_s(measurement: Measurement | None, name: PhaseName) -> float | None:
-    phases = measurement.phases if measurement else ()
-    return next((phase.median_s for phase in phases if phase.name == name), None)
-
-
 def _derived(analyzed: AnalyzedResult) -> FlatRow:
-    peak, bandwidth, speedup = analyzed.peak.peak, analyzed.bandwidth.peak, analyzed.speedup
+    peak = analyzed.peak.peak
+    bandwidth = analyzed.bandwidth.peak
+    speedup = analyzed.speedup
     low, high = (speedup and speedup.ci95) or (None, None)
     return {
         "flop_count": analyzed.flop_count if analyzed.byte_count else None,

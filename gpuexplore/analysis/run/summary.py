@@ -1,7 +1,6 @@
 """The summary of a run: plain sentences on what its results mean, and the one line that a list has of it."""
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 
 from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis, Summary
 from gpuexplore.analysis.run.summary_rules import RULES, missing_sentence, not_believed, single_samples, undecided
@@ -21,20 +20,6 @@ from gpuexplore.core.units import (
     format_seconds,
 )
 from gpuexplore.operations.families import BENCHMARK
-
-FEW = 0.1  # of the results may carry a flag in a clean run
-FLAGS: Mapping[Quality, tuple[FlagName, ...]] = MappingProxyType(
-    {"contended": ("contended", "contention_unknown"), "noisy": ("noisy", "drifted", "throttled")}
-)
-MEANS: Mapping[Quality, str] = MappingProxyType(
-    {
-        "clean": "hardly any measurement was disturbed",
-        "noisy": "times varied during the measurement",
-        "contended": "other work ran at the same time, or whether it did is unknown",
-    }
-)
-
-WORK_UNKNOWN = "timed by another harness, so FLOPs, bytes and correctness are unknown"
 
 
 def summarize(analysis: RunAnalysis, *, running: bool = False) -> Summary:
@@ -70,7 +55,10 @@ def _of_benchmarks(analysis: RunAnalysis) -> Summary:
     else:
         times = format_interval((measured[0].median_s or 0.0, measured[-1].median_s or 0.0), format_seconds)
         headline = f"{len(measured)} benchmarks, {times}"
-    return Summary(f"{headline}; {WORK_UNKNOWN}.", tuple(filter(None, (single_samples(analysis), missing))))
+    return Summary(
+        f"{headline}; timed by another harness, so FLOPs, bytes and correctness are unknown.",
+        tuple(filter(None, (single_samples(analysis), missing))),
+    )
 
 
 def _leaders(analysis: RunAnalysis) -> str:
@@ -97,7 +85,8 @@ def _achieved(analyzed: AnalyzedResult) -> str:
     parts = [format_seconds(analyzed.median_s)]
     if has_nominal_flops(analyzed.case):  # nominal FLOPs give no rate
         return ", ".join((*parts, format_bytes_per_s(analyzed.bytes_per_s)))
-    rate, peak = analyzed.flop_per_s, analyzed.peak.peak
+    rate = analyzed.flop_per_s
+    peak = analyzed.peak.peak
     parts.append(format_flop_per_s(rate) if rate else format_bytes_per_s(analyzed.bytes_per_s))
     if analyzed.mfu is not None and peak is not None:
         parts.append(f"{format_percent(analyzed.mfu)} of the {PEAK_SOURCES[peak.kind].label}")
@@ -120,12 +109,13 @@ def summary_of(analysis: RunAnalysis) -> RunSummary:
     if best is None or _rate(best, by_memory) is None:
         return RunSummary(quality=quality, why=why)
     reference = best.default_bandwidth if by_memory else best.default_peak
+    source = PEAK_SOURCES[reference.kind] if reference else None
     return RunSummary(
         best=f"{best.label}, {shape_label(best.case.shape)}",
         rate=_rate(best, by_memory),
         unit="B/s" if by_memory else "FLOP/s",
         share=best.default_bandwidth_utilization if by_memory else best.default_mfu,
-        peak=_peak(reference.kind, by_memory=by_memory) if reference else None,
+        peak=(source.bandwidth_label if by_memory else source.label) if source else None,
         quality=quality,
         why=why,
     )
@@ -135,14 +125,23 @@ def quality_of(results: Sequence[Result]) -> tuple[Quality | None, str | None]:
     """Return how far the times of measured results can be trusted, and the evidence; None without any."""
     if not results:
         return None, None
-    for quality, names in FLAGS.items():
+    few = 0.1  # of the results may carry a flag in a clean run
+    flags_of: Mapping[Quality, tuple[FlagName, ...]] = {
+        "contended": ("contended", "contention_unknown"),
+        "noisy": ("noisy", "drifted", "throttled"),
+    }
+    means: Mapping[Quality, str] = {
+        "noisy": "times varied during the measurement",
+        "contended": "other work ran at the same time, or whether it did is unknown",
+    }
+    for quality, names in flags_of.items():
         found = [flag for result in results for flag in result.flags if flag.name in names]
         count = sum(any(flag.name in names for flag in result.flags) for result in results)
-        if count > FEW * len(results):
+        if count > few * len(results):
             worst = max(found, key=lambda flag: flag.size or 0.0)
-            return quality, f"{MEANS[quality]}: {count} of {len(results)} measurements, e.g. {worst.evidence}"
-    flagged = sum(any(flag.name in sum(FLAGS.values(), ()) for flag in result.flags) for result in results)
-    return "clean", f"{MEANS['clean']}: {flagged} of {len(results)}"
+            return quality, f"{means[quality]}: {count} of {len(results)} measurements, e.g. {worst.evidence}"
+    flagged = sum(any(flag.name in sum(flags_of.values(), ()) for flag in result.flags) for result in results)
+    return "clean", f"hardly any measurement was disturbed: {flagged} of {len(results)}"
 
 
 def is_memory_bound(analysis: RunAnalysis) -> bool:
@@ -157,8 +156,3 @@ def is_memory_bound(analysis: RunAnalysis) -> bool:
 
 def _rate(analyzed: AnalyzedResult, by_memory: bool) -> float | None:
     return analyzed.bytes_per_s if by_memory else analyzed.flop_per_s
-
-
-def _peak(kind: str, *, by_memory: bool) -> str:
-    source = next(source for name, source in PEAK_SOURCES.items() if name == kind)
-    return source.bandwidth_label if by_memory else source.label

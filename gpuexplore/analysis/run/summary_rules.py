@@ -18,7 +18,6 @@ from gpuexplore.core.model import Measurement, Phase, Result, Status
 from gpuexplore.core.timed import Condition
 from gpuexplore.core.units import format_flop_per_s, format_interval, format_ratio, format_seconds
 
-MOST_NAMED = 3  # in a sentence
 SummaryRule = Callable[[RunAnalysis], str | None]
 CONDITIONS: Mapping[Condition, str] = MappingProxyType(
     {
@@ -57,7 +56,7 @@ def not_believed(analysis: RunAnalysis) -> str | None:
     return f"{' '.join(found)} Such a time is excluded from rankings and comparisons." if found else None
 
 
-def fragile(analysis: RunAnalysis) -> str | None:
+def _fragile(analysis: RunAnalysis) -> str | None:
     """Say which results are left out of the ranking, because they are wrong on other inputs."""
     left_out = [analyzed for analyzed in analysis.results if analyzed.flag("fragile")]
     diagnoses = chain.from_iterable(analyzed.diagnoses for analyzed in left_out)
@@ -72,11 +71,12 @@ def single_samples(analysis: RunAnalysis) -> str | None:
     found = [analyzed for analyzed in analysis.results if analyzed.flag("one_sample")]
     if not found:
         return None
+    most = 3  # in a sentence
     named = ", ".join(
         f"{analyzed.label} at {shape_label(analyzed.case.shape)}" if analyzed.case.shape.axes else analyzed.label
-        for analyzed in found[:MOST_NAMED]
+        for analyzed in found[:most]
     )
-    more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+    more = f" and {len(found) - most} more" if len(found) > most else ""
     return (
         f"A single sample has no interval and is excluded from rankings and comparisons: {named}{more}. In a run, a "
         "larger budget takes more samples."
@@ -85,14 +85,14 @@ def single_samples(analysis: RunAnalysis) -> str | None:
 
 def _unknown_peak(analysis: RunAnalysis) -> str | None:
     """Say why the kind of peak that was asked for is unknown for the fastest result."""
-    fastest, kind = analysis.fastest, analysis.comparison.peak_kind
+    fastest = analysis.fastest
+    kind = analysis.comparison.peak_kind
     if fastest is None or kind is None or not fastest.flop_count or fastest.peak.reason is None:
         return None
-    label = PEAK_SOURCES[kind].label
-    return f"There is no MFU relative to the {label} for {fastest.label}: {fastest.peak.reason}."
+    return f"There is no MFU relative to the {PEAK_SOURCES[kind].label} for {fastest.label}: {fastest.peak.reason}."
 
 
-def contrast(analysis: RunAnalysis) -> str | None:
+def _contrast(analysis: RunAnalysis) -> str | None:
     """Say how long the fastest result takes under the other conditions it was measured in."""
     if analysis.fastest is None:
         return None
@@ -104,7 +104,7 @@ def contrast(analysis: RunAnalysis) -> str | None:
     return f"{analysis.fastest.label} takes {', and '.join(times)}." if times else None
 
 
-def phases(analysis: RunAnalysis) -> str | None:
+def _phases(analysis: RunAnalysis) -> str | None:
     """Say how long each phase of the fastest result takes, on its own."""
     return phases_sentence(analysis.fastest) if analysis.fastest else None
 
@@ -124,17 +124,20 @@ def phases_sentence(analyzed: AnalyzedResult) -> str | None:
 
 
 def _phase(phase: Phase, analyzed: AnalyzedResult) -> str:
-    time_s, flop_count = phase.median_s or 0.0, analyzed.operation.phases.get(phase.name)
+    time_s = phase.median_s or 0.0
+    flop_count = analyzed.operation.phases.get(phase.name)
     rate = f" ({format_flop_per_s(flop_count(analyzed.case.shape) / time_s)})" if flop_count and time_s else ""
     return f"{phase.name} {format_seconds(time_s)}{rate}"
 
 
-def gain(analysis: RunAnalysis) -> str | None:
+def _gain(analysis: RunAnalysis) -> str | None:
     """Say how much faster than its baseline the fastest result is that has one, or how far the baseline leads."""
     best = next((analyzed for analyzed in analysis.at_largest_shape if analyzed.speedup), None)
     if best is None or best.speedup is None:
         return None
-    found, dtype, name = best.speedup, best.case.dtype, best.case.implementation
+    found = best.speedup
+    dtype = best.case.dtype
+    name = best.case.implementation
     if analysis.comparison.baseline in (name, dtype):
         return _lead(best, analysis)
     if analysis.comparison.baseline in DTYPES:
@@ -157,14 +160,16 @@ def _lead(best: AnalyzedResult, analysis: RunAnalysis) -> str | None:
 
 def undecided(analysis: RunAnalysis) -> tuple[AnalyzedResult, ...]:
     """Return the results that look slower than the fastest, but vary too much to be called slower."""
-    fastest, ties = analysis.fastest, analysis.ties
+    fastest = analysis.fastest
+    ties = analysis.ties
     apart = [analyzed for analyzed in analysis.at_largest_shape if analyzed not in ties]
     return tuple(other for other in apart if fastest and not is_separable(other.result, fastest.result))
 
 
 def _not_separated(analysis: RunAnalysis) -> str | None:
     """Say which results that look slower than the fastest are inconclusive, and what would decide."""
-    fastest, doubtful = analysis.fastest, undecided(analysis)
+    fastest = analysis.fastest
+    doubtful = undecided(analysis)
     if fastest is None or not doubtful:
         return None
     found = [(other, ratio_of(other.result, fastest.result)) for other in doubtful]
@@ -194,8 +199,9 @@ def _narrow_dtype(analysis: RunAnalysis) -> str | None:
     found = speedup(fastest.result, widest.result, name=widest.case.dtype)
     if found.ratio < WORTH_A_SENTENCE or found.verdict.relation != "above":
         return None
-    name, narrow = fastest.case.implementation, fastest.case.dtype
-    return f"{name} is {_times(found)} as fast in {narrow} as in {widest.case.dtype}."
+    return (
+        f"{fastest.case.implementation} is {_times(found)} as fast in {fastest.case.dtype} as in {widest.case.dtype}."
+    )
 
 
 def _same_but_dtype(analyzed: AnalyzedResult, other: AnalyzedResult) -> bool:
@@ -213,12 +219,12 @@ def _slow_dtype(analysis: RunAnalysis) -> str | None:
     return next((diagnosis.sentence for diagnosis in worst.diagnoses if diagnosis.kind == "emulated"), None)
 
 
-def missing(analysis: RunAnalysis) -> str | None:
+def _missing(analysis: RunAnalysis) -> str | None:
     """Say how many cases have no time, by status, with the commonest reason."""
     return missing_sentence([analyzed.result for analyzed in analysis.results])
 
 
-def disturbed(analysis: RunAnalysis) -> str | None:
+def _disturbed(analysis: RunAnalysis) -> str | None:
     """Say how many measurements have something to be known before trusting them, beyond what all of the run have."""
     measured = [analyzed for analyzed in analysis.results if analyzed.measurement]
     counts = Counter(kind for analyzed in measured for kind in _care(analyzed))
@@ -252,17 +258,17 @@ def _measurement(analyzed: AnalyzedResult) -> Measurement:
 RULES: tuple[SummaryRule, ...] = (
     _main_finding,
     not_believed,
-    fragile,
+    _fragile,
     single_samples,
     _unknown_peak,
-    contrast,
-    phases,
-    gain,
+    _contrast,
+    _phases,
+    _gain,
     _not_separated,
     _narrow_dtype,
     _slow_dtype,
-    disturbed,
-    missing,
+    _disturbed,
+    _missing,
 )
 
 
@@ -274,7 +280,7 @@ def missing_counts(results: Sequence[Result]) -> Counter[str]:
     return Counter(result.status.value.replace("_", " ") for result in results if result.status is not Status.OK)
 
 
-def counted(counts: Counter[str], total: int) -> str:
+def _counted(counts: Counter[str], total: int) -> str:
     """Return ``8 of 216 cancelled``, or ``5 of 36 without a time (3 skipped, 2 incorrect)``."""
     if len(counts) == 1:
         ((what, count),) = counts.items()
@@ -291,4 +297,4 @@ def missing_sentence(results: Sequence[Result]) -> str | None:
     reasons = Counter((result.reason or "").rstrip(".") for result in results if result.status is not Status.OK)
     reason, times = reasons.most_common(1)[0]
     prefix = "" if times == counts.total() else "mostly: " if times > 1 else "one of them: "
-    return f"{counted(counts, len(results))}: {prefix}{reason}."
+    return f"{_counted(counts, len(results))}: {prefix}{reason}."

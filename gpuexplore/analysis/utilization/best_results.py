@@ -28,7 +28,8 @@ from gpuexplore.measure.flags import FAR_ABOVE, FAR_ABOVE_A_CEILING, fastest_cac
 
 def is_plausible(result: Result) -> bool:
     """Return whether no default limit of its device proves this result's time wrong; one without a time is not."""
-    peak, bandwidth = default_peak(result), default_bandwidth(result)
+    peak = default_peak(result)
+    bandwidth = default_bandwidth(result)
     above_peak = peak is not None and exceeds_peak_at_any_clock(result, peak)
     above_memory = bandwidth is not None and exceeds_bandwidth_of_any_cache(result, bandwidth)
     impossible = above_peak or above_memory or exceeds_fastest_cache(result)
@@ -47,7 +48,8 @@ def believed(results: Sequence[Result]) -> list[Result]:
 
 def exceeds_peak_at_any_clock(result: Result, peak: Peak) -> bool:
     """Return whether no clock explains a rate above `peak`, nor a ceiling that was measured in a bad moment."""
-    fraction, basis = mfu(result, peak) or 0.0, PEAK_SOURCES[peak.kind].basis
+    fraction = mfu(result, peak) or 0.0
+    basis = PEAK_SOURCES[peak.kind].basis
     if basis == "measured":
         return fraction > FAR_ABOVE_A_CEILING
     return basis == "rated" and fraction / (measured_over_rated(result, peak) or 1.0) > FAR_ABOVE

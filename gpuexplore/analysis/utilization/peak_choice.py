@@ -7,8 +7,6 @@ from gpuexplore.analysis.utilization.utilization import arithmetic_of, default_b
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Bandwidth, Experiment, Peak, PeakKind, Result
 
-NO_DEVICE = "the result does not name its device"
-
 
 def comparison_for(experiment: Experiment, baseline: str = "", peak: str = "") -> Comparison:
     """Return the comparison; an empty text stands for the default.
@@ -75,17 +73,19 @@ def known_bandwidths(result: Result, context: Context) -> tuple[PeakChoice[Bandw
 
 def _peak_of_kind(source: PeakSource, result: Result, context: Context) -> PeakChoice[Peak]:
     """Return the device's own peak where it is of that kind, else what the source finds."""
-    device, own = device_of(result), default_peak(result)
+    device = device_of(result)
+    own = default_peak(result)
     if device is None:
-        return PeakChoice(source.kind, None, NO_DEVICE)
+        return PeakChoice(source.kind, None, "the result does not name its device")
     found = own if own is not None and own.kind == source.kind else source.find_peak(result, device, context)
     return PeakChoice(source.kind, None, found) if isinstance(found, str) else PeakChoice(source.kind, found)
 
 
 def _bandwidth_of_kind(source: PeakSource, result: Result, context: Context) -> PeakChoice[Bandwidth]:
-    device, own = device_of(result), default_bandwidth(result)
+    device = device_of(result)
+    own = default_bandwidth(result)
     if device is None:
-        return PeakChoice(source.kind, None, NO_DEVICE)
+        return PeakChoice(source.kind, None, "the result does not name its device")
     found = own if own is not None and own.kind == source.kind else source.find_bandwidth(result, device, context)
     return PeakChoice(source.kind, None, found) if isinstance(found, str) else PeakChoice(source.kind, found)
 

@@ -8,9 +8,9 @@ import csv
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib.resources import files
-from math import sqrt
+from math import log, sqrt
 from types import MappingProxyType
-from typing import Literal
+from typing import ClassVar, Literal
 
 from gpuexplore.analysis.model import Context
 from gpuexplore.analysis.utilization.utilization import (
@@ -25,14 +25,11 @@ from gpuexplore.analysis.utilization.utilization import (
 )
 from gpuexplore.core.model import Bandwidth, Case, Device, Peak, PeakKind, Result, Shape
 from gpuexplore.core.units import format_percent, format_si
-from gpuexplore.hardware import formula_peaks, row_of
+from gpuexplore.hardware import ACCELERATORS, formula_peaks, row_of
 from gpuexplore.hardware.accelerators import PEAK_FIELDS
 from gpuexplore.hardware.formula import SLOWED_FIELDS, tensor_clock_share
 from gpuexplore.measure.flags import FAR_ABOVE
 from gpuexplore.operations import operation_named
-
-NOTED_NOISE = 0.1  # of a result in the notes of the table, a standard deviation of its logarithm
-NOTED_SIZE = 8192  # of products whose shape they do not state
 
 # Results that others published: the best matrix products they reached on devices of the table, each with its link.
 
@@ -58,6 +55,8 @@ class PublishedResult:
     flop_per_s: float
     source: str
     note: str
+    origin: ClassVar[Literal["published"]] = "published"
+    spread: ClassVar[float] = 0.0  # a standard deviation of the rate's logarithm: it is one rate
 
     @property
     def time_s(self) -> float:
@@ -67,8 +66,7 @@ class PublishedResult:
     @property
     def case(self) -> Case:
         """The case it stands for: a product of the vendor's library."""
-        library = operation_named("matmul").vendor_library.name
-        return Case("matmul", self.shape, self.dtype, library, self.spec_key)
+        return Case("matmul", self.shape, self.dtype, operation_named("matmul").vendor_library.name, self.spec_key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +84,23 @@ class NotedResult:
     dtype: str
     low_flop_per_s: float
     high_flop_per_s: float
+    origin: ClassVar[Literal["noted"]] = "noted"
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the rate's logarithm."""
+        return max(0.1, log(self.high_flop_per_s / self.low_flop_per_s) / 2)
+
+    @property
+    def source(self) -> str:
+        """The link of its row."""
+        return next(row.source_url for row in ACCELERATORS if row.key == self.spec_key)
 
     @property
     def case(self) -> Case:
-        """The product it is taken for."""
+        """The product it is taken for: a large one, as no shape is stated."""
         product = operation_named("matmul")
-        shape = product.shape_of_size(NOTED_SIZE)
-        return Case("matmul", shape, self.dtype, product.vendor_library.name, self.spec_key)
+        return Case("matmul", product.shape_of_size(8192), self.dtype, product.vendor_library.name, self.spec_key)
 
     @property
     def time_s(self) -> float:
@@ -122,8 +130,15 @@ def _rows(name: str) -> list[dict[str, str]]:
 
 def _result(row: dict[str, str]) -> PublishedResult:
     m, n, k = map(int, row["shape"].split("x"))
-    shape, flop_per_s = Shape.of(m=m, k=k, n=n), float(f"{row['tflops']}e12")
-    return PublishedResult(row["gpu"], row["spec_key"], row["dtype"], shape, flop_per_s, row["source"], row["note"])
+    return PublishedResult(
+        row["gpu"],
+        row["spec_key"],
+        row["dtype"],
+        Shape.of(m=m, k=k, n=n),
+        float(f"{row['tflops']}e12"),
+        row["source"],
+        row["note"],
+    )
 
 
 def _noted(row: dict[str, str]) -> NotedResult:
@@ -138,7 +153,6 @@ NOTED = tuple(_noted(row) for row in _rows("noted_matmul.csv"))
 Basis = Literal["rated", "measured", "other"]
 FindPeak = Callable[[Result, Device, Context], Peak | str]
 FindBandwidth = Callable[[Result, Device, Context], Bandwidth | str]
-CLOCK_READ_ERROR = 1.03  # a clock moves while it is read
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,11 +186,7 @@ def _arithmetic(result: Result) -> str:
     return f"{dtype} on {unit} units"
 
 
-def _unknown(reason: str) -> Callable[[Result, Device, Context], str]:
-    return lambda *_: reason
-
-
-def _always(reason: str) -> Callable[[Result, Peak, float], str]:
+def _always(reason: str) -> Callable[..., str]:
     return lambda *_: reason
 
 
@@ -203,12 +213,14 @@ def _measured_clock(result: Result, device: Device, _: Context) -> Peak | str:
         return f"no peak is known for {_arithmetic(result)} that could be scaled"
     if PEAK_SOURCES[peak.kind].basis != "rated":
         return "a measured peak belongs to the clock of its own measurement, so it cannot be scaled to another"
-    measured_hz, rated_hz = measured_clock_hz(result), rated_clock_hz(device, peak)
+    measured_hz = measured_clock_hz(result)
+    rated_hz = rated_clock_hz(device, peak)
     if measured_hz is None or rated_hz is None:
         return "the driver reported no clock " + ("while this ran" if measured_hz is None else "the peak is rated for")
     at = f"at {format_si(measured_hz, 'Hz')}, read at the end of sampling, instead of {format_si(rated_hz, 'Hz')}"
-    rate = peak.flop_per_s * measured_hz / rated_hz
-    return replace(peak, flop_per_s=rate, kind="held_clock", source=f"{peak.source}; {at}")
+    return replace(
+        peak, flop_per_s=peak.flop_per_s * measured_hz / rated_hz, kind="held_clock", source=f"{peak.source}; {at}"
+    )
 
 
 def _measured(result: Result, device: Device, context: Context) -> Peak | str:
@@ -245,14 +257,17 @@ def _custom_bandwidth(_: Result, device: Device, context: Context) -> Bandwidth 
 
 def _above_rated(result: Result, peak: Peak, fraction: float) -> str:
     """Explain a peak that is rated for a clock, with the measured clock where it is known."""
-    boost, measured_hz = measured_over_rated(result, peak), measured_clock_hz(result)
+    boost = measured_over_rated(result, peak)
+    measured_hz = measured_clock_hz(result)
     if boost is None or measured_hz is None:
         if fraction > FAR_ABOVE:
             return "no device boosts so far past its rated clock, so the measurement or the peak is wrong"
         return "devices, GeForce cards above all, run faster than the clock their peak is rated for"
-    measured, rated = format_si(measured_hz, "Hz"), format_si(measured_hz / boost, "Hz")
+    measured = format_si(measured_hz, "Hz")
+    rated = format_si(measured_hz / boost, "Hz")
     corrected = fraction / boost
-    if corrected <= CLOCK_READ_ERROR:
+    read_error = 1.03  # a clock moves while it is read
+    if corrected <= read_error:
         return (
             f"it ran at {measured}, and the peak is rated for {rated}; "
             f"at the measured clock it is {format_percent(corrected)}"
@@ -268,7 +283,7 @@ _ROWS = (
         "datasheet peak",
         "datasheet's memory bandwidth",
         _datasheet,
-        _unknown("no datasheet in the table states this device's bandwidth"),
+        _always("no datasheet in the table states this device's bandwidth"),
         _above_rated,
         "the measurement is wrong",
         basis="rated",
@@ -278,7 +293,7 @@ _ROWS = (
         "derived peak",
         "derived memory bandwidth",
         _formula,
-        _unknown("derived from memory clock and bus width only where no datasheet states the bandwidth"),
+        _always("derived from memory clock and bus width only where no datasheet states the bandwidth"),
         _above_rated,
         "the memory clock reported by the driver is too low",
         basis="rated",
@@ -288,7 +303,7 @@ _ROWS = (
         "peak at the measured clock",
         "memory bandwidth at the measured clock",
         _measured_clock,
-        _unknown("the driver reported no memory clock while this ran"),
+        _always("the driver reported no memory clock while this ran"),
         _always("the clock was read once, at the end of sampling, and may have been higher before"),
     ),
     PeakSource(
@@ -306,7 +321,7 @@ _ROWS = (
         "best published result",
         "best published memory bandwidth",
         _published,
-        _unknown("the table of published results has only matmuls"),
+        _always("the table of published results has only matmuls"),
         _always("the published result is lower: another shape, another clock or an older library"),
     ),
     PeakSource(
@@ -341,6 +356,7 @@ def rated_clock_hz(device: Device, peak: Peak) -> float | None:
 
 def measured_over_rated(result: Result, peak: Peak) -> float | None:
     """Return the measured clock over the one a printed `peak` is rated for; None where either is unknown."""
-    device, measured_hz = device_of(result), measured_clock_hz(result)
+    device = device_of(result)
+    measured_hz = measured_clock_hz(result)
     rated_hz = rated_clock_hz(device, peak) if device else None
     return measured_hz / rated_hz if measured_hz and rated_hz else None

@@ -17,7 +17,6 @@ from gpuexplore.hardware.identity import same_unit
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.families import BENCHMARK
 
-MOST_UNNAMED_AXES = 3
 MOST_COUNTS = 4096  # that are kept: every rule about a result asks for its counts again
 
 
@@ -187,7 +186,7 @@ def shape_label(shape: Shape) -> str:
     if not shape.axes:
         return UNKNOWN
     has_words = any(len(name) > 1 for name, _ in shape.axes)
-    if has_words or len(shape.axes) == 1 or len(shape.axes) > MOST_UNNAMED_AXES:
+    if has_words or len(shape.axes) == 1 or len(shape.axes) > 3:
         return ", ".join(f"{name} = {length:,}" for name, length in shape.axes)
     return " × ".join(f"{length:,}" for length in shape)
 
@@ -201,10 +200,6 @@ def shapes_by_work(results: Sequence[Result]) -> list[Shape]:
 # The best that was measured on a device: a ceiling that no short loop gives, from large products and long streams.
 #
 # It is a maximum of what was tried, so the true ceiling is at or above it.
-
-
-TILE_FLOP_COUNT = 2 * 128 * 128 * 2048  # one tile for each core: with fewer, cores have no work
-FROM_MEMORY = 0.75  # of the bytes of a stream: STREAM's rule of arrays of four caches
 
 
 def measured_peak(device: Device, dtype: str, unit: Unit, known: Sequence[Result]) -> Peak | None:
@@ -236,7 +231,8 @@ def measured_bandwidth(device: Device, known: Sequence[Result]) -> Bandwidth | N
 
 def same_units(device: Device, dtype: str) -> bool:
     """Return whether products in `dtype` run on the vector units of `device`, for want of matrix units."""
-    matrix, vector = device.peak(dtype, "matrix"), device.peak(dtype, "vector")
+    matrix = device.peak(dtype, "matrix")
+    vector = device.peak(dtype, "vector")
     return matrix is not None and vector is not None and matrix.flop_per_s == vector.flop_per_s
 
 
@@ -246,9 +242,11 @@ def is_large_product(result: Result) -> bool:
     What is unknown about the device limits nothing.
     """
     device = device_of(result)
-    if device is None or not _is_product(result) or flop_count(result.case) < TILE_FLOP_COUNT * (device.cores or 0):
+    tile_flop_count = 2 * 128 * 128 * 2048  # one tile for each core: with fewer, cores have no work
+    if device is None or not _is_product(result) or flop_count(result.case) < tile_flop_count * (device.cores or 0):
         return False
-    peak, bandwidth = default_peak(result), default_bandwidth(result)
+    peak = default_peak(result)
+    bandwidth = default_bandwidth(result)
     ridge = peak.flop_per_s / bandwidth.bytes_per_s if peak and bandwidth else 0.0
     return result.measurement is not None and flop_count(result.case) >= ridge * byte_count(result.case)
 
@@ -258,7 +256,8 @@ def is_stream(result: Result) -> bool:
     if _is_product(result) or result.measurement is None:
         return False
     surely = bytes_from_memory(result)
-    return surely is not None and surely >= FROM_MEMORY * byte_count(result.case)
+    from_memory = 0.75  # of the bytes of a stream: STREAM's rule of arrays of four caches
+    return surely is not None and surely >= from_memory * byte_count(result.case)
 
 
 def bytes_from_memory(result: Result) -> int | None:
@@ -266,11 +265,16 @@ def bytes_from_memory(result: Result) -> int | None:
 
     A cold cache has none of the inputs, though it can keep what is written; a warm one has all that fits.
     """
-    device, case = device_of(result), result.case
+    device = device_of(result)
+    case = result.case
     if device is None or device.cache_bytes is None:
         return None
-    total, written = byte_count(case), prod(operation_named(case.operation).output(case.shape))
-    cached = written * dtype_named(case.dtype).itemsize_bytes if cache_mode(result) == "cold" else total
+    total = byte_count(case)
+    cached = (
+        prod(operation_named(case.operation).output(case.shape)) * dtype_named(case.dtype).itemsize_bytes
+        if cache_mode(result) == "cold"
+        else total
+    )
     return total - min(cached, device.cache_bytes)
 
 

@@ -17,7 +17,6 @@ from gpuexplore.analysis.verdict.times import PROCESSES, SAMPLES, Doubt, Estimat
 
 Relation = Literal["below", "within", "above"]
 Certainty = Literal["almost certainly", "very likely"]
-FAR = 1.5  # half intervals from the nearest bound: three standard errors, 99.9 %
 REMEDIES: Mapping[str, str] = MappingProxyType(  # what a visitor can do, by what makes the interval wide
     {
         SAMPLES: "more samples would decide it: give it a larger budget",
@@ -75,8 +74,12 @@ def compare(estimate: Estimate | None, low: float, high: float | None = None, wo
     if relation is None:
         question = words.question or _question(estimate, bounds)
         known = f"between {' and '.join(map(estimate.words, estimate.interval))}" if estimate.interval else estimate
-        return Verdict(None, f"{known}: unclear {question}", None, _would_decide(estimate, bounds))
-    certainty = _certainty(estimate, bounds)
+        widest = estimate.widest_doubt
+        helps = None if widest is None or estimate.value in bounds else REMEDIES.get(widest.name)
+        return Verdict(None, f"{known}: unclear {question}", None, helps)
+    far = 1.5  # half intervals from the nearest bound: three standard errors, 99.9 %
+    margin = min(_half_intervals(estimate, bound) for bound in bounds)
+    certainty: Certainty = "almost certainly" if margin >= far else "very likely"
     answer = getattr(words, relation) or _answer(relation, estimate, bounds)
     return Verdict(relation, f"{estimate}: {certainty} {answer}", certainty)
 
@@ -91,30 +94,17 @@ def _relation(interval: tuple[float, float] | None, bounds: tuple[float, float])
     return "within" if bounds[0] < bounds[1] and bounds[0] <= interval[0] and interval[1] <= bounds[1] else None
 
 
-def _certainty(estimate: Estimate, bounds: tuple[float, float]) -> Certainty:
-    """Return how sure it is: by how many half intervals the value is away from the nearest bound."""
-    margins = [_half_intervals(estimate, bound) for bound in set(bounds)]
-    return "almost certainly" if min(margins) >= FAR else "very likely"
-
-
 def _half_intervals(estimate: Estimate, bound: float) -> float:
     if isinf(bound):
         return inf
     end = (estimate.low if bound < estimate.value else estimate.high) or 0.0
     if min(bound, end, estimate.value) > 0:  # uncertainties of times and ratios are factors
-        away, half = abs(log(estimate.value / bound)), abs(log(estimate.value / end))
+        away = abs(log(estimate.value / bound))
+        half = abs(log(estimate.value / end))
     else:
-        away, half = abs(estimate.value - bound), abs(estimate.value - end)
+        away = abs(estimate.value - bound)
+        half = abs(estimate.value - end)
     return away / half if half else inf
-
-
-def _would_decide(estimate: Estimate, bounds: tuple[float, float]) -> str | None:
-    """Return what would narrow the widest part of the interval; None where that is nothing that a visitor can narrow.
-
-    A value that lies on a bound is not decided by any effort.
-    """
-    widest = estimate.widest_doubt
-    return None if widest is None or estimate.value in bounds else REMEDIES.get(widest.name)
 
 
 def _answer(relation: Relation, estimate: Estimate, bounds: tuple[float, float]) -> str:

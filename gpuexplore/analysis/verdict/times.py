@@ -119,10 +119,6 @@ class Estimate:
 
 
 UNSIZED = log(1.3)
-LARGEST = log(3.0)
-ALONE = log(
-    2.0
-)  # waits that fill most of the rounds hit each library in its own way, sampled in the same rounds or not
 LEFT_IN_A_RATIO = 0.25  # of what hit both, sampled in the same rounds: ratios vary by 4 % where times do by 15
 
 # from the size of a flag to the half width of what it adds, in natural logarithms
@@ -135,9 +131,8 @@ WIDENS: Mapping[FlagName, Callable[[float], float]] = MappingProxyType(
     }
 )
 
-SAMPLES, PROCESSES = "samples", "processes"
-FEWEST_TO_BOUND = 3  # samples: of two, what bounds Student's t covers the median in 80 % and not in 95
-FEW_AT_LEAST = 1.1  # of a handful of samples that happen to agree
+SAMPLES = "samples"
+PROCESSES = "processes"
 
 
 def time_of(result: Result) -> Estimate | None:
@@ -145,8 +140,8 @@ def time_of(result: Result) -> Estimate | None:
     measurement = result.measurement
     if measurement is None:
         return None
-    count, processes = len(measurement.samples_s), len(measurement.processes)
-    basis = _counted(processes, "process") if processes > 1 else _counted(count, "sample")
+    processes = len(measurement.processes)
+    basis = _counted(processes, "process") if processes > 1 else _counted(len(measurement.samples_s), "sample")
     values = measurement.process_medians_s if processes > 1 else measurement.samples_s
     between = 0.0 if processes > 1 else measurement.between_processes or 0.0
     doubts = (Doubt(PROCESSES, between), *doubts_of(result.flags))
@@ -174,15 +169,16 @@ def ratio_of(this: Result, other: Result, *, same_run: bool = True) -> Estimate 
         return None
     if not (same_run and this.case.group == other.case.group):
         return quotient(time_of(this), time_of(other))
-    return paired_ratio(this.measurement, other.measurement, doubts_of_both(this.flags, other.flags))
+    return _paired_ratio(this.measurement, other.measurement, doubts_of_both(this.flags, other.flags))
 
 
-def paired_ratio(this: Measurement, other: Measurement, doubts: Sequence[Doubt] = ()) -> Estimate:
+def _paired_ratio(this: Measurement, other: Measurement, doubts: Sequence[Doubt] = ()) -> Estimate:
     """Return the ratio of the medians of two measurements that share their rounds, or their processes.
 
     Its interval is that of the ratios round by round, or process by process, which is free of drift that hits both.
     """
-    ratios, pooled = ratios_by_round(this, other), _are_pooled(this, other)
+    ratios = ratios_by_round(this, other)
+    pooled = _are_pooled(this, other)
     is_exact = pooled or this is other  # what processes do is in the ratios already, or the same above and below
     between = 0.0 if is_exact else hypot(this.between_ratios or 0.0, other.between_ratios or 0.0)
     basis = _counted(len(ratios), "process" if pooled else "round")
@@ -201,7 +197,8 @@ def quotient(this: Estimate | None, other: Estimate | None) -> Estimate | None:
     """Return the ratio of two independent positive estimates; its ends are unknown where one of theirs is."""
     if this is None or other is None:
         return None
-    value, basis = this.value / other.value, f"{this.basis} over {other.basis}"
+    value = this.value / other.value
+    basis = f"{this.basis} over {other.basis}"
     if this.interval is None or other.interval is None:
         return Estimate(value, None, None, "times", basis)
     below = hypot(log(this.value / this.interval[0]), log(other.interval[1] / other.value))
@@ -220,10 +217,14 @@ def _scatter(values: Sequence[float], *, pooled: bool) -> tuple[float, float] | 
     if found is None or pooled or len(values) >= SMALLEST_SAMPLE_WITH_INTERVAL:
         return found
     low, high = found
-    middle, few, many = median(values), min(values), max(values)
+    middle = median(values)
+    few = min(values)
+    many = max(values)
     bounds = few / (many / few), many * (many / few)  # Student's t of three may say anything
-    most = bounds if len(values) >= FEWEST_TO_BOUND else found
-    return min(max(low, most[0]), middle / FEW_AT_LEAST), max(min(high, most[1]), middle * FEW_AT_LEAST)
+    fewest = 3  # samples: of two, what bounds Student's t covers the median in 80 % and not in 95
+    most = bounds if len(values) >= fewest else found
+    at_least = 1.1  # of a handful of samples that happen to agree
+    return min(max(low, most[0]), middle / at_least), max(min(high, most[1]), middle * at_least)
 
 
 def _spread(
@@ -277,9 +278,10 @@ def doubts_of_both(these: Sequence[Flag], others: Sequence[Flag]) -> tuple[Doubt
     """
     this, other = ({doubt.name: doubt.deviation for doubt in doubts_of(flags)} for flags in (these, others))
     found = []
+    alone = log(2.0)  # waits that fill most of the rounds hit each library in its own way, also in the same rounds
     for name in dict.fromkeys((*this, *other)):
         less, more = sorted((this.get(name, 0.0), other.get(name, 0.0)))
-        if name == "contended" and more > ALONE:
+        if name == "contended" and more > alone:
             found.append(Doubt(name, hypot(more, less)))
         elif name == "contended":
             found.append(Doubt(name, more - less + LEFT_IN_A_RATIO * less))
@@ -289,4 +291,4 @@ def doubts_of_both(these: Sequence[Flag], others: Sequence[Flag]) -> tuple[Doubt
 
 
 def _deviation(flag: Flag) -> float:
-    return UNSIZED if flag.size is None else min(WIDENS[flag.name](max(flag.size, 0.0)), LARGEST)
+    return UNSIZED if flag.size is None else min(WIDENS[flag.name](max(flag.size, 0.0)), log(3.0))

@@ -22,15 +22,12 @@ from gpuexplore.core.model import Accuracy, Shape
 from gpuexplore.core.once import once
 from gpuexplore.operations import operation_named
 
-EXPONENTS = range(-40, 6)  # normal numbers below 2**-40 or above 2**6 do not count
-PERTURBATION = 1e-6  # small against 1, large against fp64
-SEED = 20
-
 
 def _c() -> float:
     """Return c for standard normal numbers: √(E[4**e] / 3), e the exponent of a number; E[x²] = 1."""
-    share = [erf(2.0 ** (e + 1) / sqrt(2)) - erf(2.0**e / sqrt(2)) for e in EXPONENTS]
-    return sqrt(sum(4.0**e * probability for e, probability in zip(EXPONENTS, share, strict=True)) / 3)
+    exponents = range(-40, 6)  # normal numbers below 2**-40 or above 2**6 do not count
+    share = [erf(2.0 ** (e + 1) / sqrt(2)) - erf(2.0**e / sqrt(2)) for e in exponents]
+    return sqrt(sum(4.0**e * probability for e, probability in zip(exponents, share, strict=True)) / 3)
 
 
 C = _c()
@@ -48,12 +45,13 @@ def error_amplification(operation: str) -> float:
     Found by disturbing normal inputs of the operation's own reference, once; it hardly depends on the shape.
     """
     contract = operation_named(operation)
-    generator = np.random.default_rng(SEED)
+    generator = np.random.default_rng(20)
     lengths = contract.inputs(contract.shape_of_size(contract.default_sizes[1]))
     exact = tuple(generator.standard_normal(length) for length in lengths)
-    disturbed = tuple(array * (1 + PERTURBATION * generator.standard_normal(array.shape)) for array in exact)
+    small = 1e-6  # small against 1, large against fp64
+    disturbed = tuple(array * (1 + small * generator.standard_normal(array.shape)) for array in exact)
     right, wrong = (contract.reference(*contract.prepared(arrays)) for arrays in (exact, disturbed))
-    return float(np.linalg.norm(wrong - right) / np.linalg.norm(right) / PERTURBATION)
+    return float(np.linalg.norm(wrong - right) / np.linalg.norm(right) / small)
 
 
 def input_error(operation: str, dtype: DType) -> float:
@@ -67,7 +65,8 @@ def expected_error(operation: str, shape: Shape, dtype: DType) -> float:
 
     The output is in `dtype`, or in the format that is paired with it.
     """
-    contract, out = operation_named(operation), format_named(dtype.output_format or dtype.name)
+    contract = operation_named(operation)
+    out = format_named(dtype.output_format or dtype.name)
     sums = format_named(dtype.accumulate)
     computes = contract.flop_count(shape) > 0  # a copy rounds nothing twice
     added = rounding(sums) * sqrt((contract.reduction_length(shape) + 1) / 2) if computes else 0.0

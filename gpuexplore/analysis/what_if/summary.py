@@ -25,10 +25,6 @@ from gpuexplore.hardware import accelerator_named, near_names
 # What a visitor knows from elsewhere: times, promised peaks and prices, and the MFU that follows from each peak.
 
 
-SMALLEST, LARGEST = 1e-12, 1e24  # of seconds, FLOP/s and money
-SAME = 2e-3  # published rates have three or four digits
-
-
 @dataclass(frozen=True, slots=True)
 class EnteredResult:
     """One time relative to every peak that is named for its dtype.
@@ -77,7 +73,8 @@ def entered_results(
 def _entered_result(workload: Workload, row: WhatIf, promised: Mapping[str, float]) -> EnteredResult:
     rate = workload.flop_count / row.time.value if row.time else None
     found = best_published(row.device.spec_key, row.dtype)
-    same = bool(found and rate and row.origin is Origin.ENTERED and abs(found.flop_per_s / rate - 1) < SAME)
+    digits = 2e-3  # published rates have three or four digits
+    same = bool(found and rate and row.origin is Origin.ENTERED and abs(found.flop_per_s / rate - 1) < digits)
     return EnteredResult(
         row,
         rate,
@@ -121,12 +118,11 @@ def _named_number(what: str, word: str, names: Collection[str], example: str) ->
             what, word, f"{listed}, each with a number, like {example}{near_names(name, among=names)}"
         )
     number = read_number(text)
-    if number is None or not SMALLEST <= number <= LARGEST:
-        raise InvalidInput.of(what, word, f"numbers from {SMALLEST:g} to {LARGEST:g}, like {example}")
+    least = 1e-12
+    most = 1e24  # of seconds, FLOP/s and money
+    if number is None or not least <= number <= most:
+        raise InvalidInput.of(what, word, f"numbers from {least:g} to {most:g}, like {example}")
     return name, number
-
-
-EVEN = 1.05  # speedups nearer to 1 than this are called equal
 
 
 def summarize(rows: Sequence[WhatIf], *, baseline: str) -> Summary:
@@ -135,7 +131,13 @@ def summarize(rows: Sequence[WhatIf], *, baseline: str) -> Summary:
     Args:
         baseline: the format speedups are against.
     """
-    details = [*_impossible(rows), *_unlike(rows), *_memory(rows), *_notes(rows)]
+    impossible = [
+        f"**{row.dtype}** in {format_seconds(row.time.value)} is impossible: {row.impossible}. "
+        "It is excluded from the comparison."
+        for row in rows
+        if row.impossible and row.time
+    ]
+    details = [*impossible, *_unlike(rows), *_memory(rows), *_notes(rows)]
     return Summary(_headline(rows, baseline), tuple(details))
 
 
@@ -161,7 +163,8 @@ def _headline(rows: Sequence[WhatIf], baseline: str) -> str:
 
 
 def _compared(row: WhatIf, speedup: UncertainValue, baseline: str) -> str:
-    if 1 / EVEN < speedup.value < EVEN:
+    even = 1.05  # speedups nearer to 1 than this are called equal
+    if 1 / even < speedup.value < even:
         return f"{_verb(row, 'is')} no faster than {baseline}"
     if speedup.value < 1:
         slower = UncertainValue(1 / speedup.value, 1 / speedup.high, 1 / speedup.low)
@@ -194,16 +197,6 @@ def _loss(row: WhatIf, rows: Sequence[WhatIf], baseline: str) -> str:
     if factor >= 1:
         return f", at {format_multiple(factor)} times the error"
     return f", at 1/{format_multiple(1 / factor)} of the error"
-
-
-def _impossible(rows: Sequence[WhatIf]) -> list[str]:
-    """Return which entered times cannot be, and by which limit."""
-    return [
-        f"**{row.dtype}** in {format_seconds(row.time.value)} is impossible: {row.impossible}. "
-        "It is excluded from the comparison."
-        for row in rows
-        if row.impossible and row.time
-    ]
 
 
 def _unlike(rows: Sequence[WhatIf]) -> list[str]:

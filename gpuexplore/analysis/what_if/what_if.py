@@ -36,8 +36,6 @@ from gpuexplore.core.model import Case, Device, Origin, Peak, Result
 from gpuexplore.hardware import row_of
 from gpuexplore.hardware.identity import same_device
 
-SUPPORTS: tuple[Support, ...] = ("native", "emulated", "unsupported")  # from the best to the worst
-
 
 @dataclass(frozen=True, slots=True)
 class Known:
@@ -153,7 +151,7 @@ def what_if(
     for index, device in enumerate(devices):
         here = known if index == 0 else replace(known, times_s={})
         found = {each.name: _row(workload, device, each, here) for each in formats}
-        rows += [replace(found[name], speedup=ratio(found[baseline], found[name])) for name in dtypes]
+        rows += [replace(found[name], speedup=_ratio(found[baseline], found[name])) for name in dtypes]
     return tuple(rows)
 
 
@@ -163,9 +161,10 @@ def _of(workload: Workload, results: Sequence[Result]) -> tuple[Result, ...]:
     return tuple(result for result in results if (result.case.operation, result.case.shape) in wanted)
 
 
-def ratio(baseline: WhatIf, row: WhatIf) -> UncertainValue | None:
+def _ratio(baseline: WhatIf, row: WhatIf) -> UncertainValue | None:
     """Return how many times as fast `row` is as `baseline`; None when a time is unknown or impossible."""
-    above, below = baseline.credible_time, row.credible_time
+    above = baseline.credible_time
+    below = row.credible_time
     if above is None or below is None:
         return None
     if (baseline.device, baseline.dtype) == (row.device, row.dtype):
@@ -198,11 +197,7 @@ def fastest(
         and is_ranked(result)
     ]
     wanted = [measured for result in found if (measured := in_calls(result, calls))]
-    return min(wanted or found, key=_median_s, default=None)
-
-
-def _median_s(result: Result) -> float:
-    return result.measurement.median_s if result.measurement else 0.0
+    return min(wanted or found, key=lambda each: each.measurement.median_s if each.measurement else 0.0, default=None)
 
 
 def _row(workload: Workload, device: Device, dtype: DType, known: Known) -> WhatIf:
@@ -215,9 +210,12 @@ def _row(workload: Workload, device: Device, dtype: DType, known: Known) -> What
     time = UncertainValue(entered_s, entered_s, entered_s) if entered_s else _sum(parts, support)
     origin, basis = _origin(parts, entered_s) if time else (None, "")
     peak = _peak(parts)
-    memory_bytes, largest = workload.byte_count(formats.__getitem__), workload.largest_bytes(formats.__getitem__)
+    memory_bytes = workload.byte_count(formats.__getitem__)
     error, error_origin = _error(parts)
-    row, price = row_of(device), known.prices_per_hour.get(device.id)
+    row = row_of(device)
+    price = known.prices_per_hour.get(device.id)
+    predicted = [part for part in parts if part.origin is Origin.PREDICTED]
+    heaviest = max(predicted, key=lambda part: part.layer.flop_count, default=None)
     kinds = set() if entered_s else {part.calls for part in parts}
     impossible = why_impossible(workload, device, dtype, entered_s, peak=peak) if entered_s else None
     spent_s = time.value if time and not impossible else None
@@ -233,7 +231,7 @@ def _row(workload: Workload, device: Device, dtype: DType, known: Known) -> What
         mfu=workload.flop_count / time.value / peak.flop_per_s if time and peak and workload.flop_count else None,
         peak=peak,
         memory_bytes=memory_bytes,
-        fits=_fits(memory_bytes, largest, device),
+        fits=_fits(memory_bytes, workload.largest_bytes(formats.__getitem__), device),
         error=error,
         error_origin=error_origin,
         energy_j=spent_s * row.power_w if spent_s and row and row.power_w else None,
@@ -241,7 +239,7 @@ def _row(workload: Workload, device: Device, dtype: DType, known: Known) -> What
         calls=kinds.pop() if len(kinds) == 1 else None,
         notes=(*_notes(parts, dtype), *(() if entered_s else _other_calls(parts, known.calls))),
         impossible=impossible,
-        rests_on=None if entered_s or not time else _heaviest_prediction(parts),
+        rests_on=heaviest.prediction if heaviest and time and not entered_s else None,
     )
 
 
@@ -270,29 +268,25 @@ def _part(layer: WorkloadLayer, device: Device, dtype: DType, known: Known) -> _
     prediction = known.predictions[_case(layer, device, dtype)]
     for results, origin in ((known.measured, Origin.LIVE), (known.recorded, Origin.RECORDED)):
         if found := fastest(results, device, layer, dtype.name, calls=known.calls):
-            kind = None if device.kind == "cpu" else calls_of(found)
-            return _LayerTime(layer, dtype, prediction, found, origin, kind)
+            return _LayerTime(
+                layer, dtype, prediction, found, origin, None if device.kind == "cpu" else calls_of(found)
+            )
     return _LayerTime(layer, dtype, prediction, None, Origin.PREDICTED, None if device.kind == "cpu" else known.calls)
-
-
-def _heaviest_prediction(parts: Sequence[_LayerTime]) -> Prediction | None:
-    found = [part for part in parts if part.origin is Origin.PREDICTED]
-    return max(found, key=lambda part: part.layer.flop_count).prediction if found else None
 
 
 def _support(parts: Sequence[_LayerTime]) -> tuple[Support, str | None]:
     """Return the worst support of any layer with its reason; of layers alike, why a time is unknown."""
-    worst = max(parts, key=lambda part: (SUPPORTS.index(part.prediction.support), part.time is None))
+    supports: tuple[Support, ...] = ("native", "emulated", "unsupported")  # from the best to the worst
+    worst = max(parts, key=lambda part: (supports.index(part.prediction.support), part.time is None))
     return worst.prediction.support, worst.prediction.reason
 
 
 def _sum(parts: Sequence[_LayerTime], support: Support) -> UncertainValue | None:
-    times = [part.time for part in parts]
-    if support == "unsupported" or None in times:
+    known = [time for part in parts if (time := part.time)]
+    if support == "unsupported" or len(known) < len(parts):
         return None
-    known = [time for time in times if time is not None]
     return UncertainValue(
-        sum(span.value for span in known), sum(span.low for span in known), sum(span.high for span in known)
+        sum(time.value for time in known), sum(time.low for time in known), sum(time.high for time in known)
     )
 
 
@@ -336,16 +330,16 @@ def _fits(all_bytes: int, largest_bytes: int, device: Device) -> bool | None:
 
 
 def _error(parts: Sequence[_LayerTime]) -> tuple[float | None, Literal["measured", "expected"]]:
-    measured = [_measured_error(part) for part in parts]
-    if None not in measured:
-        return max(result for result in measured if result is not None), "measured"
+    measured = [
+        with_input_error(part.result.accuracy, part.layer.operation, part.dtype)
+        if part.result and part.result.accuracy
+        else None
+        for part in parts
+    ]
+    known = [error for error in measured if error is not None]
+    if len(known) == len(parts):
+        return max(known), "measured"
     return max(expected_error(part.layer.operation, part.layer.shape, part.dtype) for part in parts), "expected"
-
-
-def _measured_error(part: _LayerTime) -> float | None:
-    if part.result is None or part.result.accuracy is None:
-        return None
-    return with_input_error(part.result.accuracy, part.layer.operation, part.dtype)
 
 
 def _notes(parts: Sequence[_LayerTime], dtype: DType) -> tuple[str, ...]:

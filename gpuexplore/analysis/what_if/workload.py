@@ -17,11 +17,7 @@ from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
 from gpuexplore.shapes import parse_shape
 
-MOST_LAYERS = 100
-MOST_TIMES = 100_000
-LONGEST_LINE = 200  # characters
 MOST_NAMED = 5  # problems, of the many a pasted text can have
-COUNT = re.compile(r"x(\d{1,9})")
 WANTED = "an operation, its shape and how often, like: linear b=16384,d=32768,k=8192 x2"
 
 
@@ -91,9 +87,10 @@ def of_operation(operation: Operation, shape: Shape) -> Workload:
 
 def of_run(run: Run, shape: Shape | None = None) -> Workload:
     """Return what a run measured: one call at `shape`, or at its shape with the most work."""
-    operation, shapes = operation_named(run.experiment.operation), run.experiment.shapes
+    operation = operation_named(run.experiment.operation)
     return of_operation(
-        operation, shape or max(shapes, key=lambda candidate: (operation.flop_count(candidate), *candidate))
+        operation,
+        shape or max(run.experiment.shapes, key=lambda candidate: (operation.flop_count(candidate), *candidate)),
     )
 
 
@@ -106,9 +103,11 @@ def parse_layers(text: str) -> Workload:
         InvalidInput: a line for each of the first layers that cannot be used, with what is accepted.
     """
     lines = [line.strip() for line in re.split(r"[;\n]", text) if line.strip()]
-    if len(lines) > MOST_LAYERS:
-        raise InvalidInput.of("layers", f"{len(lines)} lines", f"at most {MOST_LAYERS}; repeat one by writing x2")
-    layers, problems = [], []
+    most = 100
+    if len(lines) > most:
+        raise InvalidInput.of("layers", f"{len(lines)} lines", f"at most {most}; repeat one by writing x2")
+    layers = []
+    problems = []
     for line in lines:
         try:
             layers.append(_parse_layer(line))
@@ -156,16 +155,18 @@ def _checked(layer: WorkloadLayer) -> WorkloadLayer:
 
 
 def _parse_layer(line: str) -> WorkloadLayer:
-    if len(line) > LONGEST_LINE:
-        raise InvalidInput(f"a line of {len(line)} characters: expected at most {LONGEST_LINE}")
+    longest = 200  # characters
+    if len(line) > longest:
+        raise InvalidInput(f"a line of {len(line)} characters: expected at most {longest}")
     words = line.split()
-    times = COUNT.fullmatch(words[-1]) if len(words) > 2 else None
+    times = re.fullmatch(r"x(\d{1,9})", words[-1]) if len(words) > 2 else None
     if len(words) < 2:
         raise InvalidInput(f"expected {WANTED}")
     operation = operation_named(words[0])
     count = int(times[1]) if times else 1
-    if not 1 <= count <= MOST_TIMES:
-        raise InvalidInput.of("count", count, f"x1 to x{MOST_TIMES}")
+    most = 100_000
+    if not 1 <= count <= most:
+        raise InvalidInput.of("count", count, f"x1 to x{most}")
     shape = parse_shape(" ".join(words[1:-1] if times else words[1:]), operation, measured=False)
     return WorkloadLayer(f"{operation.title}, {shape_label(shape)}", operation.name, shape, count)
 

@@ -1,25 +1,20 @@
 """Predictions of one call in each kind of calls, at each size, on many GPUs: consistent with one another."""
 
-from functools import cache
 from itertools import pairwise
 
 import pytest
 
-from gpuexplore.analysis.prediction import CALLS, Conditions, calibrate, predict_each
+from gpuexplore.analysis.prediction import CALLS, Conditions, predict_each
 from gpuexplore.core.model import Case, Shape
 from gpuexplore.hardware import ACCELERATORS, table_device
 from gpuexplore.operations import OPERATIONS
+from tests.analysis.made import calibration
 
 GPUS = (*(row.key for row in ACCELERATORS[::5]), "h100-sxm5-80gb", "t4", "mi100", "rtx-3090")
 SIZES = (1, 64, 512, 4096)  # whole vectors but for the first, tiny to huge
 PLAUSIBLE_S = (2e-6, 20e-6)  # that a single call takes longer than a queued one: a launch, and the wait for it
 LARGE = {"vector_add": 10**8}
 SLOPE = 0.9  # of a time at a smaller size, as measurements near each of both correct it
-
-
-@cache
-def calibration():
-    return calibrate()
 
 
 def times(operation, shapes, dtype, calls="queued", gpus=GPUS):

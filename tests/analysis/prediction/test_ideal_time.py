@@ -14,46 +14,31 @@ LEVELS = ((1, 10**5, 5e10), (2, 5 * 10**5, 3e10), (3, 10**7, 2e10))
 UNITS = Arithmetic("native", None, GPU.peaks[0])
 
 
-def test_a_large_product_is_bound_by_arithmetic():
+def test_the_largest_term_by_hand():
     found = ideal(case(size=4096, on="cuda:0"), GPU, UNITS)
-    assert found
     assert (found.bound, found.time_s, found.floor_s) == ("compute", 2 * 4096**3 / 1e12, 2 * 4096**3 / 1e12)
 
-
-def test_a_copy_is_bound_by_memory():
     found = ideal(case(operation="copy", shape=Shape.of(n=10**8), on="cuda:0"), GPU, Arithmetic("native"))
-    assert found
     assert (found.bound, found.time_s) == ("memory", 8e8 / 1e11)
 
-
-def test_a_tiny_case_costs_a_call_and_never_less_than_its_work():
     found = ideal(case(size=64, on="cuda:0"), GPU, UNITS)
-    assert found
     assert (found.bound, found.time_s) == ("overhead", CALL_S["gpu"])
     assert found.floor_s == max(2 * 64**3 / 1e12, 3 * 64**2 * 4 / 1e11)
 
-
-def test_a_cpus_call_comes_on_top_of_its_work():
     found = ideal(case(size=1000), device(peaks=GPU.peaks), UNITS)
-    assert found
     assert (found.bound, found.time_s) == ("compute", 2 * 1000**3 / 1e12 + CALL_S["cpu"])
 
 
-def test_the_fastest_cache_that_holds_the_data_moves_them():
+def test_data_in_a_cpus_caches_are_moved_by_the_fastest_that_has_them_all():
     levels = [CacheRoof(level, size, Bandwidth(rate, "measured_ceiling", "")) for level, size, rate in LEVELS]
     here = replace(device(cache_bytes=10**6, bandwidth=1e10), caches=tuple(levels))
     found = ideal(case(operation="copy", shape=Shape.of(n=50_000)), here, Arithmetic("native"))  # 400 kB
-    assert found
     assert (found.bound, found.floor_s) == ("cache", 4e5 / 3e10)
 
-
-def test_data_that_stay_in_a_cpus_cache_are_bound_by_it():
     found = ideal(case(operation="copy", shape=Shape.of(n=100_000)), device(cache_bytes=10**6), Arithmetic("native"))
-    assert found
     assert found.bound == "cache"
     cold = case(operation="copy", shape=Shape.of(n=100_000), cache="cold")
     found = ideal(cold, device(cache_bytes=10**6), Arithmetic("native"))
-    assert found
     assert found.bound == "memory"
 
 
@@ -62,32 +47,22 @@ def test_without_a_peak_or_a_bandwidth_there_is_no_ideal():
     assert ideal(case(), device(bandwidth=None), UNITS) is None
 
 
-def test_one_whole_wave_of_the_largest_tiles_wastes_nothing():
+def test_useful_share_of_tiles_and_waves_by_hand():
     assert useful_share([Product(1, 256 * 4, 128 * 4, 64)], 16) == 1.0
 
-
-def test_one_tile_more_than_a_wave_takes_two_waves_or_smaller_tiles():
     share = useful_share([Product(1, 256 * 17, 128, 64)], 16)
     assert 0.5 < share < 1.0
 
-
-def test_a_product_smaller_than_a_tile_uses_a_part_of_it():
     assert useful_share([Product(1, 32, 32, 64)], 1) == pytest.approx(0.7 * 32 * 32 / 64**2)
 
-
-def test_a_long_sum_is_split_over_idle_multiprocessors():
     assert useful_share([Product(1, 256, 128, 2**15)], 32) == 1.0
     assert useful_share([Product(1, 256, 128, 64)], 32) < 0.3
 
-
-def test_products_count_by_their_work():
     whole, part = Product(1, 256, 128, 1000), Product(1, 64, 32, 1000)
     of_whole, of_part = useful_share([whole], 1), useful_share([part], 1)
     work = [256 * 128, 64 * 32]
     assert useful_share([whole, part], 1) == pytest.approx(sum(work) / (work[0] / of_whole + work[1] / of_part))
 
-
-def test_without_products_or_multiprocessors_nothing_is_known_of_waves():
     assert useful_share([], 16) == useful_share([Product(1, 1, 1, 1)], None) == 1.0
 
 

@@ -13,21 +13,15 @@ def case(vendor="A", size=1.0):
     return {"vendor": vendor, "size": size}
 
 
-def test_cases_share_what_they_agree_in():
+def test_cases_share_what_they_agree_in_and_likeness_fades_with_distance():
     assert covariance((SAME,), [case()], [case()])[0, 0] == pytest.approx(0.09)
     assert covariance((SAME,), [case("A")], [case("B")])[0, 0] == 0.0
 
-
-def test_likeness_fades_with_distance():
     assert covariance((NEAR,), [case(size=1.0)], [case(size=3.0)])[0, 0] == pytest.approx(0.16 * np.exp(-0.5))
 
-
-def test_unknown_is_like_unknown_only():
     assert covariance((NEAR,), [case(size=None)], [case(size=None)])[0, 0] == pytest.approx(0.16)
     assert covariance((NEAR,), [case(size=None)], [case(size=1.0)])[0, 0] == 0.0
 
-
-def test_a_deviation_can_be_each_cases_own():
     scaled = Component(1.0, ("vendor",), scaled_by="size")
     assert covariance((scaled,), [case(size=0.5)], [case(size=0.2)])[0, 0] == pytest.approx(0.1)
 

@@ -7,21 +7,17 @@ from gpuexplore.core.errors import InvalidInput
 T4 = {"gpus": "t4", "sizes": "64", "dtypes": "fp32"}
 
 
-def test_calls_are_queued_unless_another_kind_is_asked_for():
+def test_calls_are_queued_unless_other_kinds_are_asked_for_by_any_name():
     assert [found.calls for found in predictions(PredictionRequest("matmul", **T4), ())] == ["queued"]
     assert [found.calls for found in predictions(PredictionRequest("matmul", **T4, calls=" graph "), ())] == ["graph"]
+
+    found = predictions(PredictionRequest("matmul", **T4, calls="GRAPH,queued"), ())
+    assert [each.calls for each in found] == ["graph", "queued"]
+
+    assert [calls_named(name) for name in CALLS] == list(CALLS)
 
 
 @pytest.mark.parametrize("text", ["", "grapħ", "0"])
 def test_unknown_kind_of_calls_is_named_with_those_that_there_are(text):
     with pytest.raises(InvalidInput, match=f"calls '{text}': expected graph, queued, single"):
         predictions(PredictionRequest("matmul", **T4, calls=text), ())
-
-
-def test_several_kinds_of_calls_are_predicted_each_in_any_case_of_letters():
-    found = predictions(PredictionRequest("matmul", **T4, calls="GRAPH,queued"), ())
-    assert [each.calls for each in found] == ["graph", "queued"]
-
-
-def test_each_kind_of_calls_is_known_by_its_name():
-    assert [calls_named(name) for name in CALLS] == list(CALLS)

@@ -21,11 +21,8 @@ def serving(result):
     return alone(result).limits.serving
 
 
-def test_intensity_of_a_square_product_is_n_over_six_in_fp32():
+def test_a_square_product_in_fp32_has_an_intensity_of_n_over_six_and_a_ridge_is_peak_over_bandwidth():
     assert intensity(case(size=600)) == pytest.approx(100)
-
-
-def test_ridge_point():
     assert ridge_point(1e12, 1e11) == pytest.approx(10)
 
 
@@ -42,16 +39,21 @@ def test_both_roofs_meet_at_the_ridge(flop_per_s, bytes_per_s):
     assert attainable_flop_per_s(ridge, flop_per_s, bytes_per_s) == pytest.approx(flop_per_s)
 
 
-def test_above_the_ridge_it_is_compute():
-    assert bound(ok(size=600)) == "compute"
-
-
-def test_below_the_ridge_it_is_memory():
-    assert bound(ok(size=30)) == "memory"
-
-
-def test_below_the_ridge_with_data_in_cache_it_is_the_cache():
-    assert bound(ok(size=30, spec={"cache_bytes": 10**6})) == "cache"
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [
+        (ok(size=600), "compute"),  # above the ridge
+        (ok(size=30), "memory"),
+        (ok(size=30, spec={"cache_bytes": 10**6}), "cache"),
+        (ok(size=600, flags=[Flag("launch_bound", "3 µs of 4 µs")]), "overhead"),
+        (ok(operation="vector_add", shape=Shape.of(n=10**8), implementation="numba-cuda"), "memory"),  # at every size
+        (ok(dtype="fp64"), None),  # whose peak is unknown
+        (ok(spec={"bandwidth": None}), None),
+        (failed(size=600), None),
+    ],
+)
+def test_bound_is_by_the_ridge_by_the_cache_and_by_the_cost_of_a_call(result, expected):
+    assert bound(result) == expected
 
 
 def with_caches(result, *caches):
@@ -87,19 +89,6 @@ def test_custom_bandwidth_moves_the_ridge():
     assert bound(ok(spec={"bandwidth": None}), entered) == "memory"
 
 
-def test_near_the_cost_of_a_call_it_is_overhead():
-    assert bound(ok(size=600, flags=[Flag("launch_bound", "3 µs of 4 µs")])) == "overhead"
-
-
-def test_an_unknown_peak_leaves_the_bound_unknown():
-    assert bound(ok(dtype="fp64")) is None
-    assert bound(ok(spec={"bandwidth": None})) is None
-
-
-def test_what_has_no_time_has_no_bound():
-    assert bound(failed(size=600)) is None
-
-
 def test_peak_and_bandwidth_alone_decide_the_bound():
     memory = Bandwidth(1e11, "datasheet", "a test")
 
@@ -111,8 +100,3 @@ def test_peak_and_bandwidth_alone_decide_the_bound():
 def test_bound_stays_when_another_kind_of_peak_is_compared_with():
     (found,) = analyzed(ok(size=600), peak_kind="published").results
     assert (found.peak.peak, found.bound) == (None, "compute")
-
-
-def test_element_wise_work_is_memory_bound_at_every_size():
-    shape = Shape.of(n=10**8)
-    assert bound(ok(operation="vector_add", shape=shape, implementation="numba-cuda")) == "memory"

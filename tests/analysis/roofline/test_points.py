@@ -16,21 +16,23 @@ ROOFS = roofs(replace(device(), caches=(L1, L2)))
 CACHED = {"cache_bytes": 10**6}
 
 
-def test_right_of_the_ridge_the_flat_roof_is_above():
+def test_a_point_has_the_flat_roof_right_of_the_ridge_and_the_slope_of_memory_left_of_it():
     point = point_of(alone(ok(1e-3, size=600)), ROOFS, run="abc")
 
     assert (point.intensity, point.flop_per_s) == (pytest.approx(100), pytest.approx(4.32e11))
     assert (point.bound, point.fraction) == ("compute", pytest.approx(0.432))
     assert (point.run, point.origin, point.name) == ("abc", Origin.LIVE, "torch in fp32 at 600 × 600 × 600")
 
-
-def test_left_of_the_ridge_the_slope_of_memory_is_above():
     point = point_of(
         alone(ok(1e-6, size=30)), ROOFS
     )  # 5 FLOP/byte: 5e11 FLOP/s are attainable, 54,000 FLOPs in 1 µs reached
 
     assert (point.bound, point.attainable) == ("memory", pytest.approx(5e11))
     assert point.fraction == pytest.approx(0.108)
+
+    right, left = (point_of(alone(ok(1e-3, size=size)), ROOFS) for size in (600, 30))
+
+    assert (right.roof.label, left.roof.label) == ("fp32, matrix units", "Memory")
 
 
 @pytest.mark.parametrize(("size", "cache", "bytes_per_s"), [(30, "L1 cache", 8e11), (50, "L2 cache", 4e11)])
@@ -42,7 +44,7 @@ def test_data_that_stay_in_a_cache_come_from_the_smallest_that_holds_them(size, 
     assert point.attainable == pytest.approx(point.intensity * bytes_per_s)
 
 
-def test_cache_of_unknown_bandwidth_leaves_the_roof_unknown_where_it_decides():
+def test_unknown_peak_memory_or_cache_leaves_the_roof_unknown_where_it_decides():
     without_caches = roofs(device())
 
     slow, fast = (
@@ -53,16 +55,23 @@ def test_cache_of_unknown_bandwidth_leaves_the_roof_unknown_where_it_decides():
     assert (slow.bound, fast.bound) == ("cache", "compute")
     assert fast.attainable == 1e12
 
-
-def test_unknown_peak_or_memory_leaves_the_fraction_unknown():
     assert point_of(alone(ok(dtype="fp64")), ROOFS).fraction is None
     assert point_of(alone(ok(size=600)), roofs(device(bandwidth=None))).fraction is None
 
 
-def test_arithmetic_decides_the_roof_not_the_arrays():
+def test_a_point_has_its_origin_layout_arithmetic_and_the_cost_of_a_call():
     point = point_of(alone(ok(1e-3, size=600, dtype="bf16", implementation="numpy")), ROOFS)
 
     assert (point.dtype, point.compute.dtype) == ("bf16", "fp32")
+
+    assert point_of(alone(ok(size=600), origin=Origin.RECORDED), ROOFS).origin is Origin.RECORDED
+
+    result = ok(size=600)
+    turned = replace(result, case=replace(result.case, options=Options(layout="NT")))
+
+    assert point_of(alone(turned), ROOFS).label == "torch in fp32, NT"
+
+    assert point_of(alone(ok(size=600, flags=[Flag("launch_bound", "5 µs")])), ROOFS).bound == "overhead"
 
 
 def test_what_computes_nothing_or_was_not_measured_has_no_place():
@@ -82,24 +91,3 @@ def test_best_published_product_of_each_dtype_is_a_point_with_its_source():
     assert all(point.source.startswith("http") and point.run is None for point in points.values())
     assert 0 < points["bf16"].fraction < 1
     assert published_points(device(), ROOFS) == ()
-
-
-def test_roof_of_a_point_is_the_one_above_it():
-    right, left = (point_of(alone(ok(1e-3, size=size)), ROOFS) for size in (600, 30))
-
-    assert (right.roof.label, left.roof.label) == ("fp32, matrix units", "Memory")
-
-
-def test_recorded_result_is_a_recorded_point():
-    assert point_of(alone(ok(size=600), origin=Origin.RECORDED), ROOFS).origin is Origin.RECORDED
-
-
-def test_point_of_another_layout_names_it():
-    result = ok(size=600)
-    turned = replace(result, case=replace(result.case, options=Options(layout="NT")))
-
-    assert point_of(alone(turned), ROOFS).label == "torch in fp32, NT"
-
-
-def test_point_near_the_cost_of_a_call_is_bound_by_it():
-    assert point_of(alone(ok(size=600, flags=[Flag("launch_bound", "5 µs")])), ROOFS).bound == "overhead"

@@ -25,7 +25,7 @@ def reached(*results, on_device=None):
     return [roof for roof in roofs(on_device or device_of(results[0]), results) if roof.reached]
 
 
-def test_every_peak_cache_and_memory_is_a_roof():
+def test_every_peak_cache_and_memory_is_a_roof_and_every_pair_has_its_ridge():
     assert [(roof.kind, roof.label, roof.rate, roof.measured) for roof in roofs(CPU)] == [
         ("compute", "fp32, matrix units", 1e12, True),
         ("compute", "bf16, matrix units", 4e12, True),
@@ -34,9 +34,13 @@ def test_every_peak_cache_and_memory_is_a_roof():
         ("memory", "Memory", 1e11, True),
     ]
 
-
-def test_device_without_peaks_has_no_roofs():
     assert roofs(device(peaks=(), bandwidth=None)) == ()
+
+    found = {(high.label, slope.label): intensity for (high, slope), intensity in ridges(roofs(CPU)).items()}
+
+    assert len(found) == 6
+    assert found["fp32, matrix units", "Memory"] == pytest.approx(10)
+    assert found["bf16, matrix units", "L1 cache"] == pytest.approx(5)
 
 
 def test_every_row_of_the_table_has_roofs_for_each_of_its_peaks():
@@ -53,84 +57,63 @@ def test_every_row_of_the_table_has_roofs_for_each_of_its_peaks():
     assert [key for key, found in drawn.items() if any(roof.measured or roof.reached for roof in found)] == []
 
 
-def test_every_compute_roof_meets_every_bandwidth_at_its_ridge():
-    found = {(high.label, slope.label): intensity for (high, slope), intensity in ridges(roofs(CPU)).items()}
-
-    assert len(found) == 6
-    assert found["fp32, matrix units", "Memory"] == pytest.approx(10)
-    assert found["bf16, matrix units", "L1 cache"] == pytest.approx(5)
-
-
-def test_best_large_product_becomes_a_roof_with_its_case_and_date():
+def test_best_large_product_becomes_a_roof_with_its_case_date_and_origin():
     (roof,) = reached(ok(2e-3, size=600), ok(1e-3, size=600))
 
     assert roof.rate == pytest.approx(2 * 600**3 / 1e-3)
     assert (roof.label, roof.dtype, roof.unit) == ("best matmul in fp32, matrix units", "fp32", "matrix")
     assert roof.source == "Matrix multiplication, 600 × 600 × 600, torch in fp32, 2026-01-02"
 
-
-def test_roof_of_a_recorded_result_says_so():
     here, recorded = ok(2e-3, size=600), ok(1e-3, size=600)
 
     assert [roof.source[:10] for roof in roofs(CPU, [here], [recorded]) if roof.reached] == ["recorded: "]
     assert [roof.source[:10] for roof in roofs(CPU, [recorded], [here]) if roof.reached] == ["Matrix mul"]
 
-
-def test_roof_of_the_better_of_two_devices_results_keeps_its_source():
     slow, fast = ok(2e-3, size=600), on(ok(1e-3, size=600), uuid="GPU-2")
     (roof,) = reached(slow, fast)
 
     assert roof.rate == pytest.approx(2 * 600**3 / 1e-3)
 
 
-def test_product_left_of_the_ridge_shows_no_compute_roof():
+def test_only_believable_large_products_of_this_device_become_roofs():
     assert reached(ok(size=30)) == []
 
-
-def test_product_above_what_is_possible_is_not_believed():
     assert reached(ok(1e-9, size=600), failed(size=600)) == []
 
-
-def test_product_that_passes_its_roof_by_little_is_the_best_that_was_reached():
     (roof,) = reached(ok(4e-4, size=600, flags=[Flag("over_peak", "1.08 TFLOP/s of 1.00")]))
 
     assert roof.rate == pytest.approx(1.08e12)
 
-
-def test_widened_product_counts_for_the_format_it_computes_in():
     (roof,) = reached(ok(size=600, dtype="bf16", implementation="numpy"))
 
     assert roof.dtype == "fp32"
 
+    assert reached(on(ok(size=600), name="another"), on_device=CPU) == []
+    assert reached(on(ok(size=600), cores=4), on_device=replace(CPU, cores=2)) == []
 
-def test_best_triad_from_memory_becomes_a_bandwidth():
+    assert len(reached(on(ok(size=600), cores=6))) == 1  # 4.3e8 FLOPs, 6.7e7 for a tile
+    assert reached(on(ok(size=600), cores=7)) == []
+
+    result = measured_on(replace(ZEN_4, peaks=(), bandwidth=None), ok(size=600))
+
+    assert len(reached(result, on_device=replace(ZEN_4, peaks=(), bandwidth=None))) == 1
+    assert reached(result, on_device=replace(ZEN_5, peaks=(), bandwidth=None)) == []
+
+
+def test_streams_show_a_bandwidth_where_no_cache_may_have_delivered_them():
     (roof,) = reached(ok(1e-6, **TRIAD), ok(2e-6, **TRIAD))
 
     assert (roof.kind, roof.rate) == ("memory", pytest.approx(1.2e10))
     assert "STREAM triad, n = 1,000, numba-cpu in fp32, 2026-01-02" in roof.source
 
-
-def test_data_that_a_cache_may_have_delivered_show_no_bandwidth():
     assert reached(ok(1e-9, spec={"cache_bytes": 3001}, **TRIAD)) == []
     assert reached(ok(1e-9, spec={"cache_bytes": None}, **TRIAD)) == []
     assert reached(ok(1e-9, spec={"cache_bytes": 3001}, cache="cold", **TRIAD)) == []  # it may keep what is written
     assert len(reached(ok(1e-6, spec={"cache_bytes": 3000}, cache="cold", **TRIAD))) == 1
 
-
-def test_what_a_flushed_cache_cannot_have_delivered_shows_a_bandwidth_at_any_size():
     cold = {"operation": "reduce_sum", "shape": Shape.of(m=10, n=100), "implementation": "torch", "cache": "cold"}
 
     assert len(reached(ok(1e-6, spec={"cache_bytes": 10**6}, **cold))) == 1
-
-
-def test_results_of_another_device_are_left_out():
-    assert reached(on(ok(size=600), name="another"), on_device=CPU) == []
-    assert reached(on(ok(size=600), cores=4), on_device=replace(CPU, cores=2)) == []
-
-
-def test_product_with_work_for_every_core_is_large():
-    assert len(reached(on(ok(size=600), cores=6))) == 1  # 4.3e8 FLOPs, 6.7e7 for a tile
-    assert reached(on(ok(size=600), cores=7)) == []
 
 
 def test_limits_are_found_by_what_they_limit():
@@ -140,10 +123,3 @@ def test_limits_are_found_by_what_they_limit():
     assert compute_roof(found, "fp16", "matrix") is None
     assert memory_roof(found).rate == 1e11
     assert memory_roof(()) is None
-
-
-def test_results_of_another_processor_of_the_same_name_make_no_roof():
-    result = measured_on(replace(ZEN_4, peaks=(), bandwidth=None), ok(size=600))
-
-    assert len(reached(result, on_device=replace(ZEN_4, peaks=(), bandwidth=None))) == 1
-    assert reached(result, on_device=replace(ZEN_5, peaks=(), bandwidth=None)) == []

@@ -19,7 +19,7 @@ def test_two_points_on_either_side_of_the_ridge_are_told():
     )
 
 
-def test_one_point_is_told_by_its_bound_and_not_compared_with_itself():
+def test_one_point_has_its_bound_and_none_has_the_ridge_of_the_default_dtype():
     said = explain(ROOFS, [LEFT])
 
     assert said[1:] == (
@@ -27,20 +27,18 @@ def test_one_point_is_told_by_its_bound_and_not_compared_with_itself():
         "Nearest to its roof is **torch in fp32 at 30 × 30 × 30**, at 10.8 %.",
     )
 
-
-def test_without_points_only_the_ridge_of_the_default_dtype_is_told():
     (said,) = explain(ROOFS, [])
 
     assert said.startswith("In fp32 the ridge point is at **10.0 FLOP/byte**")
 
+    assert explain((), []) == ()
 
-def test_points_of_unknown_bound_are_counted_apart():
+
+def test_points_are_counted_by_all_that_can_bound_them_and_unknown_ones_apart():
     unknown = replace(LEFT, bound=None)
 
     assert "Of 2 results, 1 is compute-bound, the limit of 1 is unknown." in explain(ROOFS, [RIGHT, unknown])
 
-
-def test_points_are_counted_by_all_that_can_bound_them():
     points = [RIGHT, RIGHT, LEFT, replace(LEFT, bound="cache"), replace(LEFT, bound="overhead")]
 
     assert (
@@ -49,17 +47,11 @@ def test_points_are_counted_by_all_that_can_bound_them():
     ) in explain(ROOFS, points)
 
 
-def test_points_of_unknown_roofs_are_neither_nearest_nor_farthest():
+def test_points_of_unknown_roofs_are_neither_nearest_nor_farthest_and_one_above_its_roof_says_so():
     unknown = replace(LEFT, attainable=None)
 
     said = " ".join(explain(ROOFS, [RIGHT, unknown]))
     assert "Nearest to its roof is **torch in fp32 at 600 × 600 × 600**" in said
     assert "Farthest" not in said
 
-
-def test_nothing_known_says_nothing():
-    assert explain((), []) == ()
-
-
-def test_point_above_its_roof_is_not_told_as_a_success():
     assert "above it" in " ".join(explain(ROOFS, [replace(RIGHT, flop_per_s=2e12)]))

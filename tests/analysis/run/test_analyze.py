@@ -28,29 +28,46 @@ def sentence(analyzed_result, kind):
     return next(diagnosis.sentence for diagnosis in analyzed_result.diagnoses if diagnosis.kind == kind)
 
 
-def test_results_stand_in_the_order_given():
+def test_results_stand_in_the_order_given_and_name_the_default_baseline():
     first, second, third = analyzed(ok(2e-5), failed(), ok(1e-5, dtype="bf16"), baseline="fp32").results
     assert first.mfu == pytest.approx(0.1)
     assert second.mfu is None
     assert third.speedup.ratio == pytest.approx(2)
 
+    results = [ok(), ok(implementation="numpy")]
+    assert analyzed(*results).comparison == Comparison("numpy", None)
+    assert analyzed(*results, baseline="torch", peak_kind="own").comparison == Comparison("torch", "own")
 
-def test_custom_peaks_reach_the_results():
-    (found,) = analyzed(ok(), custom_peaks=custom(CUSTOM)).results
-    assert found.peak.kind == "own"
-
-
-def test_no_results_have_no_analysis_but_a_sentence():
     found = analyzed()
     assert found.results == found.at_largest_shape == found.ties == ()
     assert found.comparison == Comparison(None, None)
     assert found.summary.headline == "Nothing is measured yet."
 
 
-def test_the_comparison_names_the_default_baseline():
-    results = [ok(), ok(implementation="numpy")]
-    assert analyzed(*results).comparison == Comparison("numpy", None)
-    assert analyzed(*results, baseline="torch", peak_kind="own").comparison == Comparison("torch", "own")
+def test_custom_peaks_are_of_one_device_and_never_of_another():
+    (found,) = analyzed(ok(), custom_peaks=custom(CUSTOM)).results
+    assert found.peak.kind == "own"
+
+    here, there = ok(1e-5), named(ok(1e-5, on="cuda:0"), "another")
+    found = analyzed(here, there, custom_peaks=custom(CUSTOM, bandwidth=Bandwidth(1e9, "own", "me")))
+    assert [analyzed_result.peak.kind for analyzed_result in found.results] == ["own", "measured_ceiling"]
+    assert [analyzed_result.bandwidth.kind for analyzed_result in found.results] == ["own", "measured_ceiling"]
+    assert [analyzed_result.default_peak.flop_per_s for analyzed_result in found.results] == [1e10, 1e12]
+
+    here, there = ok(), named(ok(on="cuda:0"), "another")
+    found = analyzed(here, there, peak_kind="own", custom_peaks=custom(CUSTOM)).results
+    assert (found[0].peak.peak, found[0].peak.reason) == (CUSTOM, None)
+    assert found[1].peak.reason == "none entered for fp32 on another: add one on the page Devices"
+
+    here, there = ok(1e-5), named(ok(1e-5, on="cuda:0"), "another")
+    other = replace(CUSTOM, flop_per_s=4e11)
+    found = analyzed(here, there, custom_peaks=custom(CUSTOM) | custom(other, on=there.environment.device))
+    assert [analyzed_result.mfu for analyzed_result in found.results] == pytest.approx([20, 0.5])
+
+    here, there = ok(1e-5), ok(1e-5, on="cpu:1", spec={"cache_bytes": 2000})
+    found = analyzed(here, there, custom_peaks=custom(CUSTOM)).results
+    assert here.environment.device.name == there.environment.device.name
+    assert [analyzed_result.peak.kind for analyzed_result in found] == ["own", "measured_ceiling"]
 
 
 def test_a_result_alone_has_everything_but_a_speedup():
@@ -59,47 +76,15 @@ def test_a_result_alone_has_everything_but_a_speedup():
     assert in_run.speedup.ratio == 1
 
 
-def test_worth_explaining_is_the_fastest_at_the_largest_measured_shape_else_the_first():
+def test_results_at_the_largest_measured_shape_stand_from_fast_to_slow_and_the_fastest_is_explained_first():
     small, slow, fast = ok(1e-9, size=10), ok(2e-3), ok(1e-3, dtype="bf16")
     assert analyzed(small, slow, fast, failed(size=900)).headline_result.result is fast
     assert analyzed(failed(), failed(dtype="bf16")).headline_result.result == failed()
     assert analyzed().headline_result is None
 
-
-def test_results_at_the_largest_measured_shape_stand_from_fast_to_slow():
-    small, slow, fast = ok(1e-9, size=10), ok(2e-3), ok(1e-3, dtype="bf16")
     found = analyzed(small, slow, fast, failed(size=900))
     assert found.largest_shape == Shape.of(m=100, k=100, n=100)
     assert [analyzed_result.result for analyzed_result in found.at_largest_shape] == [fast, slow]
-
-
-def test_custom_peaks_of_one_device_never_apply_to_another():
-    here, there = ok(1e-5), named(ok(1e-5, on="cuda:0"), "another")
-    found = analyzed(here, there, custom_peaks=custom(CUSTOM, bandwidth=Bandwidth(1e9, "own", "me")))
-    assert [analyzed_result.peak.kind for analyzed_result in found.results] == ["own", "measured_ceiling"]
-    assert [analyzed_result.bandwidth.kind for analyzed_result in found.results] == ["own", "measured_ceiling"]
-    assert [analyzed_result.default_peak.flop_per_s for analyzed_result in found.results] == [1e10, 1e12]
-
-
-def test_custom_peaks_asked_for_say_which_device_has_none():
-    here, there = ok(), named(ok(on="cuda:0"), "another")
-    found = analyzed(here, there, peak_kind="own", custom_peaks=custom(CUSTOM)).results
-    assert (found[0].peak.peak, found[0].peak.reason) == (CUSTOM, None)
-    assert found[1].peak.reason == "none entered for fp32 on another: add one on the page Devices"
-
-
-def test_each_device_has_its_own_custom_peaks():
-    here, there = ok(1e-5), named(ok(1e-5, on="cuda:0"), "another")
-    other = replace(CUSTOM, flop_per_s=4e11)
-    found = analyzed(here, there, custom_peaks=custom(CUSTOM) | custom(other, on=there.environment.device))
-    assert [analyzed_result.mfu for analyzed_result in found.results] == pytest.approx([20, 0.5])
-
-
-def test_processors_of_one_name_do_not_share_custom_peaks():
-    here, there = ok(1e-5), ok(1e-5, on="cpu:1", spec={"cache_bytes": 2000})
-    found = analyzed(here, there, custom_peaks=custom(CUSTOM)).results
-    assert here.environment.device.name == there.environment.device.name
-    assert [analyzed_result.peak.kind for analyzed_result in found] == ["own", "measured_ceiling"]
 
 
 def test_siblings_are_of_one_shape_device_and_options():
@@ -141,19 +126,15 @@ def test_diagnoses_are_those_of_the_result_itself():
     assert "noisy" not in kinds(found[1])
 
 
-def test_labels_name_the_device_where_there_are_several():
+def test_labels_name_the_device_where_there_are_several_and_recorded_ones_by_their_names():
     assert analyzed(ok()).results[0].label == "torch in fp32"
     assert analyzed(ok(), ok(on="cuda:0")).results[1].label == "torch in fp32 on cuda:0"
 
-
-def test_recorded_results_are_labelled_by_the_name_of_their_device():
     found = analyzed(ok(), recorded=(named(ok(on="cuda:0"), "A"), named(ok(on="cuda:1"), "B")))
     assert [analyzed_result.label for analyzed_result in found.recorded] == ["torch in fp32 on A", "torch in fp32 on B"]
     assert {analyzed_result.origin for analyzed_result in found.recorded} == {Origin.RECORDED}
     assert (found.results[0].origin, found.results[0].device_label) == (Origin.LIVE, "cpu")
 
-
-def test_recorded_devices_of_one_name_are_told_apart_by_their_ids():
     found = analyzed(ok(on="cuda:0"), ok(on="cuda:1"), origin=Origin.RECORDED)
     assert [analyzed_result.device_label for analyzed_result in found.results] == [
         f"{NAME} (cuda:0)",
@@ -161,20 +142,16 @@ def test_recorded_devices_of_one_name_are_told_apart_by_their_ids():
     ]
 
 
-def test_what_is_shown_beside_a_run_changes_none_of_its_sentences():
+def test_recorded_results_change_no_sentence_and_have_a_baseline_of_their_own():
     run = [ok(4e-5, implementation="numpy"), ok(1e-5)]
     found = analyzed(*run, recorded=(ok(1e-9), ok(1.0, size=900)))
     assert found.summary == analyzed(*run).summary
     assert len(found.shown) == 4
 
-
-def test_speedups_beside_a_run_are_over_their_own_baseline():
     found = analyzed(ok(1e-5), recorded=(ok(8e-5, implementation="numpy"), ok(2e-5)), baseline="numpy")
     assert found.results[0].speedup is None
     assert found.recorded[1].speedup.ratio == pytest.approx(4)
 
-
-def test_a_baseline_with_other_options_is_none():
     assert analyzed(ok(1e-3), ok(2e-3, implementation="numpy", cache="cold")).results[0].speedup is None
 
 

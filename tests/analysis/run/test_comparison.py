@@ -19,11 +19,9 @@ def test_the_default_baseline_is_first_in_the_operation_whatever_arrives_first(i
     assert comparison_for(experiment(*implementations)) == Comparison("numpy", None)
 
 
-def test_without_the_first_of_the_operation_the_next_one_is_the_default():
+def test_without_the_first_of_the_operation_the_next_one_is_the_default_and_stands_first():
     assert comparison_for(experiment("torch", "numba-cpu")).baseline == "numba-cpu"
 
-
-def test_the_default_stands_first_then_the_other_implementations_then_the_dtypes():
     assert baselines(experiment("torch", "numba-cpu", "numpy")) == ("numpy", "torch", "numba-cpu", "fp32", "bf16")
 
 
@@ -38,11 +36,9 @@ def test_a_bad_baseline_is_named_with_the_accepted_ones(baseline):
         comparison_for(experiment("torch", "numpy"), baseline)
 
 
-def test_a_kind_of_peak_is_kept():
+def test_a_kind_of_peak_is_kept_and_a_bad_one_is_named_with_the_accepted_ones():
     assert comparison_for(experiment("torch"), peak="published") == Comparison("torch", "published")
 
-
-def test_a_bad_kind_of_peak_is_named_with_the_accepted_ones():
     accepted = "datasheet, formula, held_clock, measured_ceiling, published, own"
     with pytest.raises(InvalidInput, match=f"^kind of peak 'best': expected {accepted}$"):
         comparison_for(experiment("torch"), peak="best")

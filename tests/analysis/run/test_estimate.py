@@ -30,7 +30,7 @@ def experiment(
     return Experiment(operation, shapes, dtypes, implementations, options=Options(budget_s=budget_s))
 
 
-def test_estimate_of_two_sizes():
+def test_estimate_of_two_sizes_and_of_a_larger_budget():
     found = estimate(experiment((10, 100)))
     assert (found.cases, found.runnable, found.unsupported) == (2, 2, ())
     assert found.bytes_largest == 30_000 * (4 + 3 * 4 + 3 * 8)
@@ -38,8 +38,6 @@ def test_estimate_of_two_sizes():
     assert 2 * OVERHEAD_WITH_PAGES_S / SPREAD < found.seconds_low < found.seconds < found.seconds_high
     assert found.flop_total == 2_000 + 2_000_000
 
-
-def test_of_a_larger_budget_a_part_is_used():
     more = estimate(experiment(budget_s=DEFAULT_BUDGET_S + 1.0)).seconds - estimate(experiment()).seconds
     assert more == pytest.approx(USED_OF_MORE)
 
@@ -99,31 +97,31 @@ def test_dtypes_without_a_meaning_cost_nothing_and_say_why():
     assert "no matrix product" in found.unsupported[0]
 
 
-def test_a_small_experiment_is_not_refused_and_a_large_one_is():
+def test_too_large_for_a_device_names_both_figures_and_unknown_memory_refuses_nothing():
     check_limits(experiment(), [device(memory_bytes=2**30)])
     with pytest.raises(InvalidInput):
         check_limits(experiment([20_000]), [device(memory_bytes=2**30)])
 
-
-def test_too_large_for_a_device_names_both_figures():
     with pytest.raises(InvalidInput, match=r"needs 1.14 MiB, more than 80% of the 391 KiB of cpu"):
         check_limits(experiment(), [device(memory_bytes=400_000)])
 
-
-def test_unknown_memory_and_other_devices_refuse_nothing():
     check_limits(experiment(), [device(), device(device_id="cuda:0", memory_bytes=1)])
     with pytest.raises(InvalidInput, match="of cpu"):
         check_limits(experiment(), [device(memory_bytes=1), device(device_id="cuda:0", memory_bytes=1)])
 
+    asked = replace(experiment([1000]), devices=("cpu", "cuda:0"))
 
-def test_too_many_cases_are_counted_before_they_are_made():
+    check_limits(asked, [device(memory_bytes=2**30), device(device_id="cuda:0", memory_bytes=24_000_000)])
+    with pytest.raises(InvalidInput, match="of cpu"):
+        check_limits(asked, [device(memory_bytes=24_000_000), device(device_id="cuda:0", memory_bytes=2**30)])
+
+
+def test_too_many_cases_are_counted_before_they_are_made_and_too_long_names_both_figures():
     asked = experiment(sizes=range(1, 2002))
     assert case_count(asked) == 2001
     with pytest.raises(InvalidInput, match="2,001 cases are too many for one run"):
         check_limits(asked, [])
 
-
-def test_too_long_names_both_figures():
     with pytest.raises(InvalidInput, match="could take 2 h 1 min, more than 1 h 0 min"):
         check_limits(experiment(sizes=range(1, 201), budget_s=60), [])
 
@@ -139,11 +137,3 @@ def test_product_that_fits_on_a_gpu_is_not_refused_for_what_the_host_checks_it_w
     on_gpu(65_536, "bf16", 80 * 2**30)
     with pytest.raises(InvalidInput, match=r"needs \d+\.\d GiB, more than 80% of the 80.0 GiB of cuda:0"):
         on_gpu(65_536, "fp32", 80 * 2**30)
-
-
-def test_each_device_is_asked_about_its_own_cases():
-    asked = replace(experiment([1000]), devices=("cpu", "cuda:0"))
-
-    check_limits(asked, [device(memory_bytes=2**30), device(device_id="cuda:0", memory_bytes=24_000_000)])
-    with pytest.raises(InvalidInput, match="of cpu"):
-        check_limits(asked, [device(memory_bytes=24_000_000), device(device_id="cuda:0", memory_bytes=2**30)])

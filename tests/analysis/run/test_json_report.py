@@ -26,40 +26,24 @@ def report():
     return report_of(*RESULTS)
 
 
-def test_report_has_the_designed_keys(report):
-    assert set(report) == {
-        "schema_version",
-        "run",
-        "experiment",
-        "environment",
-        "comparison",
-        "machines",
-        "summary",
-        "results",
-    }
+def test_report_has_the_designed_keys_and_shapes_as_objects(report):
+    top = {"schema_version", "run", "experiment", "environment", "comparison", "machines", "summary", "results"}
+    assert set(report) == top
     assert all(set(result) == DESIGNED for result in report["results"])
 
-
-def test_report_says_what_was_compared_and_what_it_means(report):
     assert report["comparison"] == {"baseline": "numpy", "peak_kind": None}
     assert report["summary"]["headline"].startswith("At 100 × 100 × 100, torch in fp32 is the fastest: 10.0 µs")
     assert report["summary"]["details"]
 
-
-def test_shapes_are_objects(report):
     assert report["results"][0]["case"]["shape"] == {"m": 100, "k": 100, "n": 100}
     assert report["experiment"]["shapes"] == [{"m": 100, "k": 100, "n": 100}]
 
 
-def test_figures_of_a_measured_case(report):
+def test_figures_peak_and_speedup_of_a_measured_case(report):
     result = report["results"][1]
     assert result["flop_per_s"] == pytest.approx(2e11)
     assert result["mfu"] == pytest.approx(0.2)
     assert (result["bound"], result["measurement"]["n"]) == ("compute", 9)
-
-
-def test_peak_and_speedup_of_a_measured_case(report):
-    result = report["results"][1]
     assert (result["peak"]["kind"], result["peak"]["bytes_per_s"]) == ("measured_ceiling", 1e11)
     assert result["speedup"]["baseline"] == "numpy"
     assert result["speedup"]["ratio"] == pytest.approx(4)
@@ -110,24 +94,20 @@ def test_without_any_environment_it_is_null():
     assert found["results"][0]["peak"]["flop_per_s"] is None
 
 
-def test_json_is_strict():
+def test_json_is_strict_and_replaces_what_it_does_not_know():
     wrong = Result(RESULTS[2].case, Status.INCORRECT, "wrong", accuracy=Accuracy(inf, 1e-5))
     found = report_of(*RESULTS, wrong)
     assert json.loads(json.dumps(found, allow_nan=False)) == found
     accuracy = {"relative_error": None, "tolerance": 1e-5, "worst": None, "within": False}
     assert found["results"][3]["accuracy"] == accuracy
 
-
-def test_strict_replaces_what_json_does_not_know():
     assert strict({"a": [nan, 1.0, inf], "b": "x"}) == {"a": [None, 1.0, None], "b": "x"}
 
 
-def test_no_results_make_an_empty_report():
+def test_no_results_make_an_empty_report_and_recorded_ones_are_not_in_it():
     assert report_of()["results"] == []
     assert report_of()["comparison"] == {"baseline": None, "peak_kind": None}
 
-
-def test_what_is_shown_beside_a_run_is_not_in_its_report():
     assert report_of(*RESULTS, recorded=(ok(1e-6),)) == report_of(*RESULTS)
 
 
@@ -153,14 +133,12 @@ def test_phases_stand_in_the_report_with_their_rates_and_in_columns():
     assert (row["phase_forward_s"], row["phase_backward_s"], row["phase_optimizer_s"]) == (1e-3, None, None)
 
 
-def test_rows_have_the_same_columns_and_plain_values():
+def test_rows_have_the_same_columns_with_axes_flags_and_figures():
     found = rows(analyzed(*RESULTS, custom_peaks=custom(*PEAKS)))
     assert len({tuple(row) for row in found}) == 1
     assert all(value is None or isinstance(value, str | int | float) for row in found for value in row.values())
     assert {row["peak_kind"] for row in found} == {"own"}
 
-
-def test_a_row_carries_axes_flags_and_figures():
     first, second, third = rows(analyzed(*RESULTS))
     assert (first["m"], first["n"], first["size"], first["flags"]) == (100, 100, "100 × 100 × 100", "noisy")
     assert second["speedup"] == pytest.approx(4)

@@ -6,6 +6,7 @@ the headline, JSON, CSV, Parquet, the table of the command line and `Outcome` ar
 
 import csv
 import json
+from functools import partial
 from io import BytesIO, StringIO
 from math import isnan
 
@@ -30,7 +31,7 @@ from gpuexplore.ui.run.table import shown_row
 from tests.analysis.made import custom, failed, ok
 
 PHASES = (Phase.explicit, Phase.generate)  # shrinking would draw charts for minutes
-CHARTS = (chart.time, chart.speedup, chart.mfu, chart.throughput, chart.bandwidth)
+CHARTS = (chart.time, chart.speedup, partial(chart.share, by_memory=False), chart.throughput, chart.bandwidth)
 SIZES, DTYPES, IMPLEMENTATIONS = (30, 600), ("fp32", "bf16"), ("numpy", "torch")
 EXPERIMENT = Experiment("matmul", tuple(Shape.of(m=n, k=n, n=n) for n in SIZES), DTYPES, IMPLEMENTATIONS)
 FLAGS = st.lists(st.sampled_from([Flag("noisy", "IQR 20 %"), Flag("contended", "others ran"), Flag("cold", "flushed")]))

@@ -6,6 +6,9 @@ from gpuexplore.core.model import Contrast, Flag, Measurement, Peak, Phase, Shap
 from tests.analysis.made import analyzed, custom, failed, ok, with_contrasts, with_phases
 
 EMULATED = Flag("emulated", "the CPU has no bf16 arithmetic.")
+NOISY = Flag("noisy", "IQR 20 %")
+OTHERS = Flag("contended", "2 other processes")
+HOT = Flag("throttled", "60 %")
 
 
 def summary(*results, **asked):
@@ -21,30 +24,31 @@ def sampled(*samples_s, **about):
     return replace(ok(**about), measurement=Measurement(samples_s, 1.0))
 
 
-def test_headline_names_the_fastest_at_the_largest_size_with_time_rate_and_peak():
-    results = [ok(4e-5, implementation="numpy"), ok(1e-5), ok(1e-9, size=10)]
-    assert summary(*results).headline == (
-        "At 100 × 100 × 100, torch in fp32 is the fastest: 10.0 µs, 200 GFLOP/s, 20.0 % of the measured peak."
-    )
+NUMPY = {"implementation": "numpy"}
 
 
-def test_a_fastest_that_is_barely_told_is_very_likely_one():
-    pair = [ok(1e-3, spread=0.1, dtype="bf16"), ok(1.15e-3, spread=0.1)]
-    assert "torch in bf16 is very likely the fastest:" in summary(*pair).headline
+@pytest.mark.parametrize(
+    ("results", "said"),
+    [
+        (
+            [ok(4e-5, **NUMPY), ok(1e-5), ok(1e-9, size=10)],
+            "At 100 × 100 × 100, torch in fp32 is the fastest: 10.0 µs, 200 GFLOP/s, 20.0 % of the measured peak.",
+        ),
+        ([ok(1e-3, spread=0.1, dtype="bf16"), ok(1.15e-3, spread=0.1)], "torch in bf16 is very likely the fastest:"),
+        ([ok(1e-5)], "At 100 × 100 × 100, torch in fp32 takes 10.0 µs"),
+        ([ok(), ok(1e-4, on="cuda:0")], "torch in fp32 on cuda:0"),
+    ],
+)
+def test_headline_names_the_fastest_at_the_largest_size_with_time_rate_and_peak(results, said):
+    assert said in summary(*results).headline
 
 
-def test_a_single_result_is_not_called_the_fastest():
-    assert summary(ok(1e-5)).headline.startswith("At 100 × 100 × 100, torch in fp32 takes 10.0 µs")
-
-
-def test_what_cannot_be_separated_is_said_with_its_factor():
+def test_what_cannot_be_separated_is_said_with_its_factor_and_many_are_counted():
     pair = [ok(1.01e-3, spread=0.1, dtype="bf16"), ok(1e-3, spread=0.1)]
     said = "torch in fp32 and torch in bf16 cannot be separated statistically (within 10.0 %)"
     assert said in summary(*pair).headline
     assert said in summary(*pair, ok(1.0, implementation="numpy")).headline
 
-
-def test_many_results_that_cannot_be_separated_are_counted():
     several = [ok(1e-3, spread=0.1, dtype=dtype) for dtype in ("fp32", "bf16", "fp64")]
     assert "all 3 results cannot be separated statistically (within 10.0 %): 1.00 ms" in summary(*several).headline
     assert "all 3" not in summary(*several, ok(1.0, implementation="numpy")).headline
@@ -59,25 +63,17 @@ def test_touching_intervals_of_medians_far_apart_are_not_called_a_tie():
     ) in details(*pair)
 
 
-def test_results_73_times_apart_are_not_called_a_tie_though_their_samples_overlap():
+def test_results_73_times_apart_are_no_tie_though_their_samples_overlap_and_not_said_to_take_longer():
     slow = sampled(73e-3, 74e-3, 2e-3)
     fast = sampled(1e-3, 1e-3, 0.1, implementation="numpy")
     assert "cannot be separated" not in summary(slow, fast).headline
     assert "Not significantly slower than numpy in fp32: torch in fp32 (" in details(slow, fast)
-
-
-def test_what_cannot_be_called_slower_is_not_said_to_take_longer():
-    slow, fast = sampled(73e-3, 74e-3, 2e-3), sampled(1e-3, 1e-3, 0.1, implementation="numpy")
     assert "The next in fp32" not in details(slow, fast)
 
 
 def test_ties_and_what_is_surely_slower_are_not_said_to_vary_too_much():
     tie = [ok(1e-3, spread=0.1), ok(1.01e-3, spread=0.1, dtype="bf16")]
     assert "vary too much" not in details(*tie, ok(1.0, implementation="numpy"))
-
-
-def test_devices_are_named_where_there_are_several():
-    assert "torch in fp32 on cuda:0" in summary(ok(), ok(1e-4, on="cuda:0")).headline
 
 
 def test_speedup_over_the_baseline_has_its_interval():
@@ -94,22 +90,39 @@ def test_a_gain_that_is_not_sure_is_said_with_its_interval():
     assert said in details(torch, numpy)
 
 
-def test_when_the_baseline_wins_the_next_one_is_named():
-    assert "The next in fp32, torch, takes 3.00× as long." in details(ok(1e-3, implementation="numpy"), ok(3e-3))
-
-
-def test_the_gain_of_a_narrower_dtype():
-    assert "torch is 4.00× (95 % interval 3.9" in details(ok(4e-3), ok(1e-3, dtype="bf16"))
+@pytest.mark.parametrize(
+    ("results", "said"),
+    [
+        ([ok(1e-3, **NUMPY), ok(3e-3)], "The next in fp32, torch, takes 3.00× as long."),  # the baseline wins
+        ([ok(4e-3), ok(1e-3, dtype="bf16")], "torch is 4.00× (95 % interval 3.9"),
+        (
+            [ok(1e-3, **NUMPY), ok(0.3, dtype="bf16", flags=[EMULATED], **NUMPY)],
+            "numpy takes 300× as long in bf16 as in fp32: the CPU has no bf16 arithmetic.",
+        ),
+        ([ok(flags=[NOISY])], "Of 1 measurement, 1 noisy."),
+        ([ok(4e-4, size=600)], "Of 1 measurement, 1 above the peak."),  # although no flag says so
+        (
+            [ok(size=32, flags=[OTHERS]), ok(size=64, flags=[OTHERS]), ok(flags=[HOT]), ok(dtype="bf16")],
+            "Of 4 measurements, 2 overlapped with other work, 1 with a throttled clock.",
+        ),
+        (
+            [ok(), failed(dtype="bf16"), failed(Status.INCORRECT, "error 0.5", **NUMPY)],
+            "2 of 3 without a time (1 skipped, 1 incorrect): one of them: too slow.",
+        ),
+        ([ok(), failed(dtype="bf16")], "1 of 2 skipped: too slow."),
+        (
+            [ok(size=64), failed(), failed(dtype="bf16"), failed(Status.INCORRECT, "error 0.5", dtype="fp64")],
+            "3 of 4 without a time (2 skipped, 1 incorrect): mostly: too slow.",
+        ),
+    ],
+)
+def test_gains_disturbances_and_missing_cases_have_their_sentence(results, said):
+    assert said in details(*results)
 
 
 def test_a_dtype_as_baseline_is_said_once():
     found = details(ok(4e-3), ok(1e-3, dtype="bf16"), baseline="fp32")
     assert found.count("in bf16 as in fp32") == 1
-
-
-def test_an_emulated_dtype_is_slower_and_says_why():
-    found = details(ok(1e-3, implementation="numpy"), ok(0.3, implementation="numpy", dtype="bf16", flags=[EMULATED]))
-    assert "numpy takes 300× as long in bf16 as in fp32: the CPU has no bf16 arithmetic." in found
 
 
 @pytest.mark.parametrize(
@@ -141,32 +154,6 @@ def test_other_conditions_of_the_fastest_are_told():
     assert "caches" not in str(summary(with_contrasts(ok(1e-5), Contrast("graph", reason="no graphs"))))
 
 
-def test_missing_cases_are_counted_with_their_reason():
-    found = details(ok(), failed(dtype="bf16"), failed(Status.INCORRECT, "error 0.5", implementation="numpy"))
-    assert "2 of 3 without a time (1 skipped, 1 incorrect): one of them: too slow." in found
-    assert "1 of 2 skipped: too slow." in details(ok(), failed(dtype="bf16"))
-
-
-def test_the_commonest_reason_of_missing_cases_is_named():
-    several = [failed(), failed(dtype="bf16"), failed(Status.INCORRECT, "error 0.5", dtype="fp64")]
-    assert "3 of 4 without a time (2 skipped, 1 incorrect): mostly: too slow." in details(ok(size=64), *several)
-
-
-def test_disturbed_measurements_are_counted():
-    noisy = Flag("noisy", "IQR 20 %")
-    assert "Of 1 measurement, 1 noisy." in details(ok(flags=[noisy]))
-
-
-def test_a_rate_above_the_peak_is_disturbed_although_nobody_flagged_it():
-    assert "Of 1 measurement, 1 above the peak." in details(ok(4e-4, size=600))
-
-
-def test_disturbances_are_counted_over_all_measurements_in_words():
-    contended = [ok(size=size, flags=[Flag("contended", "2 other processes")]) for size in (32, 64)]
-    several = [*contended, ok(flags=[Flag("throttled", "60 %")]), ok(dtype="bf16")]
-    assert "Of 4 measurements, 2 overlapped with other work, 1 with a throttled clock." in details(*several)
-
-
 def test_a_peak_that_is_only_compared_with_is_no_reason_for_care():
     above = ok(4e-4, size=600, spec={"peaks": (Peak("fp32", "matrix", 2e12, "datasheet", "a test"),)})
     entered = custom(Peak("fp32", "matrix", 1e12, "own", "me"))
@@ -176,17 +163,15 @@ def test_a_peak_that_is_only_compared_with_is_no_reason_for_care():
 
 def test_nothing_is_said_twice():
     slow = ok(0.3, implementation="numpy", dtype="bf16", flags=[EMULATED])
-    fast = ok(1e-3, implementation="numpy", flags=[Flag("noisy", "IQR 20 %")])
+    fast = ok(1e-3, implementation="numpy", flags=[NOISY])
     found = summary(fast, slow).details
     assert len(set(found)) == len(found)
 
 
-def test_while_running_it_speaks_of_what_is_there():
+def test_without_a_measurement_it_says_so_and_while_running_it_speaks_of_what_is_there():
     assert summary(ok(), running=True).headline.startswith("So far: at 100")
     assert summary(running=True).headline == "Nothing is measured yet."
 
-
-def test_without_a_measurement_it_says_so():
     found = summary(failed(), failed(dtype="bf16"))
     assert str(found) == "No case could be measured. 2 of 2 skipped: too slow."
 

@@ -56,8 +56,11 @@ def test_a_datasheet_peak_is_explained_by_the_measured_clock_as_far_as_it_goes(f
     assert why in why_above_peak(result, default_peak(result))
 
 
-def test_no_peak_and_no_measurement_need_no_explanation():
+def test_without_a_peak_a_measurement_or_traffic_from_memory_there_is_nothing_to_explain():
     assert why_above_peak(ok(), None) is why_above_bandwidth(ok(), None) is None
+
+    cached = ok(1e-9, size=10, spec={"cache_bytes": 10**6}, flags=[Flag("warm", "")])
+    assert why_above_bandwidth(cached, Bandwidth(1.0, "own", "me")) is None
 
 
 def test_the_sentence_stands_wherever_the_fraction_does():
@@ -69,17 +72,10 @@ def test_the_sentence_stands_wherever_the_fraction_does():
     assert f"torch in bf16 reached {why}" in str(found.summary)
 
 
-def test_the_sentence_follows_the_choice():
+def test_the_sentence_follows_the_choice_or_says_why_it_is_unknown():
     said = str(analyzed(geforce(1.05, 2.73e9), peak_kind="held_clock").summary)
     assert "96.9 % of the peak at the measured clock" in said
     assert "reached 105 % of the datasheet peak" in said
 
-
-def test_a_chosen_kind_that_is_unknown_has_its_reason_in_the_sentence():
     said = str(analyzed(geforce(0.5, None), peak_kind="own").summary)
     assert "There is no MFU relative to the custom peak for torch in bf16: none entered for bf16" in said
-
-
-def test_a_cached_result_is_not_above_the_memory():
-    cached = ok(1e-9, size=10, spec={"cache_bytes": 10**6}, flags=[Flag("warm", "")])
-    assert why_above_bandwidth(cached, Bandwidth(1.0, "own", "me")) is None

@@ -70,34 +70,22 @@ def test_every_kind_of_peak_has_exactly_one_source():
 
 
 @pytest.mark.parametrize("kind", get_args(PeakKind))
-def test_every_source_has_labels_that_stand_after_the(kind):
-    source = PEAK_SOURCES[kind]
+def test_every_source_has_labels_and_says_how_a_rate_can_be_above_it_and_why_it_finds_none(kind):
+    source, result = PEAK_SOURCES[kind], ok(dtype="fp64")
     assert source.label
     assert not source.label.startswith("the ")
     assert "memory bandwidth" in source.bandwidth_label
-
-
-@pytest.mark.parametrize("kind", get_args(PeakKind))
-def test_every_source_says_how_a_rate_can_be_above_it(kind):
-    source = PEAK_SOURCES[kind]
     assert len(source.why_above(ok(), CUSTOM, 1.1)) > 10
     assert len(source.why_above_bandwidth) > 10
-
-
-@pytest.mark.parametrize("kind", get_args(PeakKind))
-def test_every_source_says_why_it_finds_none(kind):
-    source, result = PEAK_SOURCES[kind], ok(dtype="fp64")
     for found in (find(result, device(**BARE), Context()) for find in (source.find_peak, source.find_bandwidth)):
         assert isinstance(found, str)
         assert len(found) > 10
 
 
-def test_labels_are_distinct():
+def test_labels_are_distinct_and_a_clock_scales_only_what_is_rated_for_one():
     assert len({source.label for source in PEAK_SOURCES.values()}) == len(KINDS)
     assert len({source.bandwidth_label for source in PEAK_SOURCES.values()}) == len(KINDS)
 
-
-def test_a_clock_scales_only_what_is_rated_for_one():
     assert {kind for kind, source in PEAK_SOURCES.items() if source.basis == "rated"} == {"datasheet", "formula"}
     assert {kind for kind, source in PEAK_SOURCES.items() if source.basis == "measured"} == {"measured_ceiling"}
 
@@ -112,27 +100,21 @@ def test_the_default_is_the_devices_own_or_what_a_user_entered(result, entered):
     assert reference_bandwidth(result, Comparison(), context).peak == default_bandwidth(result)
 
 
-def test_a_custom_peak_is_the_default_of_its_dtype_and_unit():
+def test_what_a_user_entered_is_the_default_of_its_device_dtype_and_unit():
     context = Context(custom(CUSTOM))
     assert reference_peak(ok(), Comparison(), context) == PeakChoice("own", CUSTOM)
     assert reference_peak(ok(dtype="bf16"), Comparison(), context).kind == "measured_ceiling"
 
-
-def test_a_custom_bandwidth_replaces_the_devices():
     entered = Bandwidth(5e10, "own", "me")
     context = Context(custom(bandwidth=entered))
     assert reference_bandwidth(ok(), Comparison(), context).peak is entered
     assert of("own", known_bandwidths(ok(), context)).peak is entered
 
-
-def test_custom_peaks_are_of_the_device_they_were_entered_for():
     context = Context(custom(CUSTOM, bandwidth=Bandwidth(5e10, "own", "me"), on=replace(device(), name="another")))
     assert reference_peak(ok(), Comparison(), context).peak == default_peak(ok())
     assert of("own", known_peaks(ok(), context)).reason.startswith("none entered for fp32 on a made-up processor")
     assert of("own", known_bandwidths(ok(), context)).reason.startswith("none entered for a made-up processor")
 
-
-def test_without_its_device_a_result_is_compared_with_nothing():
     choices = known_peaks(replace(ok(), environment=None), Context(custom(CUSTOM)))
     assert {choice.reason for choice in choices} == {"the result does not name its device"}
 
@@ -186,15 +168,11 @@ def test_a_device_in_no_table_is_scaled_from_the_clock_of_its_formula():
     assert scaled.flop_per_s == pytest.approx(924e12 * 0.5 / 0.924)
 
 
-def test_a_measured_peak_is_not_scaled_to_another_clock_and_says_so():
+def test_peaks_at_the_measured_clock_need_one_and_a_rated_peak():
     assert "belongs to the clock of its own measurement" in of("held_clock", known_peaks(ok(), Context())).reason
 
-
-def test_without_a_measured_clock_there_is_no_peak_at_it():
     assert "reported no clock while this ran" in of("held_clock", known_peaks(on_gpu(ok()), Context())).reason
 
-
-def test_a_cpus_measured_peak_is_that_of_its_loop():
     assert of("measured_ceiling", known_peaks(ok(), Context())).peak == default_peak(ok())
 
 
@@ -261,30 +239,24 @@ def test_a_measured_bandwidth_is_the_best_stream_that_exceeds_the_cache():
     assert found.source.startswith("best memory stream on this device: Copy, n = 100,000,000, torch in fp32, 2026")
 
 
-def test_a_published_peak_carries_its_link():
+def test_a_published_peak_carries_its_link_and_says_nothing_about_vector_units():
     found = of("published", known_peaks(on_gpu(ok(dtype="bf16"), "NVIDIA H100 80GB HBM3"), Context())).peak
     assert (found.kind, found.dtype) == ("published", "bf16")
     assert "https://" in found.source
 
-
-def test_published_products_on_matrix_units_say_nothing_about_vector_units():
     result = on_gpu(ok(implementation="numba-cuda-naive"), "AMD Instinct MI210")  # it has matrix units for fp32
     assert "this ran on vector units" in of("published", known_peaks(result, Context())).reason
 
 
-def test_the_choice_reaches_the_analysis():
+def test_the_choice_or_the_reason_why_it_is_unknown_reaches_the_analysis():
     (found,) = analyzed(on_gpu(ok(dtype="bf16"), held_hz=0.915e9), peak_kind="held_clock").results
     assert (found.peak.peak.kind, found.peak.reason) == ("held_clock", None)
 
-
-def test_the_reason_of_an_unknown_choice_reaches_the_analysis():
     (found,) = analyzed(ok(), peak_kind="published").results
     assert found.peak.peak is found.mfu is found.bandwidth.peak is found.bandwidth_utilization is None
     assert "the table has no published" in found.peak.reason
     assert "has only matmuls" in found.bandwidth.reason
 
-
-def test_the_results_themselves_are_known_to_their_analysis():
     results = [on_gpu(ok(1e-3, shape=LARGE, dtype="bf16")), on_gpu(ok(2e-3, shape=LARGE, dtype="bf16"))]
     found = analyzed(*results, peak_kind="measured_ceiling").results
     assert [analyzed_result.mfu for analyzed_result in found] == pytest.approx([1, 0.5])
@@ -297,13 +269,8 @@ def test_a_time_that_hardware_cannot_reach_is_no_measured_peak(earlier):
     assert found.mfu == (pytest.approx(1000) if earlier else None)
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
-def test_a_kind_is_read_by_its_name(kind):
-    assert peak_kind(kind) == kind
-
-
-def test_an_unknown_kind_is_named_with_those_there_are():
-    assert peak_kind("") is None
+def test_a_kind_is_read_by_its_name_and_an_unknown_one_is_named_with_those_there_are():
+    assert [peak_kind(kind) for kind in (*sorted(KINDS), "")] == [*sorted(KINDS), None]
     with pytest.raises(InvalidInput, match="kind of peak 'best': expected datasheet, formula, held_clock"):
         peak_kind("best")
 

@@ -22,28 +22,21 @@ from tests.analysis.made import PEAKS, alone, analyzed, case, custom, failed, ok
 COLD, WARM = Flag("cold", "flushed"), Flag("warm", "not flushed")
 
 
-def test_work_of_a_product_of_100():
+def test_work_of_a_product_of_100_and_its_rates():
     assert flop_count(case()) == 2_000_000
     assert byte_count(case()) == 3 * 100 * 100 * 4
     assert byte_count(case(dtype="bf16")) == 3 * 100 * 100 * 2
 
-
-def test_rates_are_work_over_the_median():
     assert flop_per_s(ok(1e-3)) == pytest.approx(2e9)
     assert bytes_per_s(ok(1e-3)) == pytest.approx(1.2e8)
 
 
-@pytest.mark.parametrize("rate", [flop_per_s, bytes_per_s])
 @pytest.mark.parametrize("status", [status for status in Status if status is not Status.OK])
-def test_only_measured_results_have_rates(rate, status):
-    assert rate(failed(status)) is None
-
-
-@pytest.mark.parametrize("status", [status for status in Status if status is not Status.OK])
-def test_only_measured_results_have_utilization(status):
-    assert mfu(failed(status), PEAKS[0]) is None
-    assert bandwidth_utilization(failed(status), Bandwidth(1e11, "datasheet", "a test")) is None
-    assert alone(failed(status)).mfu is alone(failed(status)).bandwidth_utilization is None
+def test_only_measured_results_have_rates_and_utilization(status):
+    result = failed(status)
+    assert flop_per_s(result) is bytes_per_s(result) is mfu(result, PEAKS[0]) is None
+    assert bandwidth_utilization(result, Bandwidth(1e11, "datasheet", "a test")) is None
+    assert alone(result).mfu is alone(result).bandwidth_utilization is None
 
 
 def test_mfu_is_the_fraction_of_the_peak():
@@ -52,33 +45,30 @@ def test_mfu_is_the_fraction_of_the_peak():
     assert alone(ok(1e-5, dtype="bf16")).mfu == pytest.approx(0.05)
 
 
-def test_a_widened_dtype_is_compared_with_the_dtype_it_computes_in():
+def test_the_arithmetic_and_its_unit_decide_the_peak_and_an_unknown_one_gives_no_mfu():
     assert default_peak(ok(dtype="bf16", implementation="numba-cpu")).dtype == "fp32"
-
-
-def test_the_unit_decides_the_peak():
     assert default_peak(ok(implementation="numba-cuda")).flop_per_s == 5e11
-
-
-def test_an_unknown_peak_gives_no_mfu():
     assert default_peak(ok(dtype="fp64")) is None
     assert alone(ok(dtype="fp64")).mfu is None
 
 
-def test_a_custom_peak_replaces_that_of_the_device_and_says_so():
+def test_a_custom_peak_replaces_that_of_the_device_in_its_dtype_alone_and_says_so():
     entered = Peak("fp32", "matrix", 2e12, "datasheet", "entered")
     assert default_peak(ok(), [entered]).kind == "own"
     assert alone(ok(1e-5), custom_peaks=custom(entered)).mfu == pytest.approx(0.1)
 
-
-def test_a_custom_peak_of_another_dtype_changes_nothing():
     entered = Peak("fp64", "matrix", 1.0, "own", "entered")
     assert alone(ok(1e-5), custom_peaks=custom(entered)).mfu == pytest.approx(0.2)
 
 
-def test_bandwidth_utilization_of_data_larger_than_the_cache():
+def test_bandwidth_utilization_counts_where_data_come_from_memory():
     assert alone(ok(1e-6)).bandwidth_utilization == pytest.approx(1.2)
     assert cache_resident_reason(ok()) is None
+
+    cold = ok(1e-6, spec={"cache_bytes": 10**6}, flags=[COLD])
+    assert alone(cold).bandwidth_utilization == pytest.approx(1.2)
+
+    assert alone(ok(spec={"bandwidth": None})).bandwidth_utilization is None
 
 
 def test_warm_data_that_fit_a_cache_have_no_memory_utilization_and_say_why():
@@ -101,11 +91,6 @@ def test_a_cache_that_is_no_faster_than_memory_holds_nothing(level_bytes, named)
     assert (alone(result).bandwidth_utilization is None) == bool(named)
 
 
-def test_cold_data_come_from_memory_even_when_they_would_fit():
-    cold = ok(1e-6, spec={"cache_bytes": 10**6}, flags=[COLD])
-    assert alone(cold).bandwidth_utilization == pytest.approx(1.2)
-
-
 def test_fractions_of_the_default_stay_when_another_kind_is_compared_with():
     (found,) = analyzed(ok(1e-5), peak_kind="published").results
     assert (found.mfu, found.bandwidth_utilization) == (None, None)
@@ -119,21 +104,13 @@ def test_cache_mode_is_what_was_flagged_then_what_was_asked_then_warm():
     assert cache_mode(ok()) == "warm"
 
 
-def test_unknown_bandwidth_gives_no_utilization():
-    assert alone(ok(spec={"bandwidth": None})).bandwidth_utilization is None
-
-
-def test_size_is_the_number_a_shape_stands_for():
-    assert size_of(case(size=64)) == 64
-    assert size_of(case(shape=Shape.of(m=64, k=64, n=65))) is None
-
-
-def test_shapes_read_well():
+def test_shapes_read_well_and_are_ordered_by_work():
     assert shape_label(Shape.of(m=512, k=512, n=4096)) == "512 × 512 × 4,096"
     assert shape_label(Shape.of(n=1_000_000)) == "n = 1,000,000"
     assert shape_label(Shape.of(b=1, h=8, s=2048, d=64)) == "b = 1, h = 8, s = 2,048, d = 64"
 
+    assert size_of(case(size=64)) == 64
+    assert size_of(case(shape=Shape.of(m=64, k=64, n=65))) is None
 
-def test_shapes_are_ordered_by_work_not_by_their_first_axis():
     wide, tall = Shape.of(m=1, k=9, n=9), Shape.of(m=2, k=2, n=2)
     assert shapes_by_work([ok(shape=wide), ok(shape=tall)]) == [tall, wide]

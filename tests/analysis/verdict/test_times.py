@@ -78,20 +78,27 @@ def test_processes_carry_their_own_spread():
     assert time_of(pooled).basis == "6 processes"
 
 
-def test_results_of_a_group_are_compared_round_by_round():
+def test_ratios_of_a_group_are_by_round_and_what_hit_both_hardly_shows_in_them():
     fast, slow = ok(1e-3, spread=0.5), ok(2e-3, spread=0.5, implementation="numpy")
 
     assert ratio_of(slow, fast).interval == pytest.approx((2, 2))
     assert deviation(ratio_of(slow, fast, same_run=False)) > 0.5
     assert deviation(ratio_of(replace(slow, case=replace(slow.case, dtype="bf16")), fast)) > 0.5
 
-
-def test_what_hit_both_hardly_shows_in_their_ratio():
     flags = [Flag("drifted", "x", 0.5)]
     fast, slow = ok(1e-3, flags=flags), ok(2e-3, flags=flags, implementation="numpy")
 
     assert deviation(ratio_of(slow, fast)) == pytest.approx(LEFT_IN_A_RATIO * log(1.5))
     assert deviation(ratio_of(slow, replace(fast, flags=()))) == pytest.approx(log(1.5))
+
+    fast, slow = (measured(ok(implementation=name), between_ratios=0.03) for name in ("torch", "numpy"))
+
+    assert deviation(ratio_of(slow, fast)) == pytest.approx(hypot(0.03, 0.03))
+
+    flags = [Flag("contended", "x", 0.4), Flag("noisy", "x", 0.5)]
+    fast, slow = ok(1e-3, spread=0.2, flags=flags), ok(5e-2, spread=0.2, flags=flags, dtype="bf16")
+
+    assert compare(ratio_of(slow, fast), 10).relation == "above"
 
 
 def test_waits_that_fill_most_of_the_rounds_are_not_shared_by_both():
@@ -102,27 +109,12 @@ def test_waits_that_fill_most_of_the_rounds_are_not_shared_by_both():
     assert deviation(ratio_of(slow, fast)) == pytest.approx(hypot(log(2.55), log(1.71)))
 
 
-def test_ratios_have_a_spread_of_their_own():
-    fast, slow = (measured(ok(implementation=name), between_ratios=0.03) for name in ("torch", "numpy"))
-
-    assert deviation(ratio_of(slow, fast)) == pytest.approx(hypot(0.03, 0.03))
-
-
-def test_a_contended_result_is_still_told_to_be_much_slower():
-    flags = [Flag("contended", "x", 0.4), Flag("noisy", "x", 0.5)]
-    fast, slow = ok(1e-3, spread=0.2, flags=flags), ok(5e-2, spread=0.2, flags=flags, dtype="bf16")
-
-    assert compare(ratio_of(slow, fast), 10).relation == "above"
-
-
-def test_a_rate_is_the_inverse_of_a_time():
+def test_a_rate_is_the_inverse_of_a_time_and_nothing_follows_from_what_was_not_measured():
     found = rate_of(ok(1e-3, spread=0.1), 1e9, "FLOP/s")
 
     assert (found.value, found.unit) == (pytest.approx(1e12), "FLOP/s")
     assert found.low < 1e12 < found.high
 
-
-def test_nothing_follows_from_what_was_not_measured():
     assert time_of(failed()) is None
     assert rate_of(failed(), 1.0, "FLOP/s") is None
     assert ratio_of(failed(), ok()) is None

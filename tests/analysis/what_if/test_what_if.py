@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.analysis.prediction import Prediction, UncertainValue, calibrate
+from gpuexplore.analysis.prediction import Prediction, UncertainValue
 from gpuexplore.analysis.what_if import what_if as module
 from gpuexplore.analysis.what_if.rounding_error import expected_error
 from gpuexplore.analysis.what_if.summary import explain_entered, summarize
@@ -11,7 +11,7 @@ from gpuexplore.analysis.what_if.workload import Workload, WorkloadLayer
 from gpuexplore.core.dtypes import DTYPES, FORMATS
 from gpuexplore.core.model import Accuracy, Contrast, Options, Origin, Peak, Shape
 from gpuexplore.hardware import ACCELERATORS, as_device
-from tests.analysis.made import device, ok, with_contrasts
+from tests.analysis.made import calibration, device, ok, with_contrasts
 from tests.hardware.processors import ZEN_4, ZEN_5, measured_on
 
 SIZE = 1000
@@ -52,11 +52,11 @@ def core(monkeypatch):
 
 
 def rows(workload=ONE, on=None, *, dtypes=("fp32", "bf16"), baseline="fp32", **known):
-    found = what_if(workload, [on or device()], dtypes=dtypes, baseline=baseline, known=Known(calibrate(), **known))
+    found = what_if(workload, [on or device()], dtypes=dtypes, baseline=baseline, known=Known(calibration(), **known))
     return {row.dtype: row for row in found}
 
 
-def test_speedup_is_the_baselines_time_over_this_with_the_interval_of_independent_errors():
+def test_speedup_is_over_the_baseline_which_need_not_be_shown():
     found = rows()["bf16"]
 
     assert found.time == UncertainValue(1e-3, 0.5e-3, 2e-3)
@@ -64,20 +64,16 @@ def test_speedup_is_the_baselines_time_over_this_with_the_interval_of_independen
     assert (found.speedup.low, found.speedup.high) == (pytest.approx(4 / 2**2**0.5), pytest.approx(4 * 2**2**0.5))
     assert rows()["fp32"].speedup == UncertainValue(1, 1, 1)
 
-
-def test_baseline_need_not_be_shown():
     found = rows(dtypes=("bf16",), baseline="fp64")
 
     assert list(found) == ["bf16"]
     assert found["bf16"].speedup.value == pytest.approx(8)
 
 
-def test_mfu_is_the_workloads_flops_relative_to_the_peak_of_its_heaviest_layer():
+def test_layers_add_up_and_mfu_is_relative_to_the_peak_of_the_heaviest():
     assert rows()["bf16"].mfu == pytest.approx(FLOPS / 1e-3 / 1e12)
     assert rows(TWO)["bf16"].mfu == pytest.approx((2 * FLOPS + 10**6) / 3e-3 / 1e12)
 
-
-def test_layers_add_up_and_so_do_the_ends_of_their_intervals():
     assert rows(TWO)["fp32"].time == UncertainValue(
         pytest.approx(2 * 4e-3 + 1e-3), pytest.approx(4.5e-3), pytest.approx(18e-3)
     )
@@ -119,13 +115,11 @@ def test_processor_of_the_same_name_with_other_cores_is_another_device():
     assert rows(on=replace(device(), cores=64), recorded=[two])["bf16"].origin is Origin.PREDICTED
 
 
-def test_time_that_hardware_cannot_reach_is_not_the_fastest():
+def test_impossible_times_and_zeros_are_no_measurement():
     launched, computed = ok(1e-6, size=SIZE, dtype="bf16"), ok(2e-3, size=SIZE, dtype="bf16")
 
     assert fastest([launched, computed], device(), ONE.layers[0], "bf16") is computed
 
-
-def test_zeros_are_no_measurement_of_random_data():
     result = ok(2e-3, size=SIZE, dtype="bf16")
     zeros = replace(result, case=replace(result.case, options=Options(data="zeros")))
 
@@ -160,13 +154,11 @@ GPU = device(device_id="cuda:0")
 REPLAYED = Contrast("graph", (1.5e-3,) * 9)
 
 
-def test_prediction_is_of_the_kind_of_calls_that_is_asked_for():
+def test_a_measurement_is_of_the_kind_of_calls_that_is_asked_for_or_says_of_which():
     assert rows(on=GPU)["bf16"].calls == "queued"
     assert rows(on=GPU, calls="single")["bf16"].calls == "single"
     assert rows(on=GPU, calls="single")["bf16"].notes == ()
 
-
-def test_measurement_in_another_kind_of_calls_stands_for_the_one_asked_for_and_says_so():
     measured = [on_gpu(2e-3)]
 
     assert rows(on=GPU, measured=measured)["bf16"].notes == ()
@@ -175,36 +167,28 @@ def test_measurement_in_another_kind_of_calls_stands_for_the_one_asked_for_and_s
         assert (found.origin, found.time.value, found.calls) == (Origin.LIVE, 2e-3, "queued")
         assert found.notes == ("measured with queued calls",)
 
-
-def test_replay_of_a_graph_is_the_measurement_of_that_kind():
     found = rows(on=GPU, measured=[on_gpu(1e-3), on_gpu(2e-3, REPLAYED)], calls="graph")["bf16"]
 
     assert (found.time.value, found.calls, found.notes) == (1.5e-3, "graph", ())
     assert rows(on=GPU, measured=[on_gpu(2e-3, REPLAYED)])["bf16"].time.value == 2e-3
 
-
-def test_recording_in_another_kind_of_calls_says_so_too():
     found = rows(on=GPU, recorded=[on_gpu(2e-3)], calls="single")["bf16"]
 
     assert (found.origin, found.notes) == (Origin.RECORDED, ("measured with queued calls",))
 
-
-def test_layers_of_several_kinds_of_calls_are_counted():
     found = rows(TWO, on=GPU, measured=[on_gpu(2e-3)], calls="single")["bf16"]
 
     assert found.calls is None
     assert found.notes == ("1 of 2 layers measured with queued calls",)
 
 
-def test_on_a_cpu_calls_are_of_every_kind():
+def test_on_a_cpu_calls_are_of_every_kind_and_an_entered_time_is_of_none():
     result = ok(2e-3, size=SIZE, dtype="bf16")
 
     for known in ({}, {"measured": [result]}):
         found = rows(calls="single", **known)["bf16"]
         assert (found.calls, found.notes) == (None, ())
 
-
-def test_entered_time_is_of_no_kind_of_calls():
     found = rows(on=GPU, measured=[on_gpu(2e-3)], calls="single", times_s={"bf16": 1.0})["bf16"]
 
     assert (found.origin, found.calls, found.notes) == (Origin.ENTERED, None, ())
@@ -220,7 +204,7 @@ def test_note_on_several_formats_is_told_once():
 
 def test_an_entered_time_counts_for_the_first_device_only():
     found = what_if(
-        ONE, [device(), T4], dtypes=["fp32"], baseline="fp32", known=Known(calibrate(), times_s={"fp32": 1.0})
+        ONE, [device(), T4], dtypes=["fp32"], baseline="fp32", known=Known(calibration(), times_s={"fp32": 1.0})
     )
 
     assert [row.origin for row in found] == [Origin.ENTERED, Origin.PREDICTED]
@@ -282,7 +266,7 @@ def test_error_is_expected_until_it_was_measured():
     assert measured.error == pytest.approx((5e-3**2 + (2**0.5 * 0.4254 / 256) ** 2) ** 0.5, rel=0.02)
 
 
-def test_headline_names_the_fastest_format_its_interval_and_its_error():
+def test_headline_names_the_fastest_format_its_interval_and_its_error_or_that_nothing_is_faster():
     said = summarize(list(rows().values()), baseline="fp32")
 
     factor = rows()["bf16"].error / rows()["fp32"].error
@@ -291,8 +275,6 @@ def test_headline_names_the_fastest_format_its_interval_and_its_error():
     )
     assert said.headline.endswith(f"at {round(factor, -2):,.0f} times the error.")
 
-
-def test_headline_of_measured_times_predicts_nothing():
     both = [ok(2e-3, size=SIZE, dtype="bf16", spread=0), ok(4e-3, size=SIZE, spread=0)]
 
     assert (
@@ -300,8 +282,6 @@ def test_headline_of_measured_times_predicts_nothing():
         in summarize(list(rows(measured=both).values()), baseline="fp32").headline
     )
 
-
-def test_headline_admits_that_nothing_is_faster():
     slow = rows(dtypes=("fp64", "fp32"))
 
     assert (

@@ -20,7 +20,7 @@ def flops(workload):
     return {layer.name: layer.flop_count for layer in workload.layers}
 
 
-def test_a_blocks_products_cost_two_flops_for_each_parameter_and_token():
+def test_every_layer_of_a_block_is_counted_two_flops_for_each_parameter_and_token():
     tokens = 2 * 16
     parameters = 3 * 8 * 8 + 8 * 8 + 2 * 8 * 32  # queries, keys and values, output, two of the perceptron
     found = flops(transformer_block(**BLOCK))
@@ -33,8 +33,6 @@ def test_a_blocks_products_cost_two_flops_for_each_parameter_and_token():
     ]
     assert sum(products) == 2 * parameters * tokens
 
-
-def test_a_blocks_other_layers_are_counted_too():
     found = flops(transformer_block(**BLOCK))
 
     assert found["Attention"] == 4 * 2 * 16 * 16 * 8  # scores and their use: 2·b·s²·hidden each
@@ -93,12 +91,10 @@ def test_no_layer_is_no_workload(text):
         parse_layers(text)
 
 
-def test_endless_lists_are_refused():
+def test_endless_lists_and_lines_are_refused():
     with pytest.raises(InvalidInput, match="at most 100"):
         parse_layers("matmul 2;" * 101)
 
-
-def test_a_pasted_text_is_not_named_line_by_line():
     with pytest.raises(InvalidInput) as caught:
         parse_layers("\n".join(f"abacus {number}" for number in range(100)))
     lines = str(caught.value).splitlines()
@@ -106,8 +102,6 @@ def test_a_pasted_text_is_not_named_line_by_line():
     assert len(lines) == 6
     assert lines[-1] == "95 more layers are invalid"
 
-
-def test_a_line_that_would_take_minutes_to_read_is_refused_by_its_length():
     with pytest.raises(InvalidInput, match="a line of 1000009 characters: expected at most 200"):
         parse_layers("matmul 8" + " " * 1_000_000 + "x")
 

@@ -1,14 +1,14 @@
 """The fitted predictor of GPUs: what it was fitted on, and its estimate of one call."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import hypot, log, log1p
+from math import hypot, log1p
 from typing import Any, Literal
 
 import numpy as np
 
 from gpuexplore.analysis.model import Bound
-from gpuexplore.analysis.prediction.calls import Calls, conditions_of
+from gpuexplore.analysis.prediction.calls import USUAL, Calls, Conditions, conditions_of
 from gpuexplore.analysis.prediction.gpu.facts import (
     Batch,
     GpuCall,
@@ -21,14 +21,11 @@ from gpuexplore.analysis.prediction.gpu.facts import (
 from gpuexplore.analysis.prediction.gpu.likeness import NOISE, VARIANCE, of_families, shared
 from gpuexplore.analysis.prediction.gpu.terms import Coefficients, Terms, exponential, package_data, terms
 from gpuexplore.analysis.prediction.ideal_time import arithmetic
-from gpuexplore.analysis.utilization.peak_sources import NOTED, NOTED_NOISE, PUBLISHED, NotedResult, PublishedResult
+from gpuexplore.analysis.utilization.peak_sources import NOTED, PUBLISHED, NotedResult, PublishedResult
 from gpuexplore.core.model import Case, Device
 from gpuexplore.core.once import once
-from gpuexplore.hardware import ACCELERATORS, table_device
-from gpuexplore.recorded.published import PublishedMeasurement, published_measurements
-
-# What the predictor of GPUs is fitted on: published measurements, the best published products, and noted rates.
-
+from gpuexplore.hardware import table_device
+from gpuexplore.recorded.published import published_measurements
 
 SeenOrigin = Literal["measured", "published", "noted"]
 
@@ -57,52 +54,34 @@ class CallObservation:
 
 @once
 def observations() -> tuple[CallObservation, ...]:
-    """Return everything of others that ships."""
-    return (*_of_measurements(published_measurements()), *of_published(PUBLISHED), *_of_noted(NOTED))
-
-
-def _of_measurements(rows: Iterable[PublishedMeasurement]) -> tuple[CallObservation, ...]:
-    """Return published measurements as observations."""
-    return tuple(seen for row in rows if (seen := _measured(row)) is not None)
-
-
-def of_published(rows: Sequence[PublishedResult]) -> tuple[CallObservation, ...]:
-    """Return the best published products as observations: queued, at the best shape of a search."""
-    found = (_stated("published", row.case, row.time_s, noise=NOISE, url=row.source) for row in rows)
-    return tuple(seen for seen in found if seen is not None)
-
-
-def _of_noted(rows: Sequence[NotedResult]) -> tuple[CallObservation, ...]:
-    """Return the rates that the notes of the table mention."""
-    found = (_stated("noted", row.case, row.time_s, noise=_noise(row), url=_row_url(row.spec_key)) for row in rows)
-    return tuple(seen for seen in found if seen is not None)
-
-
-def _noise(row: NotedResult) -> float:
-    return hypot(NOISE, max(NOTED_NOISE, log(row.high_flop_per_s / row.low_flop_per_s) / 2))
-
-
-def _row_url(spec_key: str) -> str:
-    return next(row.source_url for row in ACCELERATORS if row.key == spec_key)
-
-
-def _measured(row: PublishedMeasurement) -> CallObservation | None:
-    case, device = published_call(row)
-    units = arithmetic(case, device)
-    if not is_of_library(case, device, units):
-        return None
-    facts = facts_of(case, device, units, conditions_of(row))
-    return CallObservation("measured", case, device, facts, row.time_s, NOISE, searched=False, url=row.url)
-
-
-def _stated(origin: SeenOrigin, case: Case, time_s: float, *, noise: float, url: str) -> CallObservation | None:
-    device = table_device(case.device)
-    units = arithmetic(case, device)
-    if not is_of_library(case, device, units):
-        return None
-    return CallObservation(
-        origin, case, device, facts_of(case, device, units), time_s, noise, origin == "published", url
+    """Return everything of others that ships: published products are queued, at the best shape of a search."""
+    measured = (
+        _observed("measured", published_call(row), (row.time_s, 0.0), conditions_of(row), url=row.url)
+        for row in published_measurements()
     )
+    rows: Sequence[PublishedResult | NotedResult] = (*PUBLISHED, *NOTED)
+    stated = (
+        _observed(row.origin, (row.case, table_device(row.spec_key)), (row.time_s, row.spread), url=row.source)
+        for row in rows
+    )
+    return tuple(seen for seen in (*measured, *stated) if seen is not None)
+
+
+def _observed(
+    origin: SeenOrigin,
+    call: tuple[Case, Device],
+    took: tuple[float, float],
+    conditions: Conditions = USUAL,
+    *,
+    url: str,
+) -> CallObservation | None:
+    """Return a measurement of others, which took so long with that spread; None where it is no library's call."""
+    units = arithmetic(*call)
+    if not is_of_library(*call, units):
+        return None
+    facts = facts_of(*call, units, conditions)
+    time_s, spread = took
+    return CallObservation(origin, *call, facts, time_s, hypot(NOISE, spread), origin == "published", url)
 
 
 # How sure a time on a GPU is: a standard deviation from what predictions of left-out devices were off by.
@@ -111,13 +90,7 @@ def _stated(origin: SeenOrigin, case: Case, time_s: float, *, noise: float, url:
 # is, and on what was measured: on the device, on its architecture, at shapes like it. A new device is less sure.
 
 
-USUAL_S = 1e-4
-DECADES = 2.0  # of time, beyond which an interval grows no more
-LEAST_DEVIATION = 0.04
-MOST_DEVIATION = 1.2
-
-
-def regime(
+def _regime(
     batch: Batch, took: Terms, nearness: Numbers, seen: tuple[frozenset[str], frozenset[str]]
 ) -> dict[str, Numbers]:
     """Return what decides how sure each call is, by name.
@@ -131,7 +104,9 @@ def regime(
         for at, member in enumerate(batch.members(name)):
             found[f"{name}:{member}"] = (batch.member_of(name) == at).astype(np.float64)
     found["launch"] = np.clip(took.launch / took.total, 0, 1)
-    found["decades"] = np.clip(np.log10(took.total / USUAL_S), -DECADES, DECADES)
+    usual_s = 1e-4
+    decades = 2.0  # of time, beyond which an interval grows no more
+    found["decades"] = np.clip(np.log10(took.total / usual_s), -decades, decades)
     found["misaligned"] = batch.numbers("misaligned")
     found["far"] = 1 - nearness
     found["new_device"] = np.array([row.device not in devices for row in batch.rows], dtype=np.float64)
@@ -142,11 +117,10 @@ def regime(
 def deviation(regimes: Mapping[str, Numbers], known: Mapping[str, float]) -> Numbers:
     """Return the standard deviation of the logarithm of each time."""
     logarithm = sum((known.get(name, 0.0) * values for name, values in regimes.items()), np.zeros(1))
-    found: Numbers = np.clip(np.exp(logarithm), LEAST_DEVIATION, MOST_DEVIATION)
+    found: Numbers = np.clip(np.exp(logarithm), 0.04, 1.2)
     return found
 
 
-MOST_NEARBY = 5
 RELEVANT = 0.35  # share of a call's variance that an observation shares
 
 
@@ -218,9 +192,11 @@ class Fitted:
             rows: the calls.
             kinds: of calls, in each of which every row is judged, one after the other; None: in its own.
         """
-        batch, per = Batch(rows), len(kinds) if kinds else 1
+        batch = Batch(rows)
+        per = len(kinds) if kinds else 1
         each = Batch(rows, kinds) if kinds else batch
-        took, families = terms(each, self.coefficients), of_families(batch)
+        took = terms(each, self.coefficients)
+        families = of_families(batch)
         middle = np.log(took.total)
         nearness = np.zeros(len(each))
         common: dict[str, Numbers] = {}
@@ -231,27 +207,29 @@ class Fitted:
                 at = np.array(chosen)[:, None] * per + np.arange(per)
                 middle[at] += (covariance @ self.weights[list(self.observed[family].chosen)])[:, None]
                 nearness[at] = (covariance.max(axis=1, initial=0.0) / VARIANCE)[:, None]
-        regimes = regime(each, took, nearness, (self.devices, self.architectures))
+        regimes = _regime(each, took, nearness, (self.devices, self.architectures))
         positions = {
             at * per + kind: (family, index)
             for family, chosen in families.items()
             for index, at in enumerate(chosen)
             for kind in range(per)
         }
-        deviations = deviation(regimes, self.intervals)
-        return BatchEstimate(each.rows, np.exp(middle), deviations, took, regimes, positions, common)
+        return BatchEstimate(
+            each.rows, np.exp(middle), deviation(regimes, self.intervals), took, regimes, positions, common
+        )
 
     def estimate_of(self, found: "BatchEstimate", at: int) -> CallEstimate:
         """Return the estimate of one of the calls that were judged."""
         family, index = found.positions[at]
         observed = self.observed.get(family)
         near = found.common[family][index] if observed is not None else np.zeros(0)
-        best = _largest(near)
         return CallEstimate(
             time_s=float(found.times_s[at]),
             deviation=float(found.deviations[at]),
             bound=_bound(found.took, at),
-            nearby=tuple(self._nearest(observed.chosen[each], float(near[each])) for each in best if observed),
+            nearby=tuple(
+                self._nearest(observed.chosen[each], float(near[each])) for each in _largest(near) if observed
+            ),
             near=int((near >= RELEVANT).sum()),
             measured_device=found.rows[at].device in self.devices,
         )
@@ -290,7 +268,8 @@ class BatchEstimate:
 
 def _largest(values: Numbers) -> Indices:
     """Return the indices of the MOST_NEARBY largest values, the largest first."""
-    some = np.argpartition(-values, MOST_NEARBY)[:MOST_NEARBY] if len(values) > MOST_NEARBY else np.arange(len(values))
+    most = 5
+    some = np.argpartition(-values, most)[:most] if len(values) > most else np.arange(len(values))
     return some[np.argsort(-values[some])]
 
 
@@ -306,8 +285,7 @@ def _bound(took: Terms, at: int) -> Bound:
 @once
 def fitted() -> Fitted:
     """Return the predictor that ships, as `scripts/fit_prediction.py` fitted it."""
-    data, seen = package_data(), observations()
-    return from_data(data, seen)
+    return from_data(package_data(), observations())
 
 
 def from_data(data: Mapping[str, Any], seen: Sequence[CallObservation]) -> Fitted:

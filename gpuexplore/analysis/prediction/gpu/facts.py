@@ -23,22 +23,8 @@ Indices = npt.NDArray[np.intp]  # of calls in a batch
 Codes = npt.NDArray[np.int64]  # of texts: equal where these are
 Family = Literal["product", "batched_product", "attention", "convolution", "layer_norm", "softmax", "element_wise"]
 
-SPECIAL: dict[str, Family] = {  # operations whose kernels are of their own kind
-    "attention": "attention",
-    "conv2d": "convolution",
-    "layer_norm": "layer_norm",
-    "softmax": "softmax",
-}
-LAYER = "linear"
-RATES = {"fp64": "fp64", "fp32": "fp32", "fp8": "fp8", "fp4": "fp8"}  # others are of 16 bits, on matrix units
 USUAL_CLOCK_HZ = 1.7e9
 USUAL_YEAR = 2020
-USUAL_WATTS_PER_TERAFLOP = 8.0  # of a device of unknown power
-GAMING = "-geforce"  # of rate classes: these cards run above the clock that they are rated for
-LANES_SHARED_WITH_INTEGERS = ("8.6", "8.9", "12.0")
-RATES_OF_BITS = {64: "fp64", 32: "fp32", 8: "fp8", 4: "fp8"}  # where bytes decide: formats of one size are alike
-SLOW_WITH_LONG_ROWS = ("CDNA", "Pascal", "Turing")  # as measured, in fp32 and up to LONGEST_ROWS; no others were
-LONGEST_ROWS = 2.0  # logarithm to base 2 of the longest measured row over 64 KiB
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +85,8 @@ def is_of_library(case: Case, device: Device, units: Arithmetic) -> bool:
 
     Kernels of ours, products in another format and 16-bit ones on vector units are not: what only moves its bytes is.
     """
-    operation, dtype = operation_named(case.operation), format_named(case.dtype)
+    operation = operation_named(case.operation)
+    dtype = format_named(case.dtype)
     if device.kind == "cpu" or device.bandwidth is None or units.support == "unsupported":
         return False
     if operation.implementation_named(case.implementation).geometry is not None:
@@ -116,18 +103,26 @@ def is_of_library(case: Case, device: Device, units: Arithmetic) -> bool:
 
 def facts_of(case: Case, device: Device, units: Arithmetic, conditions: Conditions = USUAL) -> GpuCall:
     """Return the facts of a call on a GPU whose bandwidth, and peak where it computes, are known."""
-    operation, dtype, shape = operation_named(case.operation), format_named(case.dtype), case.shape
-    row, item = row_of(device), dtype.bits / 8
+    operation = operation_named(case.operation)
+    dtype = format_named(case.dtype)
+    shape = case.shape
+    row = row_of(device)
+    item = dtype.bits / 8
     family = family_of(case)
     listed = operation.products(shape) if operation.products else ()
     products = () if moves_only(case) else listed
     moved = float(operation.byte_count(shape, dtype))
     weights = float(sum(each.batch * each.k * each.n for each in products))
-    in_units = RATES.get(units.peak.dtype if units.peak else case.dtype, "16")
-    rate = in_units if products else RATES_OF_BITS.get(dtype.bits, "16")
+    rates = {"fp64": "fp64", "fp32": "fp32", "fp8": "fp8", "fp4": "fp8"}  # others are of 16 bits, on matrix units
+    in_units = rates.get(units.peak.dtype if units.peak else case.dtype, "16")
+    rates_of_bits = {64: "fp64", 32: "fp32", 8: "fp8", 4: "fp8"}  # where bytes decide: formats of one size are alike
+    rate = in_units if products else rates_of_bits.get(dtype.bits, "16")
     peak = units.peak.flop_per_s if units.peak and products else inf
     capability = device.compute_capability or ""
     rows = family in ("layer_norm", "softmax")
+    gaming = "-geforce"  # of rate classes: these cards run above the clock that they are rated for
+    lanes_shared_with_integers = ("8.6", "8.9", "12.0")
+    slow_with_long_rows = ("CDNA", "Pascal", "Turing")  # as measured, in fp32 and up to LONGEST_ROWS; no others were
     return GpuCall(
         family=family,
         rate=rate,
@@ -147,11 +142,11 @@ def facts_of(case: Case, device: Device, units: Arithmetic, conditions: Conditio
         watts_per_teraflop=row.power_w / peak * 1e12 if row and row.power_w and products else nan,
         year=float(row.release_year if row and row.release_year else USUAL_YEAR),
         graphics_memory="GDDR" in ((row.memory_type if row else None) or ""),
-        gaming_clock=row is not None and row.rate_class.endswith(GAMING),
-        shared_lanes=capability in LANES_SHARED_WITH_INTEGERS,
+        gaming_clock=row is not None and row.rate_class.endswith(gaming),
+        shared_lanes=capability in lanes_shared_with_integers,
         misaligned=family in ("product", "batched_product") and _is_misaligned(products, item),
         long_rows=_long_rows(products, item)
-        if family == "product" and rate == "fp32" and row and row.architecture in SLOW_WITH_LONG_ROWS
+        if family == "product" and rate == "fp32" and row and row.architecture in slow_with_long_rows
         else 0.0,
         reused_bytes=inf
         if case.options.cache == "cold"
@@ -167,16 +162,29 @@ def facts_of(case: Case, device: Device, units: Arithmetic, conditions: Conditio
 
 def published_call(measured: PublishedMeasurement) -> tuple[Case, Device]:
     """Return the case and the device that a published measurement stands for."""
-    device, implementation = table_device(measured.spec_key), operation_named(measured.operation).vendor_library.name
+    device = table_device(measured.spec_key)
     options = Options(cache="cold") if measured.timing == "do_bench" else Options()
-    return Case(measured.operation, measured.shape, measured.dtype, implementation, device.id, options), device
+    return Case(
+        measured.operation,
+        measured.shape,
+        measured.dtype,
+        operation_named(measured.operation).vendor_library.name,
+        device.id,
+        options,
+    ), device
 
 
 def family_of(case: Case) -> Family:
     """Return which kernels a library has for a case."""
     operation = operation_named(case.operation)
-    if case.operation in SPECIAL:
-        return SPECIAL[case.operation]
+    special: dict[str, Family] = {  # operations whose kernels are of their own kind
+        "attention": "attention",
+        "conv2d": "convolution",
+        "layer_norm": "layer_norm",
+        "softmax": "softmax",
+    }
+    if case.operation in special:
+        return special[case.operation]
     if moves_only(case):
         return "element_wise"
     products = operation.products(case.shape) if operation.products else ()
@@ -191,19 +199,20 @@ def moves_only(case: Case) -> bool:
 
 def _weight_sets(case: Case, conditions: Conditions) -> int:
     """Return how many right-hand matrices alternate: a layer's weights are read once before those of others."""
-    usual = ROTATING_SETS if case.operation == LAYER else 1
+    usual = ROTATING_SETS if case.operation == "linear" else 1
     return usual if conditions.weight_sets is None else conditions.weight_sets
 
 
 def _quantises(case: Case, conditions: Conditions) -> bool:
     """Return whether the left-hand matrix is quantised first: a layer in 8 bits gets activations in 16."""
-    usual = case.operation == LAYER and case.dtype == "fp8"
+    usual = case.operation == "linear" and case.dtype == "fp8"
     return usual if conditions.quantises is None else conditions.quantises
 
 
 def _long_rows(products: Sequence[Product], item_bytes: float) -> float:
     longest = max(each.k for each in products)
-    return min(max(0.0, log2(longest * item_bytes / 2**16)), LONGEST_ROWS)
+    most = 2.0  # logarithm to base 2 of the longest measured row over 64 KiB
+    return min(max(0.0, log2(longest * item_bytes / 2**16)), most)
 
 
 def _is_misaligned(products: Sequence[Product], item_bytes: float) -> bool:
@@ -256,14 +265,11 @@ class Batch:
         self._codes: dict[str, Codes] = {}
         self._grouped: dict[tuple[str, ...], tuple[tuple[str, ...], Indices]] = {}
         listed = [(at, each) for at, row in enumerate(rows) if row.family != "attention" for each in row.products]
-        self.product_of = np.array([at for at, _ in listed], dtype=np.intp)
-        self.products = np.array([each for _, each in listed], dtype=np.float64).reshape(-1, 4)
+        self.product_of, self.products = _stacked(listed)
         fast = [(at, row.winograd) for at, row in enumerate(rows) if row.winograd]
-        self.winograd_of = np.array([at for at, _ in fast], dtype=np.intp)
-        self.winograd = np.array([each for _, each in fast], dtype=np.float64).reshape(-1, 4)
+        self.winograd_of, self.winograd = _stacked(fast)
         attention = [(at, row.products[0]) for at, row in enumerate(rows) if row.family == "attention" and row.products]
-        self.attention_of = np.array([at for at, _ in attention], dtype=np.intp)
-        self.attention = np.array([each for _, each in attention], dtype=np.float64).reshape(-1, 4)
+        self.attention_of, self.attention = _stacked(attention)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -288,7 +294,8 @@ class Batch:
     @cached_property
     def hardware(self) -> Numbers:
         """Watts per TFLOP/s and multiprocessors of the GPU of each call, logarithms to base 2, (calls, 2)."""
-        watts = np.nan_to_num(self.numbers("watts_per_teraflop"), nan=USUAL_WATTS_PER_TERAFLOP)
+        usual = 8.0  # of a device of unknown power
+        watts = np.nan_to_num(self.numbers("watts_per_teraflop"), nan=usual)
         found: Numbers = np.log2(np.stack([np.maximum(watts, 1e-3), self.numbers("multiprocessors")], axis=1))
         return found
 
@@ -316,6 +323,12 @@ class Batch:
         found = Batch([self.rows[at] for at in chosen])
         found.chosen = tuple(chosen)
         return found
+
+
+def _stacked(listed: Sequence[tuple[int, Product]]) -> tuple[Indices, Numbers]:
+    """Return the indices of the calls of products, and these, (products, 4)."""
+    products = np.array([each for _, each in listed], dtype=np.float64).reshape(-1, 4)
+    return np.array([at for at, _ in listed], dtype=np.intp), products
 
 
 def _different(texts: Sequence[str]) -> tuple[tuple[str, ...], Indices]:

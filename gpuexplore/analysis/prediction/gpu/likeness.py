@@ -12,39 +12,32 @@ import numpy as np
 
 from gpuexplore.analysis.prediction.gpu.facts import Batch, Numbers
 
-NEAR, FAR = 1.2, 4.0  # length scales of a shape's logarithms to base 2
-LIKE_HARDWARE = 0.7  # length scale of watts per TFLOP/s and of multiprocessors, both to base 2
 NOISE = 0.07  # from one call to the next, and from one team to the other
 
-# Standard deviations that calls share when ...
-SHAPE_FAR, SHAPE_NEAR = 0.12, 0.12  # ... their shapes are alike
-ARCHITECTURE_FAR, ARCHITECTURE_NEAR = 0.1, 0.1  # ... and their architectures are the same
-HARDWARE_FAR, HARDWARE_NEAR = 0.05, 0.05  # ... or their hardware is alike
-DEVICE, DEVICE_SHAPE = 0.08, 0.08  # ... they ran on one device, at such a shape
-OWN = (
-    *(SHAPE_FAR, SHAPE_NEAR, ARCHITECTURE_FAR, ARCHITECTURE_NEAR, HARDWARE_FAR, HARDWARE_NEAR),
-    *(DEVICE, DEVICE_SHAPE),
-)
-VARIANCE = sum(each**2 for each in OWN)  # of one call
+# Standard deviations that calls share twice: fading slowly with the distance of their shapes, and fast.
+SHAPE = 0.12
+ARCHITECTURE = 0.1  # of one architecture
+HARDWARE = 0.05  # of like hardware
+DEVICE = 0.08  # on one device: fading slowly, and at any shape
+VARIANCE = 2 * (SHAPE**2 + ARCHITECTURE**2 + HARDWARE**2 + DEVICE**2)  # of one call
 
 
 def shared(rows: Batch, columns: Batch) -> Numbers:
     """Return what each call of `rows` has in common with each of `columns`: a covariance, (rows, columns)."""
     apart = _squares(rows.positions, columns.positions)
-    near, far = np.exp(apart / (-2 * NEAR**2)), np.exp(apart / (-2 * FAR**2))
+    slow = np.exp(apart / (-2 * 4.0**2))  # a length scale of a shape's logarithms to base 2
+    fast = np.exp(apart / (-2 * 1.2**2))
     kinds, kind = np.unique(rows.hardware, axis=0, return_inverse=True)  # many calls, few devices
-    hardware = np.exp(_squares(kinds, columns.hardware) / (-2 * LIKE_HARDWARE**2))[kind]
+    hardware_length = 0.7  # of watts per TFLOP/s and of multiprocessors, both to base 2
+    hardware = np.exp(_squares(kinds, columns.hardware) / (-2 * hardware_length**2))[kind]
     architecture = rows.codes("architecture")[:, None] == columns.codes("architecture")
     device = rows.codes("device")[:, None] == columns.codes("device")
-    alike_far = (
-        SHAPE_FAR**2 + ARCHITECTURE_FAR**2 * architecture + HARDWARE_FAR**2 * hardware + DEVICE_SHAPE**2 * device
-    )
-    alike_near = SHAPE_NEAR**2 + ARCHITECTURE_NEAR**2 * architecture + HARDWARE_NEAR**2 * hardware
-    found: Numbers = alike_far * far + alike_near * near + DEVICE**2 * device
+    alike = SHAPE**2 + ARCHITECTURE**2 * architecture + HARDWARE**2 * hardware
+    found: Numbers = alike * (slow + fast) + DEVICE**2 * device * (slow + 1)
     return found
 
 
-def weights(calls: Batch, residuals: Numbers, noise: Numbers) -> Numbers:
+def _weights(calls: Batch, residuals: Numbers, noise: Numbers) -> Numbers:
     """Return what each observation weighs in the correction of others; far outliers count for less.
 
     Args:
@@ -62,8 +55,7 @@ def weights(calls: Batch, residuals: Numbers, noise: Numbers) -> Numbers:
 
 def _squares(rows: Numbers, columns: Numbers) -> Numbers:
     """Return squared distances, (rows, columns)."""
-    products = rows @ columns.T
-    found: Numbers = (rows**2).sum(axis=1)[:, None] + (columns**2).sum(axis=1) - 2 * products
+    found: Numbers = (rows**2).sum(axis=1)[:, None] + (columns**2).sum(axis=1) - 2 * (rows @ columns.T)
     return np.maximum(found, 0.0)
 
 
@@ -80,5 +72,5 @@ def observe(batch: Batch, residuals: Sequence[float] | Numbers, noise: Numbers) 
     values = np.asarray(residuals, dtype=np.float64)
     found = np.zeros(len(batch))
     for chosen in of_families(batch).values():
-        found[chosen] = weights(batch.part(chosen), values[chosen], noise[chosen])
+        found[chosen] = _weights(batch.part(chosen), values[chosen], noise[chosen])
     return found

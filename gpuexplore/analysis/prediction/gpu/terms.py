@@ -92,20 +92,20 @@ def names_for(batch: Batch) -> tuple[str, ...]:
     return (*SINGLE, *grouped)
 
 
-def coefficient(known: Coefficients, name: str) -> float:
+def _coefficient(known: Coefficients, name: str) -> float:
     """Return the value of one coefficient."""
     return known.get(name, expected(name).mean)
 
 
 def exponential(known: Coefficients, name: str) -> float:
     """Return what a coefficient is the logarithm of."""
-    return float(np.exp(coefficient(known, name)))
+    return float(np.exp(_coefficient(known, name)))
 
 
 def _of_members(known: Coefficients, name: str, batch: Batch) -> Numbers:
     """Return the value of each call's member of a group."""
     by, _ = GROUPS[name]
-    values = np.array([coefficient(known, f"{name}:{member}") for member in batch.members(*by)], dtype=np.float64)
+    values = np.array([_coefficient(known, f"{name}:{member}") for member in batch.members(*by)], dtype=np.float64)
     return values[batch.member_of(*by)]
 
 
@@ -115,16 +115,6 @@ def package_data() -> dict[str, object]:
     text = (files("gpuexplore.analysis") / "data" / FILE).read_text(encoding="utf-8")
     loaded: dict[str, object] = json.loads(text)
     return loaded
-
-
-TILE_ROWS = np.array([256, 128, 128, 128, 64, 64, 32, 64, 32, 128, 32], dtype=np.float64)
-TILE_COLUMNS = np.array([128, 256, 128, 64, 128, 64, 64, 32, 32, 32, 128], dtype=np.float64)
-LARGEST_REUSE = 256 * 128 / (256 + 128)  # multiply-adds for each number that a tile reads
-LEAST_SPLIT = 256  # terms of a sum that are worth a block of their own
-QUERIES, KEYS = 128, 64  # rows and columns of a block of attention
-ROWS_IN_FLIGHT = {"layer_norm": 12.0, "softmax": 4.0}  # of a multiprocessor
-SHORT_ROW_BYTES = 4096  # a softmax of up to 1,024 fp32 numbers stays in registers
-MOST_IDLE = 4.0  # how much slower a few multiprocessors can be than all
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +131,8 @@ def terms(batch: Batch, known: Coefficients) -> Terms:
     """Return the terms of each call."""
     each, once = _launch(batch, known)
     launch = each * batch.numbers("kernels") + once
-    compute, memory = _compute(batch, known), _memory(batch, known)
+    compute = _compute(batch, known)
+    memory = _memory(batch, known)
     power = exponential(known, "power_of_sum")
     together = (compute**power + memory**power) ** (1 / power)
     quantised = batch.numbers("quantised_bytes")
@@ -154,13 +145,14 @@ def _launch(batch: Batch, known: Coefficients) -> tuple[Numbers, Numbers]:
 
     What a source's own way of timing adds is not asked for by others: it changes the last of these parts alone.
     """
-    by_clock = np.exp(coefficient(known, "launch_by_clock") * np.log(USUAL_CLOCK_HZ / batch.numbers("clock_hz")))
+    by_clock = np.exp(_coefficient(known, "launch_by_clock") * np.log(USUAL_CLOCK_HZ / batch.numbers("clock_hz")))
     of_source = np.array([bool(name) for name in batch.members("source")])[batch.member_of("source")]
     own = np.exp(
         of_source * (_of_members(known, "launch_of_source", batch) + _of_members(known, "launch_of_both", batch))
     )
     kinds = np.array(batch.members("calls"))[batch.member_of("calls")]
-    single, queued = kinds == "single", kinds != "graph"
+    single = kinds == "single"
+    queued = kinds != "graph"
     in_graph = (
         exponential(known, "launch_in_graph")
         * np.exp(_of_members(known, "launch_of_family", batch))
@@ -219,22 +211,26 @@ def _tiled(batch: Batch, known: Coefficients, calls: Indices, products: Numbers,
     each = rate[calls, None] / multiprocessors
     by_clock = USUAL_CLOCK_HZ / batch.numbers("clock_hz")[calls, None]
     start = np.exp(_of_members(known, "start_s", batch))[calls, None] * by_clock
-    reuse = TILE_ROWS * TILE_COLUMNS / (TILE_ROWS + TILE_COLUMNS)
+    tile_columns = np.array([128, 256, 128, 64, 128, 64, 64, 32, 32, 32, 128], dtype=np.float64)
+    tile_rows = np.array([256, 128, 128, 128, 64, 64, 32, 64, 32, 128, 32], dtype=np.float64)
+    reuse = tile_rows * tile_columns / (tile_rows + tile_columns)
     small = np.exp(_of_members(known, "small_tiles", batch))[calls, None]
-    speed = each / (1 + 32 * small * (1 / reuse - 1 / LARGEST_REUSE))
-    tiles = number * np.ceil(rows / TILE_ROWS) * np.ceil(columns / TILE_COLUMNS)
+    largest_reuse = 256 * 128 / (256 + 128)  # multiply-adds for each number that a tile reads
+    speed = each / (1 + 32 * small * (1 / reuse - 1 / largest_reuse))
+    tiles = number * np.ceil(rows / tile_rows) * np.ceil(columns / tile_columns)
     best = np.full(len(products), np.inf)
+    least_split = 256  # terms of a sum that are worth a block of their own
     for split in (1, 2, 4, 8, 16, 32):
         waves = _waves(tiles * split / multiprocessors, known)
-        one = 2 * TILE_ROWS * TILE_COLUMNS * terms_of_sum / split / speed + start * (1 + (split > 1))
-        worth = (terms_of_sum[:, 0] >= LEAST_SPLIT * split) | (split == 1)
+        one = 2 * tile_rows * tile_columns * terms_of_sum / split / speed + start * (1 + (split > 1))
+        worth = (terms_of_sum[:, 0] >= least_split * split) | (split == 1)
         best = np.where(worth, np.minimum(best, (waves * one).min(axis=1)), best)
     return best
 
 
 def _waves(blocks: Numbers, known: Coefficients) -> Numbers:
     """Return how many blocks one after the other a multiprocessor computes: a last wave costs a share of a whole."""
-    idle = 1 / (1 + np.exp(-coefficient(known, "wave")))
+    idle = 1 / (1 + np.exp(-_coefficient(known, "wave")))
     found: Numbers = np.where(blocks > 1, blocks + idle * (np.ceil(blocks) - blocks), 1.0)
     return found
 
@@ -243,31 +239,38 @@ def _attention(batch: Batch, known: Coefficients) -> Numbers:
     heads, length, keys, depth = batch.attention.T
     at = batch.attention_of
     padded = np.where(depth <= 64, 64, np.where(depth <= 96, 96, np.ceil(depth / 128) * 128))
-    share = np.exp(coefficient(known, "attention_share") + _of_members(known, "attention_of_architecture", batch)[at])
+    share = np.exp(_coefficient(known, "attention_share") + _of_members(known, "attention_of_architecture", batch)[at])
     multiprocessors = batch.numbers("multiprocessors")[at]
     each = batch.numbers("peak")[at] * share / multiprocessors
     start = exponential(known, "attention_start_s") * USUAL_CLOCK_HZ / batch.numbers("clock_hz")[at]
-    waves = _waves(heads * np.ceil(length / QUERIES) / multiprocessors, known)
-    found: Numbers = waves * (4 * QUERIES * np.maximum(keys, KEYS) * padded / each + start)
+    queries = 128
+    waves = _waves(heads * np.ceil(length / queries) / multiprocessors, known)
+    least_keys = 64  # rows and columns of a block of attention
+    found: Numbers = waves * (4 * queries * np.maximum(keys, least_keys) * padded / each + start)
     return found
 
 
 def _bandwidth(batch: Batch, known: Coefficients) -> Numbers:
     names = ("bandwidth_of_architecture", "bandwidth_of_family")
-    share = np.exp(coefficient(known, "bandwidth_share") + sum(_of_members(known, name, batch) for name in names))
+    share = np.exp(_coefficient(known, "bandwidth_share") + sum(_of_members(known, name, batch) for name in names))
     found: Numbers = batch.numbers("bandwidth") * share
     return found
 
 
 def _memory(batch: Batch, known: Coefficients) -> Numbers:
-    bandwidth, multiprocessors = _bandwidth(batch, known), batch.numbers("multiprocessors")
-    cache, reused = batch.numbers("cache_bytes"), batch.numbers("reused_bytes")
+    bandwidth = _bandwidth(batch, known)
+    multiprocessors = batch.numbers("multiprocessors")
     moved = batch.numbers("bytes") * (1 + _second_pass(batch, known))
     rows = batch.numbers("rows")
-    idle = np.where(rows > 0, np.clip(multiprocessors / np.maximum(rows, 1), 1, MOST_IDLE), 1.0)
+    most_idle = 4.0  # how much slower a few multiprocessors can be than all
+    idle = np.where(rows > 0, np.clip(multiprocessors / np.maximum(rows, 1), 1, most_idle), 1.0)
     edge = exponential(known, "cache_edge")
     with np.errstate(over="ignore", divide="ignore"):
-        cached = 1 / (1 + (reused / (exponential(known, "cache_share") * cache)) ** edge)
+        cached = 1 / (
+            1
+            + (batch.numbers("reused_bytes") / (exponential(known, "cache_share") * batch.numbers("cache_bytes")))
+            ** edge
+        )
     by_cache = exponential(known, "cache_bytes_per_clock") * multiprocessors * batch.numbers("clock_hz")
     found: Numbers = moved * idle * ((1 - cached) / bandwidth + cached / np.maximum(by_cache, bandwidth))
     return found
@@ -276,12 +279,14 @@ def _memory(batch: Batch, known: Coefficients) -> Numbers:
 def _second_pass(batch: Batch, known: Coefficients) -> Numbers:
     """Return the share of the bytes that is moved again, as rows in flight do not stay in the L2 cache."""
     extra = np.zeros(len(batch))
-    for family, in_flight in ROWS_IN_FLIGHT.items():
+    rows_in_flight = {"layer_norm": 12.0, "softmax": 4.0}  # of a multiprocessor
+    short_row_bytes = 4096  # a softmax of up to 1,024 fp32 numbers stays in registers
+    for family, in_flight in rows_in_flight.items():
         of_family = np.array([row.family == family for row in batch.rows])
         if of_family.any():
             taken = batch.numbers("multiprocessors") * in_flight * batch.numbers("row_bytes")
             full = taken / (exponential(known, f"{family}_cache_share") * batch.numbers("cache_bytes") + 1)
-            long = (batch.numbers("row_bytes") > SHORT_ROW_BYTES) | (family == "layer_norm")
+            long = (batch.numbers("row_bytes") > short_row_bytes) | (family == "layer_norm")
             again = exponential(known, f"{family}_second_pass") * full**4 / (1 + full**4)
             extra = np.where(of_family & long, again, extra)
     return extra

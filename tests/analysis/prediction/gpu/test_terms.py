@@ -52,7 +52,7 @@ def test_a_step_of_several_kernels_launches_each():
     assert found.total[1] - found.total[0] == pytest.approx(found.launch[0])
 
 
-def test_power_limits_a_card_of_few_watts_for_its_peak_and_the_cap_one_of_many():
+def test_power_and_shared_lanes_limit_the_rate():
     poor, rich = asked("matmul", "t4", "fp16", **square(8192)), asked("matmul", "rtx-3090", "fp16", **square(8192))
     shares = [
         2 * 8192**3 / seconds / row.peak for row, seconds in zip((poor, rich), took(poor, rich).compute, strict=True)
@@ -61,8 +61,6 @@ def test_power_limits_a_card_of_few_watts_for_its_peak_and_the_cap_one_of_many()
     unknown = replace(poor, watts_per_teraflop=np.nan)
     assert took(unknown).compute < took(poor).compute
 
-
-def test_fp32_lanes_that_int32_shares_are_slower():
     row = replace(asked("matmul", "rtx-3090", "fp32", **square(8192)), watts_per_teraflop=50.0)
     own = replace(row, shared_lanes=False)
     assert took(row).compute > 1.2 * took(own).compute
@@ -75,13 +73,11 @@ def test_a_last_wave_of_few_tiles_costs_more_than_its_share():
     assert spilled > full * (multiprocessors + 1) / multiprocessors
 
 
-def test_odd_lengths_are_misaligned_and_slower():
+def test_odd_lengths_are_misaligned_and_a_matrix_vector_product_has_no_tiles():
     even, odd = asked(m=2048, k=2048, n=2048), asked(m=2048, k=2048, n=2047)
     assert (even.misaligned, odd.misaligned) == (False, True)
     assert took(odd).compute > took(even).compute
 
-
-def test_a_matrix_vector_product_has_no_tiles():
     found = asked("matvec", m=8192, n=8192)
     assert found.products == ()
     assert took(found).compute == 0
