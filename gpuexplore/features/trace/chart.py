@@ -12,7 +12,6 @@ from gpuexplore.core.units import format_percent, format_seconds
 from gpuexplore.features.trace.analysis.table import TraceRow, TraceTable
 
 MOST_BARS = 12  # the others are one bar
-OTHERS = "all others"
 OF_NO_KIND = "other"
 
 
@@ -76,7 +75,7 @@ def _bars_of(table: TraceTable) -> Sequence[_Bar]:
         return bars
     return [
         *bars[:MOST_BARS],
-        _Bar(OTHERS, OF_NO_KIND, sum(bar.time_s for bar in rest), sum(bar.share for bar in rest)),
+        _Bar("all others", OF_NO_KIND, sum(bar.time_s for bar in rest), sum(bar.share for bar in rest)),
     ]
 
 

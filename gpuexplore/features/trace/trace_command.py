@@ -7,7 +7,6 @@ from pathlib import Path
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import content_of, print_columns, print_json
 from gpuexplore.core.units import format_percent, format_seconds, format_si, format_work_rate
-from gpuexplore.features.trace.analysis import traced_on
 from gpuexplore.features.trace.analysis.events import MOST_BYTES, read_trace
 from gpuexplore.features.trace.analysis.headline import (
     dtype_words,
@@ -17,7 +16,7 @@ from gpuexplore.features.trace.analysis.headline import (
     report,
     shape_words,
 )
-from gpuexplore.features.trace.analysis.table import TraceRow, TraceTable, table_of
+from gpuexplore.features.trace.analysis.table import TraceRow, TraceTable, table_of, traced_on
 from gpuexplore.hardware import discover, ensure_ceiling
 from gpuexplore.shapes import whole_number
 
@@ -54,40 +53,33 @@ def _print(table: TraceTable, rows: Sequence[TraceRow]) -> None:
         print(f"- Say where it was taken: {'--device cpu' if table.busy_s is None else '--gpu NAME'}.")
     print()
     heading = ("operation", "shapes", "dtype", "calls", "time", "share", "FLOPs a call", "rate", "of the roof", "bound")
-    print_columns([heading, *map(_columns, rows)])
+    cells = [
+        (
+            _short(row.operation, 50),
+            _short(shape_words(row), 44),
+            dtype_words(row),
+            f"{row.calls:,}",
+            format_seconds(row.time_s),
+            format_percent(row.share),
+            format_si(row.flop_count, "FLOP"),
+            format_work_rate(row.flop_per_s or 0.0, row.bytes_per_s),
+            format_percent(row.roof_share),
+            row.least.bound if row.least else "",
+        )
+        for row in rows
+    ]
+    print_columns([heading, *cells])
     left = len([row for row in table.rows if row.time_s]) - len(rows)
     if left > 0:
         print(f"{left:,} more rows took less: --top N, or --json")
-    _print_commands(table, rows)
-
-
-def _columns(row: TraceRow) -> tuple[str, ...]:
-    return (
-        _short(row.operation, 50),
-        _short(shape_words(row), 44),
-        dtype_words(row),
-        f"{row.calls:,}",
-        format_seconds(row.time_s),
-        format_percent(row.share),
-        format_si(row.flop_count, "FLOP"),
-        format_work_rate(row.flop_per_s or 0.0, row.bytes_per_s),
-        format_percent(row.roof_share),
-        row.least.bound if row.least else "",
-    )
-
-
-def _short(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[: longest - 3]}..."
-
-
-def _print_commands(table: TraceTable, rows: Sequence[TraceRow]) -> None:
-    """Print how each row that has a counterpart is measured and predicted, each command once."""
-    ours = [row for row in rows if row.counterpart]
-    if not ours:
-        return
-    print("\nThe same measured here, and predicted:")
-    commands = [(row.counterpart.run_command, predict_command(table, row)) for row in ours if row.counterpart]
+    commands = [(row.counterpart.run_command, predict_command(table, row)) for row in rows if row.counterpart]
+    if commands:
+        print("\nThe same measured here, and predicted:")
     for run, predict in dict.fromkeys(commands):
         print(f"  {run}")
         if predict:
             print(f"  {predict}")
+
+
+def _short(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."

@@ -10,7 +10,6 @@ import streamlit as st
 from gpuexplore.analysis.prediction import USUAL_CALLS
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Device
-from gpuexplore.features.trace.analysis import CPU
 from gpuexplore.features.trace.analysis.events import MOST_BYTES as MOST_COMMAND_BYTES
 from gpuexplore.features.trace.analysis.headline import (
     dtype_words,
@@ -21,7 +20,7 @@ from gpuexplore.features.trace.analysis.headline import (
     shape_words,
     target,
 )
-from gpuexplore.features.trace.analysis.table import TraceRow, TraceTable
+from gpuexplore.features.trace.analysis.table import CPU, TraceRow, TraceTable
 from gpuexplore.features.trace.chart import time_by_operation
 from gpuexplore.hardware import ACCELERATORS
 from gpuexplore.jobs.reading import read_apart
@@ -34,7 +33,6 @@ from gpuexplore.ui.shared.tables import table_of
 from gpuexplore.ui.url_widgets import select, show_problem
 
 MOST_BYTES = 40_000_000  # unpacked: reading more stalls all other visitors; the command takes more
-AS_IT_SAYS = ""
 GPUS = {accelerator.key: accelerator.name for accelerator in ACCELERATORS}
 TABLES: Shared[tuple[TraceTable, bool]] = Shared(32)
 MOST_ROWS = 300  # in the table: the others took less
@@ -57,11 +55,6 @@ def show_trace(table: TraceTable) -> None:
     if not rows:
         return
     show_chart(lambda: time_by_operation(table), (table.name, table.rows), key="chart.trace")
-    _show_table(table, rows)
-    _show_commands(table, rows)
-
-
-def _show_table(table: TraceTable, rows: list[TraceRow]) -> None:
     st.subheader("Operations", anchor="operations")
     shown = [_cells(table, row) for row in rows[:MOST_ROWS]]
     links = {name: st.column_config.LinkColumn(display_text=name.lower()) for name in ("Measure", "Predict")}
@@ -70,6 +63,11 @@ def _show_table(table: TraceTable, rows: list[TraceRow]) -> None:
     table_of(shown, UNITS).show(alt=alt, config={**names, **links})
     if len(rows) > MOST_ROWS:
         st.caption(f"{len(rows) - MOST_ROWS:,} more rows took less; `gpuexplore trace FILE --json` has all.")
+    with st.expander("The same from a shell", icon=":material/terminal:"):
+        ours = [(row.counterpart, predict_command(table, row)) for row in rows[:MOST_ROWS]]
+        commands = [command for found, predict in ours if found for command in (found.run_command, predict) if command]
+        lines = dict.fromkeys((f"gpuexplore trace {shlex.quote(table.name)}", *commands))
+        st.code("\n".join(lines), language="bash")
 
 
 def _cells(table: TraceTable, row: TraceRow) -> Cells:
@@ -104,19 +102,11 @@ def _predict_link(table: TraceTable, row: TraceRow) -> str | None:
     return f"./what-if?{urlencode(query)}"
 
 
-def _show_commands(table: TraceTable, rows: list[TraceRow]) -> None:
-    with st.expander("The same from a shell", icon=":material/terminal:"):
-        ours = [(row.counterpart, predict_command(table, row)) for row in rows[:MOST_ROWS]]
-        commands = [command for found, predict in ours if found for command in (found.run_command, predict) if command]
-        lines = dict.fromkeys((f"gpuexplore trace {shlex.quote(table.name)}", *commands))
-        st.code("\n".join(lines), language="bash")
-
-
 def choose_trace() -> TraceTable | None:
     """Draw the field of the file and the choice of the device; return the table, None without one that can be read."""
     file = st.file_uploader("Trace of torch.profiler", type=["json", "gz"], key="trace.file")
     if file is None:
-        select("Taken on", "device", [AS_IT_SAYS, CPU, *GPUS], shown=_device_title)
+        select("Taken on", "device", ["", CPU, *GPUS], shown=_device_title)
         st.caption(
             f"Up to {st.get_option('server.maxUploadSize')} MB as it is sent (packed by gzip, about a tenth as "
             f"large) and {MOST_BYTES // 1_000_000} MB unpacked. From a shell `gpuexplore trace FILE` takes up to "
@@ -151,17 +141,17 @@ def _chosen(name: str, content: bytes) -> TraceTable:
     """
     digest = sha256(content).hexdigest()
     with st.spinner(f"Reading {plain(name)} …"):
-        found, on_gpu = TABLES.get((name, digest, AS_IT_SAYS), lambda: _read(name, content, AS_IT_SAYS))
-    options = [AS_IT_SAYS, *(GPUS if on_gpu else (CPU,))]
+        found, on_gpu = TABLES.get((name, digest, ""), lambda: _read(name, content, ""))
+    options = ["", *(GPUS if on_gpu else (CPU,))]
     chosen = select("Taken on", "device", options, shown=_device_title)
-    if chosen == AS_IT_SAYS:
+    if not chosen:
         return found
     here = known_devices() if chosen == CPU else ()
     return TABLES.get((name, digest, chosen, here), lambda: _read(name, content, chosen, here))[0]
 
 
 def _device_title(key: str) -> str:
-    if key == AS_IT_SAYS:
+    if not key:
         return "what the trace says"
     return "this server's CPU" if key == CPU else GPUS.get(key, key)
 

@@ -7,7 +7,6 @@ from itertools import pairwise
 
 from gpuexplore.features.trace.analysis.events import OPERATIONS, Call, Kernel, Lane, ProfilerTrace
 
-REGIONS = ("Torch-Compiled Region", "## Call CompiledFxGraph", "CompiledFunction", "ProfilerStep")  # of many operations
 SLACK_NS = 5000  # of one kernel's end over the next one's start, which rounding of stamps explains
 Parents = Sequence[int | None]  # the call that each was made within, by its index; None for the outermost of a thread
 
@@ -26,25 +25,21 @@ def nest(calls: Sequence[Call]) -> tuple[Parents, tuple[int, ...]]:
     parents: list[int | None] = [None] * len(calls)
     self_ns = [call.end_ns - call.start_ns for call in calls]
     for indices in threads.values():
-        _nest_thread(calls, indices, parents, slack_ns=slack_ns)
+        indices.sort(key=lambda index: (calls[index].start_ns, -calls[index].end_ns))
+        stack: list[int] = []
+        for index in indices:
+            call = calls[index]
+            while stack:
+                outer = calls[stack[-1]]
+                if call.start_ns < outer.end_ns and call.end_ns <= outer.end_ns + slack_ns:
+                    break
+                stack.pop()
+            parents[index] = stack[-1] if stack else None
+            stack.append(index)
     for index, parent in enumerate(parents):
         if parent is not None:
             self_ns[parent] -= calls[index].end_ns - calls[index].start_ns
     return parents, tuple(max(0, time_ns) for time_ns in self_ns)
-
-
-def _nest_thread(calls: Sequence[Call], indices: list[int], parents: list[int | None], *, slack_ns: int) -> None:
-    indices.sort(key=lambda index: (calls[index].start_ns, -calls[index].end_ns))
-    stack: list[int] = []
-    for index in indices:
-        call = calls[index]
-        while stack:
-            outer = calls[stack[-1]]
-            if call.start_ns < outer.end_ns and call.end_ns <= outer.end_ns + slack_ns:
-                break
-            stack.pop()
-        parents[index] = stack[-1] if stack else None
-        stack.append(index)
 
 
 def attribute(trace: ProfilerTrace, parents: Parents) -> tuple[Mapping[int | str, Sequence[Kernel]], Sequence[int]]:
@@ -58,6 +53,7 @@ def attribute(trace: ProfilerTrace, parents: Parents) -> tuple[Mapping[int | str
     there, by the operation around it.
     """
     calls = trace.calls
+    regions = ("Torch-Compiled Region", "## Call CompiledFxGraph", "CompiledFunction", "ProfilerStep")  # of many
     by_external_id = _by_number(calls, lambda call: call.external_id if call.category in OPERATIONS else None)
     by_correlation = _by_number(calls, lambda call: None if call.category in OPERATIONS else call.correlation)
     processes = _processes(trace, by_correlation, by_external_id)
@@ -68,13 +64,17 @@ def attribute(trace: ProfilerTrace, parents: Parents) -> tuple[Mapping[int | str
     found: dict[int | str, list[Kernel]] = defaultdict(list)
     for kernel, launch, operation, by in zip(kernels, launches, operations, launched_by, strict=True):
         caller = operation
-        if launch is not None and (operation is None or not _encloses(calls[operation], calls[launch])):
-            caller = _around(launch, calls, parents)
+        if launch is not None:
+            began = calls[launch]
+            around = None if operation is None else calls[operation]
+            is_within = around and around.thread == began.thread and around.start_ns <= began.start_ns <= around.end_ns
+            if not is_within:
+                caller = _around(launch, calls, parents)
         is_of_graph = kernel.in_graph or "GraphLaunch" in by
         if caller is None or is_of_graph:
             found[kernel.name].append(kernel)
         else:
-            is_operation = calls[caller].category == "cpu_op" and not calls[caller].name.startswith(REGIONS)
+            is_operation = calls[caller].category == "cpu_op" and not calls[caller].name.startswith(regions)
             found[caller if is_operation else kernel.name].append(kernel)
     lost = [before.end_ns - after.end_ns for before, after in zip(trace.kernels, kernels, strict=True)]
     return found, lost
@@ -139,10 +139,6 @@ def _matched(
             found.append(max(before, key=lambda index: trace.calls[index].start_ns, default=None))
         seen[key] += 1
     return found
-
-
-def _encloses(operation: Call, launch: Call) -> bool:
-    return operation.thread == launch.thread and operation.start_ns <= launch.start_ns <= operation.end_ns
 
 
 def _around(index: int | None, calls: Sequence[Call], parents: Parents) -> int | None:

@@ -7,9 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import NamedTuple
-
-PREFIX = "aten::"
+from typing import Any, NamedTuple
 
 
 class Attention(NamedTuple):
@@ -40,15 +38,19 @@ class Attention(NamedTuple):
     last_rows: bool = False
 
 
+def of_torch(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a table by names of torch's own operations with the prefix that these have in a trace."""
+    return {f"aten::{name}": value for name, value in table.items()}
+
+
 _PACKAGED = Attention(5, window=6, by_tokens=True, last_rows=True)  # flash-attn, whose order others took over
 _PACKED = _PACKAGED._replace(causal=9, window=10, lengths=(3, 4, 5), unknown=(15, 16, 17))
 _FLASH_3 = _PACKAGED._replace(causal=24, window=25, lengths=(7, 8, 12), unknown=(3, 10, 11, 14, 16))
 _XFORMERS = _PACKAGED._replace(causal=10, window=11, lengths=(3, 4, 6), unknown=(5, 14))
 _BACKWARD = _PACKAGED._replace(causal=11, query=1, window=12, is_backward=True)
 ATTENTION: Mapping[str, Attention] = MappingProxyType(
-    {
-        f"{PREFIX}{name}": positions
-        for name, positions in {
+    of_torch(
+        {
             **dict.fromkeys(
                 ("scaled_dot_product_attention", "_scaled_dot_product_attention_math"), Attention(5, mask=3)
             ),
@@ -77,8 +79,8 @@ ATTENTION: Mapping[str, Attention] = MappingProxyType(
             "_efficient_attention_backward": Attention(
                 14, 1, mask=4, band=(18,), lengths=(6, 7, 8), by_tokens=True, is_backward=True
             ),
-        }.items()
-    }
+        }
+    )
     | {
         f"{package}::{name}": positions
         for package in ("flash_attn", "flashattn")
@@ -150,7 +152,7 @@ BY_ROWS = ("_softmax", "_log_softmax", "native_layer_norm", "_softmax_backward_d
 
 
 def _named(names: Iterable[str]) -> frozenset[str]:
-    return frozenset(f"{PREFIX}{name}" for name in names)
+    return frozenset(of_torch(dict.fromkeys(names)))
 
 
 KINDS: Mapping[str, frozenset[str]] = MappingProxyType(

@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from types import MappingProxyType
 from typing import cast
@@ -11,7 +12,7 @@ from gpuexplore.analysis.prediction.calls import USUAL_CALLS, Calls
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Layout, Shape
-from gpuexplore.features.trace.analysis.call_kinds import ATTENTION, FUSED_FORWARD, PREFIX, Attention
+from gpuexplore.features.trace.analysis.call_kinds import ATTENTION, FUSED_FORWARD, Attention, of_torch
 from gpuexplore.features.trace.analysis.events import Call, CallArgument
 from gpuexplore.features.trace.analysis.flops import CONVOLUTIONS, causal_of, dims_of, is_transposed, numbers
 from gpuexplore.operations import OPERATIONS
@@ -96,13 +97,10 @@ def _is_by_columns(matrix: CallArgument) -> bool:
     return len(strides) >= 2 and strides[-1] != 1 and strides[-2] == 1
 
 
-def _matmul(index: int) -> Match:
-    def match(arguments: Arguments) -> Found:
-        m, k = dims_of(arguments, index)
-        _, n = dims_of(arguments, index + 1)
-        return ("matmul", {"m": m, "k": k, "n": n}, _layout(arguments, index))
-
-    return match
+def _matmul(index: int, arguments: Arguments) -> Found:
+    m, k = dims_of(arguments, index)
+    _, n = dims_of(arguments, index + 1)
+    return ("matmul", {"m": m, "k": k, "n": n}, _layout(arguments, index))
 
 
 def _matvec(arguments: Arguments) -> Found | None:
@@ -114,7 +112,7 @@ def _matvec(arguments: Arguments) -> Found | None:
 def _addmm(arguments: Arguments) -> Found | None:
     """Return a linear layer; where its matrices do not lie by rows, which ours do, the product that it is."""
     if _layout(arguments, 1) != BY_ROWS:
-        return _matmul(1)(arguments)
+        return _matmul(1, arguments)
     b, d = dims_of(arguments, 1)
     _, k = dims_of(arguments, 2)
     return ("linear", {"b": b, "d": d, "k": k}, BY_ROWS)
@@ -126,31 +124,23 @@ def _linear(arguments: Arguments) -> Found:
     return ("matmul", {"m": prod(rows), "k": d, "n": dims_of(arguments, 1)[0]}, "NT")
 
 
-def _batched(index: int) -> Match:
-    def match(arguments: Arguments) -> Found:
-        batch, m, k = dims_of(arguments, index)
-        _, _, n = dims_of(arguments, index + 1)
-        limits = OPERATIONS["batched_matmul"].limits
-        outer = next((o for o in range(1, limits["outer"] + 1) if batch % o == 0 and batch // o <= limits["inner"]), 0)
-        inner = batch // outer if outer else 0
-        axes = {"outer": outer, "inner": inner, "m": m, "k": k, "n": n, "right": batch}
-        return ("batched_matmul", axes, _layout(arguments, index))
-
-    return match
+def _batched(index: int, arguments: Arguments) -> Found:
+    batch, m, k = dims_of(arguments, index)
+    _, _, n = dims_of(arguments, index + 1)
+    limits = OPERATIONS["batched_matmul"].limits
+    outer = next((o for o in range(1, limits["outer"] + 1) if batch % o == 0 and batch // o <= limits["inner"]), 0)
+    inner = batch // outer if outer else 0
+    axes = {"outer": outer, "inner": inner, "m": m, "k": k, "n": n, "right": batch}
+    return ("batched_matmul", axes, _layout(arguments, index))
 
 
-def _attention(positions: Attention) -> Match:
-    def match(arguments: Arguments) -> Found | None:
-        query, key, value = (dims_of(arguments, positions.query + offset) for offset in range(3))
-        is_masked = positions.mask is not None and any(
-            each.dims for each in arguments[positions.mask : positions.mask + 1]
-        )
-        causal, _ = causal_of(arguments, positions)
-        if is_masked or causal is None or not query == key == value:
-            return None
-        return ("attention", dict(zip("bhsd", query, strict=True)) | ({"causal": 1} if causal else {}), BY_ROWS)
-
-    return match
+def _attention(positions: Attention, arguments: Arguments) -> Found | None:
+    query, key, value = (dims_of(arguments, positions.query + offset) for offset in range(3))
+    is_masked = positions.mask is not None and any(each.dims for each in arguments[positions.mask : positions.mask + 1])
+    causal, _ = causal_of(arguments, positions)
+    if is_masked or causal is None or not query == key == value:
+        return None
+    return ("attention", dict(zip("bhsd", query, strict=True)) | ({"causal": 1} if causal else {}), BY_ROWS)
 
 
 def _same_shapes(arguments: Arguments) -> tuple[int, ...]:
@@ -183,33 +173,29 @@ def _copy(arguments: Arguments) -> Found | None:
     return ("copy", {"n": prod(_same_shapes(arguments))}, BY_ROWS) if same else None
 
 
-def _convolution(name: str) -> Match:
-    def match(arguments: Arguments) -> Found | None:
-        b, c, h, w = dims_of(arguments, 0)
-        o, per_group, r, s = dims_of(arguments, 1)
-        positions = CONVOLUTIONS[name]
-        padding = numbers(arguments[positions.padding])
-        stride = numbers(arguments[positions.stride])
-        dilation = () if positions.dilation is None else numbers(arguments[positions.dilation])
-        transposed = is_transposed(arguments, positions)
-        keeps_size = {*stride, *dilation} == {1} and {2 * each + 1 for each in padding} == {r}
-        if r != s or c != per_group or transposed or not keeps_size:
-            return None
-        return ("conv2d", {"b": b, "c": c, "h": h, "w": w, "o": o, "r": r}, BY_ROWS)
-
-    return match
+def _convolution(name: str, arguments: Arguments) -> Found | None:
+    b, c, h, w = dims_of(arguments, 0)
+    o, per_group, r, s = dims_of(arguments, 1)
+    positions = CONVOLUTIONS[name]
+    padding = numbers(arguments[positions.padding])
+    stride = numbers(arguments[positions.stride])
+    dilation = () if positions.dilation is None else numbers(arguments[positions.dilation])
+    transposed = is_transposed(arguments, positions)
+    keeps_size = {*stride, *dilation} == {1} and {2 * each + 1 for each in padding} == {r}
+    if r != s or c != per_group or transposed or not keeps_size:
+        return None
+    return ("conv2d", {"b": b, "c": c, "h": h, "w": w, "o": o, "r": r}, BY_ROWS)
 
 
 MATCHES: Mapping[str, Match] = MappingProxyType(
-    {
-        f"{PREFIX}{name}": match
-        for name, match in {
-            "mm": _matmul(0),
+    of_torch(
+        {
+            "mm": partial(_matmul, 0),
             "mv": _matvec,
             "addmm": _addmm,
             **dict.fromkeys(("linear", "mkldnn_linear"), _linear),
-            "bmm": _batched(0),
-            "baddbmm": _batched(1),
+            "bmm": partial(_batched, 0),
+            "baddbmm": partial(_batched, 1),
             **dict.fromkeys(
                 ("add", "add_"), lambda arguments: ("vector_add", {"n": prod(_same_shapes(arguments))}, BY_ROWS)
             ),
@@ -217,8 +203,8 @@ MATCHES: Mapping[str, Match] = MappingProxyType(
             "_softmax": _softmax,
             "native_layer_norm": _layer_norm,
             "copy_": _copy,
-            **{name: _convolution(name) for name in CONVOLUTIONS},
-        }.items()
-    }
-    | {name: _attention(ATTENTION[name]) for name in FUSED_FORWARD}
+            **{name: partial(_convolution, name) for name in CONVOLUTIONS},
+        }
+    )
+    | {name: partial(_attention, ATTENTION[name]) for name in FUSED_FORWARD}
 )

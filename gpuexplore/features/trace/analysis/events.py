@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from gzip import BadGzipFile, GzipFile
 from io import BytesIO
+from itertools import starmap, zip_longest
 from math import isfinite
-from types import MappingProxyType
 from typing import Any
 
 from gpuexplore.core.errors import InvalidInput
@@ -26,15 +26,6 @@ from gpuexplore.hardware.nvml import GpuFacts
 OPERATIONS = ("cpu_op", "user_annotation")
 HOST = (*OPERATIONS, "cuda_runtime", "cuda_driver")  # what takes time on a thread of the host
 GPU = ("kernel", "gpu_memcpy", "gpu_memset")
-_BEFORE_2_0 = MappingProxyType(  # what these categories were called
-    {
-        "Operator": "cpu_op",
-        "Runtime": "cuda_runtime",
-        "Kernel": "kernel",
-        "Memcpy": "gpu_memcpy",
-        "Memset": "gpu_memset",
-    }
-)
 Lane = tuple[str, int | None]  # what a kernel's event gives as its process, and its device
 MOST_BYTES = 200_000_000  # of a file, unpacked
 LONGEST_NAME = 60  # characters of a file's name that are kept
@@ -143,10 +134,9 @@ def read_trace(name: str, content: bytes, most_bytes: int = MOST_BYTES) -> Profi
     data = _open_trace(name, content, most_bytes)
     events = data["traceEvents"]
     timed = [event for event in events if isinstance(event, Mapping) and event.get("ph") == "X"]
-    calls = [_call(event, category) for event in timed if (category := _category(event)) in HOST]
-    kernels = [_kernel(event) for event in timed if _category(event) in GPU]
-    found = tuple(filter(None, calls))
-    work = tuple(filter(None, kernels))
+    known = [_event(event, category) for event in timed if (category := _category(event)) in (*HOST, *GPU)]
+    found = tuple(event for event in known if isinstance(event, Call))
+    work = tuple(event for event in known if isinstance(event, Kernel))
     short = name[:LONGEST_NAME]
     if not work and not any(call.category == "cpu_op" for call in found):
         raise InvalidInput(
@@ -161,7 +151,7 @@ def read_trace(name: str, content: bytes, most_bytes: int = MOST_BYTES) -> Profi
         kernels=work,
         gpus=_gpus(data.get("deviceProperties"), {kernel.device for kernel in work}),
         has_shapes=any(call.arguments is not None for call in found),
-        left_out=len(calls) + len(kernels) - len(found) - len(work),
+        left_out=known.count(None),
     )
 
 
@@ -180,7 +170,13 @@ def _open_trace(name: str, content: bytes, most_bytes: int) -> dict[str, Any]:
     short = name[:LONGEST_NAME]
     if not content:
         raise InvalidInput(f"{short}: the file is empty")
-    text = _unpacked(short, content, most_bytes) if content.startswith(b"\x1f\x8b") else content
+    text = content
+    if content.startswith(b"\x1f\x8b"):
+        try:
+            with GzipFile(fileobj=BytesIO(content)) as file:
+                text = file.read(most_bytes + 1)  # and not all: a few kB can unpack to gigabytes
+        except (BadGzipFile, EOFError, zlib.error) as error:
+            raise InvalidInput(f"{short}: begins as gzip, and cannot be unpacked: {error}") from error
     if len(text) > most_bytes:
         more = f"; `gpuexplore trace FILE` takes {MOST_BYTES:,}" if most_bytes < MOST_BYTES else ""
         raise InvalidInput.of(f"trace {short}", "a larger one", f"at most {most_bytes:,} bytes unpacked{more}")
@@ -189,15 +185,6 @@ def _open_trace(name: str, content: bytes, most_bytes: int) -> dict[str, Any]:
     if not isinstance(trace, dict) or not isinstance(trace.get("traceEvents"), list):
         raise InvalidInput(f"{short}: JSON, but no trace: a trace is an object with a list called traceEvents")
     return trace
-
-
-def _unpacked(name: str, content: bytes, most_bytes: int) -> bytes:
-    """Return what gzip packed, never much more of it than is accepted: a few kB can unpack to gigabytes."""
-    try:
-        with GzipFile(fileobj=BytesIO(content)) as file:
-            return file.read(most_bytes + 1)
-    except (BadGzipFile, EOFError, zlib.error) as error:
-        raise InvalidInput(f"{name}: begins as gzip, and cannot be unpacked: {error}") from error
 
 
 def _parsed(name: str, text: bytes) -> Any:
@@ -231,60 +218,45 @@ def _shown(text: str, longest: int) -> str:
 
 def _category(event: Mapping[str, Any]) -> str:
     category = event.get("cat")
-    return _BEFORE_2_0.get(category, category) if isinstance(category, str) else ""
+    before_2_0 = {
+        "Operator": "cpu_op",
+        "Runtime": "cuda_runtime",
+        "Kernel": "kernel",
+        "Memcpy": "gpu_memcpy",
+        "Memset": "gpu_memset",
+    }
+    return before_2_0.get(category, category) if isinstance(category, str) else ""
 
 
-def _call(event: Mapping[str, Any], category: str) -> Call | None:
-    span = _span(event)
+def _event(event: Mapping[str, Any], category: str) -> Call | Kernel | None:
+    """Return a call or a kernel; None for an event without a name or a time that can be."""
     name = event.get("name")
-    if span is None or not isinstance(name, str) or not name:
-        return None
-    own = _args(event)
-    return Call(
-        name=_shown(name, LONGEST_OPERATION),
-        category=category,
-        process=str(event.get("pid")),
-        thread=f"{event.get('pid')}/{event.get('tid')}",
-        start_ns=span[0],
-        end_ns=span[1],
-        external_id=_whole(own.get("External id", own.get("external id"))) or None,  # Kineto writes 0 for none
-        correlation=_whole(own.get("correlation")) or None,
-        arguments=_arguments(own) if category == "cpu_op" else None,
-    )
-
-
-def _kernel(event: Mapping[str, Any]) -> Kernel | None:
-    span = _span(event)
-    name = event.get("name")
-    if span is None or not isinstance(name, str) or not name:
-        return None
-    own = _args(event)
-    return Kernel(
-        name=_shown(name, LONGEST_OPERATION),
-        process=str(event.get("pid")),
-        device=_whole(own.get("device")),
-        stream="" if (stream := own.get("stream", event.get("tid"))) is None else str(stream),
-        in_graph=bool(_whole(own.get("graph node id"))),
-        start_ns=span[0],
-        end_ns=span[1],
-        external_id=_whole(own.get("External id", own.get("external id"))) or None,
-        correlation=_whole(own.get("correlation")) or None,
-    )
-
-
-def _args(event: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = event.get("args")
-    return found if isinstance(found, Mapping) else {}
-
-
-def _span(event: Mapping[str, Any]) -> tuple[int, int] | None:
-    """Return start and end in nanoseconds; None where the event has no time, or one that cannot be."""
     start_us = _number(event.get("ts"))
     time_us = _number(event.get("dur"))
-    if start_us is None or time_us is None or not 0 <= time_us <= LONGEST_S * 1e6:
+    if not (isinstance(name, str) and name) or start_us is None or time_us is None:
         return None
+    if not 0 <= time_us <= LONGEST_S * 1e6:
+        return None
+    args = event.get("args")
+    own: Mapping[str, Any] = args if isinstance(args, Mapping) else {}
     start_ns = round(start_us * 1000)
-    return start_ns, start_ns + round(time_us * 1000)
+    common: dict[str, Any] = {
+        "name": _shown(name, LONGEST_OPERATION),
+        "process": str(event.get("pid")),
+        "start_ns": start_ns,
+        "end_ns": start_ns + round(time_us * 1000),
+        "external_id": _whole(own.get("External id", own.get("external id"))) or None,  # Kineto writes 0 for none
+        "correlation": _whole(own.get("correlation")) or None,
+    }
+    if category in HOST:
+        thread = f"{event.get('pid')}/{event.get('tid')}"
+        arguments = _arguments(own) if category == "cpu_op" else None
+        return Call(category=category, thread=thread, arguments=arguments, **common)
+    stream = own.get("stream", event.get("tid"))
+    in_graph = bool(_whole(own.get("graph node id")))
+    return Kernel(
+        device=_whole(own.get("device")), stream="" if stream is None else str(stream), in_graph=in_graph, **common
+    )
 
 
 def _number(value: Any) -> float | None:
@@ -304,15 +276,14 @@ def _arguments(own: Mapping[str, Any]) -> tuple[CallArgument, ...] | None:
     dims = own.get("Input Dims", own.get("Input dims"))
     if not isinstance(dims, list):
         return None
-    kinds, strides, values = (_list(own.get(name)) for name in ("Input type", "Input Strides", "Concrete Inputs"))
-    return tuple(_argument(index, dims, kinds, strides, values) for index in range(len(dims)))
+    others = (_list(own.get(name))[: len(dims)] for name in ("Input type", "Input Strides", "Concrete Inputs"))
+    return tuple(starmap(_argument, zip_longest(dims, *others)))
 
 
-def _argument(index: int, dims: list[Any], *others: list[Any]) -> CallArgument:
-    kind, strides, value = (other[index] if index < len(other) else None for other in others)
+def _argument(dims: Any, kind: Any, strides: Any, value: Any) -> CallArgument:
     name = _shown(kind, LONGEST_NAME) if isinstance(kind, str) else ""
     return CallArgument(
-        dims=_lengths(dims[index]) if name not in ("", "Scalar", "ScalarList", "TensorList", "GenericList") else None,
+        dims=_lengths(dims) if name not in ("", "Scalar", "ScalarList", "TensorList", "GenericList") else None,
         kind=name,
         strides=_lengths(strides),
         value=_shown(value, LONGEST_OPERATION) if isinstance(value, str) else "",

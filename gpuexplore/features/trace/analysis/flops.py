@@ -15,7 +15,7 @@ from math import prod
 from types import MappingProxyType
 from typing import NamedTuple
 
-from gpuexplore.features.trace.analysis.call_kinds import ATTENTION, PREFIX, Attention
+from gpuexplore.features.trace.analysis.call_kinds import ATTENTION, Attention, of_torch
 from gpuexplore.features.trace.analysis.events import Call, CallArgument
 from gpuexplore.operations.attention import attended_pairs
 
@@ -91,14 +91,11 @@ def dims_of(arguments: Arguments, index: int) -> tuple[int, ...]:
     return found
 
 
-def _product(index: int) -> Formula:
-    def formula(arguments: Arguments) -> int | None:
-        *batch, m, k = dims_of(arguments, index)
-        right = dims_of(arguments, index + 1)
-        *other_batch, other_k, n = (*right, 1) if len(right) == 1 else right  # a vector is a column
-        return 2 * prod(batch) * m * k * n if (batch, k) == (other_batch, other_k) else None
-
-    return formula
+def _product(index: int, arguments: Arguments) -> int | None:
+    *batch, m, k = dims_of(arguments, index)
+    right = dims_of(arguments, index + 1)
+    *other_batch, other_k, n = (*right, 1) if len(right) == 1 else right  # a vector is a column
+    return 2 * prod(batch) * m * k * n if (batch, k) == (other_batch, other_k) else None
 
 
 def _linear(arguments: Arguments) -> int | None:
@@ -107,23 +104,20 @@ def _linear(arguments: Arguments) -> int | None:
     return 2 * prod(rows) * d * k if d == other_d else None
 
 
-def _attention(positions: Attention) -> Formula:
-    def formula(arguments: Arguments) -> int | None:
-        query, key, value = (dims_of(arguments, positions.query + offset) for offset in range(3))
-        sizes = _sequences(arguments, positions, query, key)
-        if sizes is None or len(query) != len(key) or query[-1] != key[-1]:
-            return None
-        if len(query) == 4 and query[1 + positions.by_tokens] % key[1 + positions.by_tokens]:
-            return None
-        count, queries, keys = sizes
-        causal, bottom_right = causal_of(arguments, positions)
-        window = _limit(arguments, positions, 0), _limit(arguments, positions, 1)
-        pairs = count * attended_pairs(queries, keys, causal=bool(causal), bottom_right=bottom_right, window=window)
-        if positions.is_backward:
-            return 2 * pairs * (3 * query[-1] + 2 * value[-1])
-        return 2 * pairs * (query[-1] + value[-1])
-
-    return formula
+def _attention(positions: Attention, arguments: Arguments) -> int | None:
+    query, key, value = (dims_of(arguments, positions.query + offset) for offset in range(3))
+    sizes = _sequences(arguments, positions, query, key)
+    if sizes is None or len(query) != len(key) or query[-1] != key[-1]:
+        return None
+    if len(query) == 4 and query[1 + positions.by_tokens] % key[1 + positions.by_tokens]:
+        return None
+    count, queries, keys = sizes
+    causal, bottom_right = causal_of(arguments, positions)
+    window = _limit(arguments, positions, 0), _limit(arguments, positions, 1)
+    pairs = count * attended_pairs(queries, keys, causal=bool(causal), bottom_right=bottom_right, window=window)
+    if positions.is_backward:
+        return 2 * pairs * (3 * query[-1] + 2 * value[-1])
+    return 2 * pairs * (query[-1] + value[-1])
 
 
 def _sequences(arguments: Arguments, positions: Attention, query: Dims, key: Dims) -> tuple[int, int, int] | None:
@@ -185,15 +179,12 @@ def _limit(arguments: Arguments, positions: Attention, side: int) -> int | None:
     return int(value) if value.isdigit() else None
 
 
-def _convolution(positions: _ConvolutionPositions) -> Formula:
-    def formula(arguments: Arguments) -> int | None:
-        image = dims_of(arguments, 0)
-        weight = dims_of(arguments, 1)
-        if is_transposed(arguments, positions):
-            return _at_points(image[0], image[2:], weight)
-        return _at_points(image[0], convolved(arguments, positions), weight)
-
-    return formula
+def _convolution(positions: _ConvolutionPositions, arguments: Arguments) -> int | None:
+    image = dims_of(arguments, 0)
+    weight = dims_of(arguments, 1)
+    if is_transposed(arguments, positions):
+        return _at_points(image[0], image[2:], weight)
+    return _at_points(image[0], convolved(arguments, positions), weight)
 
 
 def convolved(arguments: Arguments, positions: _ConvolutionPositions) -> tuple[int, ...]:
@@ -235,17 +226,16 @@ def _convolution_backward(arguments: Arguments) -> int | None:
 
 
 FORMULAS: Mapping[str, Formula] = MappingProxyType(
-    {
-        f"{PREFIX}{name}": formula
-        for name, formula in {
-            **dict.fromkeys(("mm", "bmm", "mv", "_scaled_mm", "_int_mm"), _product(0)),
+    of_torch(
+        {
+            **dict.fromkeys(("mm", "bmm", "mv", "_scaled_mm", "_int_mm"), partial(_product, 0)),
             **dict.fromkeys(
-                ("addmm", "addmm_", "_addmm_activation", "addmv", "addmv_", "baddbmm", "baddbmm_"), _product(1)
+                ("addmm", "addmm_", "_addmm_activation", "addmv", "addmv_", "baddbmm", "baddbmm_"), partial(_product, 1)
             ),
             **dict.fromkeys(("linear", "mkldnn_linear"), _linear),
-            **{name: _convolution(positions) for name, positions in CONVOLUTIONS.items()},
+            **{name: partial(_convolution, positions) for name, positions in CONVOLUTIONS.items()},
             "convolution_backward": _convolution_backward,
-        }.items()
-    }
-    | {name: _attention(positions) for name, positions in ATTENTION.items()}
+        }
+    )
+    | {name: partial(_attention, positions) for name, positions in ATTENTION.items()}
 )

@@ -1,16 +1,15 @@
 """Sentences on a trace: where the time goes, and what is unknown; and its JSON."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from gpuexplore.analysis.prediction.calls import CALLS_OF_TIMING, USUAL_CALLS, Calls
 from gpuexplore.core.units import UNKNOWN, format_percent, format_seconds
-from gpuexplore.features.trace.analysis import CPU
 from gpuexplore.features.trace.analysis.call_kinds import ATTENTION
 from gpuexplore.features.trace.analysis.events import LONGEST_NAME
-from gpuexplore.features.trace.analysis.table import TraceRow, TraceTable
+from gpuexplore.features.trace.analysis.table import CPU, TraceRow, TraceTable
 
 MOST_NAMED = 3  # operations in the headline
 NEARLY_ALL = 0.95  # of the time: the rest is worth no word
@@ -39,18 +38,16 @@ def _parts_of(table: TraceTable) -> tuple[_TracePart, ...]:
     groups: dict[tuple[str, bool], list[TraceRow]] = defaultdict(list)
     for row in table.rows:
         groups[row.kind or row.operation, row.kind is not None].append(row)
-    parts = [_part(title, is_kind, rows) for (title, is_kind), rows in groups.items()]
+    parts = []
+    for (title, is_kind), rows in groups.items():
+        time_s = sum(row.time_s for row in rows)
+        known = [row for row in rows if row.least and row.time_s]
+        known_s = sum(row.time_s for row in known)
+        least_s = sum(row.calls * row.least.time_s for row in known if row.least)
+        names = dict.fromkeys(row.operation for row in rows if row.time_s)  # the longest first, as the rows are
+        share = known_s / time_s if time_s else 0.0
+        parts.append(_TracePart(title, is_kind, tuple(names), time_s, least_s / known_s if known_s else None, share))
     return tuple(sorted(parts, key=lambda part: -part.time_s))
-
-
-def _part(title: str, is_kind: bool, rows: Sequence[TraceRow]) -> _TracePart:
-    time_s = sum(row.time_s for row in rows)
-    known = [row for row in rows if row.least and row.time_s]
-    known_s = sum(row.time_s for row in known)
-    least_s = sum(row.calls * row.least.time_s for row in known if row.least)
-    names = dict.fromkeys(row.operation for row in rows if row.time_s)  # the longest first, as the rows are
-    share = known_s / time_s if time_s else 0.0
-    return _TracePart(title, is_kind, tuple(names), time_s, least_s / known_s if known_s else None, share)
 
 
 def headline(table: TraceTable) -> str:
@@ -84,124 +81,76 @@ def _roof(part: _TracePart) -> str:
 
 def notes(table: TraceTable) -> tuple[str, ...]:
     """Return what a reader has to know of the figures, a sentence each."""
-    judges = (
-        _device,
-        _shapes,
-        _busy,
-        _unknown,
-        _uncounted,
-        _of_lists,
-        _masked,
-        _above,
-        _processes,
-        _contradicted,
-        _left_out,
-    )
-    return tuple(filter(None, (judge(table) for judge in judges)))
+    return (*_notes_on_time(table), *_notes_on_work(table), *_notes_on_events(table))
 
 
-def _device(table: TraceTable) -> str:
+def _notes_on_time(table: TraceTable) -> Iterator[str]:
     known = "Device unknown:" if table.on.name is None else f"Device: {table.on.name},"
-    return f"{known} {table.on.source}."
-
-
-def _shapes(table: TraceTable) -> str | None:
+    yield f"{known} {table.on.source}."
     if not table.processes:
-        return (
+        yield (
             "No operation of torch is in this trace, so the kernels' work and roofs are unknown: profile with "
             "ProfilerActivity.CPU among the activities, and record_shapes=True."
         )
-    if table.has_shapes:
-        return None
-    return "Shapes were not recorded, so FLOPs, bytes and roofs are unknown: profile with record_shapes=True."
-
-
-def _busy(table: TraceTable) -> str | None:
+    elif not table.has_shapes:
+        yield "Shapes were not recorded, so FLOPs, bytes and roofs are unknown: profile with record_shapes=True."
     if table.busy_s is None:
-        return "Times are those on the host, less what was called within; profiling itself adds to each call."
-    share = format_percent(table.busy_s / table.span_s) if table.span_s else None
-    return share and f"Something ran on the GPU in {share} of the {format_seconds(table.span_s)} that the trace spans."
+        yield "Times are those on the host, less what was called within; profiling itself adds to each call."
+    elif table.span_s:
+        share = format_percent(table.busy_s / table.span_s)
+        yield f"Something ran on the GPU in {share} of the {format_seconds(table.span_s)} that the trace spans."
 
 
-def _unknown(table: TraceTable) -> str | None:
-    if table.on.device is None or not table.total_s:
-        return None
+def _notes_on_work(table: TraceTable) -> Iterator[str]:
     unknown_s = sum(row.time_s for row in table.rows if row.least is None)
-    share = unknown_s / table.total_s
-    if share < 1 - NEARLY_ALL:
-        return None
-    why = "the work or its peak is unknown, or its data fit a cache or came from another memory"
-    return f"For {format_percent(share)} of the time no roof is known: {why}."
+    share = unknown_s / table.total_s if table.on.device and table.total_s else 0.0
+    if share >= 1 - NEARLY_ALL:
+        why = "the work or its peak is unknown, or its data fit a cache or came from another memory"
+        yield f"For {format_percent(share)} of the time no roof is known: {why}."
+    described = [row for row in table.rows if row.time_s and row.shapes is not None]
+    # on a CPU an attention of torch may have left its work to another operation
+    attention = [row for row in described if row.kind == "attention" and row.flop_count is None]
+    if names := _named([row for row in attention if row.gpu_s or row.operation not in ATTENTION]):
+        yield f"No FLOPs known for {names}: what is known of the arguments does not say how many keys each query sees."
+    of_lists = ("aten::_foreach_", "aten::_fused_", "aten::cat", "aten::stack")
+    if names := _named([row for row in described if row.operation.startswith(of_lists) and row.gpu_s]):
+        yield f"No bytes known for {names}: a trace does not say the types of lists of tensors."
+    masked = [row for row in table.rows if row.may_be_masked and row.roof_share]
+    if names := _named(masked):
+        above = [row for row in masked if _is_possible_with_mask(row)]
+        shares = ", ".join(format_percent(row.roof_share / 2) for row in above[:MOST_NAMED] if row.roof_share)
+        then = f": what is above the roof would then reach {shares}" if above else ""
+        half = "a causal one leaves about half of the work"
+        yield f"Counted without a mask, which the trace does not say: {names}; {half}{then}."
+    above = [row for row in table.rows if (row.roof_share or 0) > 1 and not _is_possible_with_mask(row)]
+    if above:
+        names = ", ".join(dict.fromkeys(row.operation for row in above))
+        yield (
+            f"Above the roof: {names}. Either the dtype of the computation is not that of the arguments, or data came "
+            "from a cache, as a tensor that is two of the arguments does, or it ran on another device."
+        )
 
 
-def _uncounted(table: TraceTable) -> str | None:
-    """Name attention whose work is unknown; on a CPU an operation of torch may have left it to another one."""
-    rows = [row for row in table.rows if row.kind == "attention" and row.time_s and row.shapes is not None]
-    unknown = [row for row in rows if row.flop_count is None and (row.gpu_s or row.operation not in ATTENTION)]
-    if not unknown:
-        return None
-    names = _listed(list(dict.fromkeys(row.operation for row in unknown)))
-    return f"No FLOPs known for {names}: what is known of the arguments does not say how many keys each query sees."
-
-
-def _of_lists(table: TraceTable) -> str | None:
-    lists = ("aten::_foreach_", "aten::_fused_", "aten::cat", "aten::stack")  # are their arguments
-    rows = [row for row in table.rows if row.operation.startswith(lists) and row.gpu_s and row.shapes is not None]
-    if not rows:
-        return None
-    names = _listed(list(dict.fromkeys(row.operation for row in rows)))
-    return f"No bytes known for {names}: a trace does not say the types of lists of tensors."
-
-
-def _masked(table: TraceTable) -> str | None:
-    """Name attention whose mask is not in the trace."""
-    rows = [row for row in table.rows if row.may_be_masked and row.roof_share]
-    if not rows:
-        return None
-    names = _listed(list(dict.fromkeys(row.operation for row in rows)))
-    found = f"Counted without a mask, which the trace does not say: {names}; a causal one leaves about half of the work"
-    above = [row for row in rows if _is_possible_with_mask(row)]
-    shares = ", ".join(format_percent(row.roof_share / 2) for row in above[:MOST_NAMED] if row.roof_share)
-    return f"{found}{f': what is above the roof would then reach {shares}' if above else ''}."
+def _named(rows: Sequence[TraceRow]) -> str:
+    return _listed(list(dict.fromkeys(row.operation for row in rows)))
 
 
 def _is_possible_with_mask(row: TraceRow) -> bool:
     return row.may_be_masked and 1 < (row.roof_share or 0) <= 2
 
 
-def _above(table: TraceTable) -> str | None:
-    above = [row for row in table.rows if (row.roof_share or 0) > 1 and not _is_possible_with_mask(row)]
-    if not above:
-        return None
-    names = ", ".join(dict.fromkeys(row.operation for row in above))
-    return (
-        f"Above the roof: {names}. Either the dtype of the computation is not that of the arguments, or data came from "
-        "a cache, as a tensor that is two of the arguments does, or it ran on another device."
-    )
-
-
-def _processes(table: TraceTable) -> str | None:
-    if table.processes < 2:
-        return None
-    return f"{table.processes} processes are in this trace: kernels are attributed to calls of their own process."
-
-
-def _contradicted(table: TraceTable) -> str | None:
-    count = table.contradicted
-    if not count:
-        return None
-    they = "kernel ends" if count == 1 else "kernels end"
-    return (
-        f"{count:,} {they} after the next one on the same stream began, which cannot be: "
-        f"counted until then, {format_seconds(table.contradicted_s)} less than their stamps say."
-    )
-
-
-def _left_out(table: TraceTable) -> str | None:
-    count = table.left_out
-    if not count:
-        return None
-    return f"{count:,} {'event has' if count == 1 else 'events have'} no name or no time, and are left out."
+def _notes_on_events(table: TraceTable) -> Iterator[str]:
+    if table.processes > 1:
+        yield f"{table.processes} processes are in this trace: kernels are attributed to calls of their own process."
+    if count := table.contradicted:
+        they = "kernel ends" if count == 1 else "kernels end"
+        yield (
+            f"{count:,} {they} after the next one on the same stream began, which cannot be: "
+            f"counted until then, {format_seconds(table.contradicted_s)} less than their stamps say."
+        )
+    if count := table.left_out:
+        have = "event has" if count == 1 else "events have"
+        yield f"{count:,} {have} no name or no time, and are left out."
 
 
 def shape_words(row: TraceRow) -> str:

@@ -13,7 +13,7 @@ from math import prod
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from gpuexplore.features.trace.analysis.call_kinds import ATTENTION, ELEMENT_WISE, PREFIX, Attention
+from gpuexplore.features.trace.analysis.call_kinds import ATTENTION, ELEMENT_WISE, Attention, of_torch
 from gpuexplore.features.trace.analysis.events import Call, CallArgument
 from gpuexplore.features.trace.analysis.flops import CONVOLUTIONS, convolved, is_transposed, numbers, sensible
 
@@ -177,14 +177,10 @@ def _as_first(inputs: Arguments) -> str:
     return inputs[0].kind
 
 
-def _by_dtype(index: int, otherwise: Callable[[Arguments], str]) -> Callable[[Arguments], str]:
+def _by_dtype(index: int, otherwise: Callable[[Arguments], str], arguments: Arguments) -> str:
     """Return the type that the argument at `index` says, else that of the operation without it."""
-
-    def kind(arguments: Arguments) -> str:
-        said = arguments[index].value if index < len(arguments) and arguments[index].dims is None else ""
-        return BY_NUMBER.get(said) or otherwise(arguments)
-
-    return kind
+    said = arguments[index].value if index < len(arguments) and arguments[index].dims is None else ""
+    return BY_NUMBER.get(said) or otherwise(arguments)
 
 
 def _sum_kind(arguments: Arguments) -> str:
@@ -194,17 +190,13 @@ def _sum_kind(arguments: Arguments) -> str:
     """
     first = arguments[0].kind
     unsaid = first if TYPES[first][0] >= FLOATING else "long int"
-    return _by_dtype(3 if len(arguments) > 3 else 1, lambda _: unsaid)(arguments)
+    return _by_dtype(3 if len(arguments) > 3 else 1, lambda _: unsaid, arguments)
 
 
-def _softmax_kind(index: int) -> Callable[[Arguments], str]:
+def _softmax_kind(index: int, arguments: Arguments) -> str:
     """Return the type of a softmax, that of its input but where the argument at `index` says another."""
-
-    def kind(arguments: Arguments) -> str:
-        said = arguments[index].value if index < len(arguments) else ""
-        return DEFAULT if said == "True" else BY_NUMBER.get(said, arguments[0].kind)
-
-    return kind
+    said = arguments[index].value if index < len(arguments) else ""
+    return DEFAULT if said == "True" else BY_NUMBER.get(said, arguments[0].kind)
 
 
 def _first(arguments: Arguments) -> Dims | None:
@@ -225,13 +217,10 @@ def _reduced(arguments: Arguments) -> Dims | None:
     return tuple(length for axis, length in enumerate(dims) if axis not in gone) if gone else ()
 
 
-def _product(index: int) -> Callable[[Arguments], Dims | None]:
-    def shape(arguments: Arguments) -> Dims | None:
-        left = arguments[index].dims
-        right = arguments[index + 1].dims
-        return None if left is None or right is None else (*left[:-1], *right[1:][-1:])
-
-    return shape
+def _product(index: int, arguments: Arguments) -> Dims | None:
+    left = arguments[index].dims
+    right = arguments[index + 1].dims
+    return None if left is None or right is None else (*left[:-1], *right[1:][-1:])
 
 
 def _linear(arguments: Arguments) -> Dims | None:
@@ -240,30 +229,24 @@ def _linear(arguments: Arguments) -> Dims | None:
     return None if rows is None or weight is None else (*rows[:-1], weight[0])
 
 
-def _attention(positions: Attention) -> Callable[[Arguments], Dims | None]:
-    def shape(arguments: Arguments) -> Dims | None:
-        query, _, value = (argument.dims for argument in arguments[positions.query : positions.query + 3])
-        is_unknown = any(
-            argument.dims is not None for index in positions.unknown for argument in arguments[index : index + 1]
-        )
-        return None if query is None or value is None or is_unknown else (*query[:-1], value[-1])
-
-    return shape
+def _attention(positions: Attention, arguments: Arguments) -> Dims | None:
+    query, _, value = (argument.dims for argument in arguments[positions.query : positions.query + 3])
+    is_unknown = any(
+        argument.dims is not None for index in positions.unknown for argument in arguments[index : index + 1]
+    )
+    return None if query is None or value is None or is_unknown else (*query[:-1], value[-1])
 
 
-def _convolution(name: str) -> Callable[[Arguments], Dims | None]:
-    def shape(arguments: Arguments) -> Dims | None:
-        image = arguments[0].dims
-        weight = arguments[1].dims
-        positions = CONVOLUTIONS[name]
-        if image is None or weight is None:
-            return None
-        channels = weight[0]
-        if is_transposed(arguments, positions) and positions.transposed:
-            channels = weight[1] * int(arguments[positions.transposed + 2].value)
-        return (image[0], channels, *convolved(arguments, positions))
-
-    return shape
+def _convolution(name: str, arguments: Arguments) -> Dims | None:
+    image = arguments[0].dims
+    weight = arguments[1].dims
+    positions = CONVOLUTIONS[name]
+    if image is None or weight is None:
+        return None
+    channels = weight[0]
+    if is_transposed(arguments, positions) and positions.transposed:
+        channels = weight[1] * int(arguments[positions.transposed + 2].value)
+    return (image[0], channels, *convolved(arguments, positions))
 
 
 def _element_wise() -> Iterator[tuple[str, _Moves]]:
@@ -294,23 +277,27 @@ def _divided(arguments: Arguments) -> str:
 
 
 MOVES: Mapping[str, _Moves] = MappingProxyType(
-    {
-        f"{PREFIX}{name}": moves
-        for name, moves in {
-            **dict.fromkeys(("mm", "bmm", "mv"), _Moves(slice(0, 2), _product(0), _by_dtype(2, _as_first))),
-            "_int_mm": _Moves(slice(0, 2), _product(0), lambda _: "int"),
-            "_scaled_mm": _Moves(slice(0, 6), _product(0), _by_dtype(6, _as_first)),  # read with scales and a bias
+    of_torch(
+        {
+            **dict.fromkeys(
+                ("mm", "bmm", "mv"), _Moves(slice(0, 2), partial(_product, 0), partial(_by_dtype, 2, _as_first))
+            ),
+            "_int_mm": _Moves(slice(0, 2), partial(_product, 0), lambda _: "int"),
+            "_scaled_mm": _Moves(
+                slice(0, 6), partial(_product, 0), partial(_by_dtype, 6, _as_first)
+            ),  # read with scales and a bias
             **dict.fromkeys(
                 ("addmm", "_addmm_activation", "addmv", "baddbmm", "addmm_", "addmv_", "baddbmm_"),
-                _Moves(slice(0, 3), _product(1), _promoted),
+                _Moves(slice(0, 3), partial(_product, 1), _promoted),
             ),
             **dict.fromkeys(("linear", "mkldnn_linear"), _Moves(slice(0, 3), _linear, _promoted)),
-            **{name: _Moves(slice(0, 4), _convolution(name), _promoted) for name in CONVOLUTIONS},
+            **{name: _Moves(slice(0, 4), partial(_convolution, name), _promoted) for name in CONVOLUTIONS},
             **dict(_element_wise()),
             "div": _Moves(slice(0, 2), partial(_of_inputs, _broadcast, slice(0, 2)), _divided),
-            **dict.fromkeys(("_softmax", "_log_softmax"), _Moves(slice(0, 3), _first, _softmax_kind(2))),
+            **dict.fromkeys(("_softmax", "_log_softmax"), _Moves(slice(0, 3), _first, partial(_softmax_kind, 2))),
             **dict.fromkeys(
-                ("_softmax_backward_data", "_log_softmax_backward_data"), _Moves(slice(0, 4), _first, _softmax_kind(3))
+                ("_softmax_backward_data", "_log_softmax_backward_data"),
+                _Moves(slice(0, 4), _first, partial(_softmax_kind, 3)),
             ),
             "native_layer_norm": _Moves(slice(0, 5), _first, _as_first),
             "clone": _Moves(slice(0, 1), _first, _as_first),
@@ -318,10 +305,10 @@ MOVES: Mapping[str, _Moves] = MappingProxyType(
             **dict.fromkeys(("sum", "mean"), _Moves(slice(0, 1), _reduced, _sum_kind)),
             "copy_": _Moves(slice(1, 2), _first, _as_first),
             **dict.fromkeys(("fill_", "zero_"), _Moves(slice(0, 0), _first, _as_first)),
-        }.items()
-    }
+        }
+    )
     | {
-        name: _Moves(inputs, _attention(positions), partial(_of_inputs, _as_first, inputs))
+        name: _Moves(inputs, partial(_attention, positions), partial(_of_inputs, _as_first, inputs))
         for name, positions in ATTENTION.items()
         if not positions.is_backward
         for inputs in (slice(positions.query, positions.query + 3),)
@@ -342,17 +329,13 @@ def _convolution_backward(arguments: Arguments) -> int | None:
     return _read(read) + sum(map(_dense_bytes, written)) + bias_bytes
 
 
-def _attention_backward(positions: Attention) -> Callable[[Arguments], int | None]:
+def _attention_backward(positions: Attention, arguments: Arguments) -> int | None:
     """Return what counts reading query, key, value, the output and its gradient, and writing three gradients."""
-
-    def count(arguments: Arguments) -> int | None:
-        gradient, *inputs = arguments[positions.query - 1 : positions.query + 3]
-        is_unknown = any(argument.dims for index in positions.unknown for argument in arguments[index : index + 1])
-        if is_unknown or gradient.dims is None or len(inputs) != 3 or any(each.dims is None for each in inputs):
-            return None
-        return _read((gradient, *inputs)) + sum(map(_dense_bytes, (gradient, *inputs)))  # the output is as its gradient
-
-    return count
+    gradient, *inputs = arguments[positions.query - 1 : positions.query + 3]
+    is_unknown = any(argument.dims for index in positions.unknown for argument in arguments[index : index + 1])
+    if is_unknown or gradient.dims is None or len(inputs) != 3 or any(each.dims is None for each in inputs):
+        return None
+    return _read((gradient, *inputs)) + sum(map(_dense_bytes, (gradient, *inputs)))  # the output is as its gradient
 
 
 def _dense_bytes(argument: CallArgument) -> int:
@@ -360,6 +343,6 @@ def _dense_bytes(argument: CallArgument) -> int:
 
 
 OF_SEVERAL: Mapping[str, Callable[[Arguments], int | None]] = MappingProxyType(  # outputs
-    {f"{PREFIX}convolution_backward": _convolution_backward}
-    | {name: _attention_backward(positions) for name, positions in ATTENTION.items() if positions.is_backward}
+    of_torch({"convolution_backward": _convolution_backward})
+    | {name: partial(_attention_backward, positions) for name, positions in ATTENTION.items() if positions.is_backward}
 )

@@ -2,19 +2,158 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from gpuexplore.core.model import Device
-from gpuexplore.features.trace.analysis import CPU, LeastTime, TracedOn, arithmetic, least_time, traced_on
+from gpuexplore.analysis.utilization.utilization import cached_bytes, smallest_cache
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Device, Peak, PeakKind
 from gpuexplore.features.trace.analysis.attribution import Parents, attribute, busy_ns, nest
 from gpuexplore.features.trace.analysis.call_kinds import MULTIPLIES, kind_of
 from gpuexplore.features.trace.analysis.counterpart import Counterpart, counterpart
 from gpuexplore.features.trace.analysis.events import Call, Kernel, ProfilerTrace, read_trace
 from gpuexplore.features.trace.analysis.flops import flop_count, may_be_masked
 from gpuexplore.features.trace.analysis.moved_bytes import byte_count
+from gpuexplore.hardware import Accelerator, as_device, gpu_named, readings
+from gpuexplore.hardware.variants import choose
+
+CPU = "cpu"
+
+
+@dataclass(frozen=True, slots=True)
+class TracedOn:
+    """Where a trace was taken.
+
+    Attributes:
+        name: of the device, as the trace or the user says; None where neither does.
+        device: with its peaks; None where they are unknown.
+        source: who says that it was this device, or why its roof is unknown.
+    """
+
+    name: str | None
+    device: Device | None
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeastTime:
+    """The least time that a device needs for some work, by what bounds it."""
+
+    time_s: float
+    bound: Literal["compute", "memory", "cache"]
+
+
+def traced_on(trace: ProfilerTrace, *, gpu: str = "", device: str = "", here: Iterable[Device] = ()) -> TracedOn:
+    """Return the device of a trace.
+
+    Args:
+        trace: what was read.
+        gpu: the GPU it was taken on by a name of `specs`, where the trace does not say or the user knows better.
+        device: `cpu`, where the trace was taken on this machine's CPU.
+        here: this machine's devices, the CPU with its peaks.
+
+    Raises:
+        InvalidInput: no such device, or none that such a trace can be of.
+    """
+    if device not in ("", CPU):
+        raise InvalidInput.of("device", device, f"{CPU}, where the trace was taken on this machine; a GPU by --gpu")
+    if trace.kernels:
+        if device:
+            raise InvalidInput("device cpu: this trace has kernels of a GPU; expected the GPU's name, by --gpu")
+        if not gpu.strip():
+            return _in_trace(trace)
+        row = gpu_named(gpu)
+        return TracedOn(row.name, _as_device(row), "; ".join(("as was chosen", *readings([gpu]))))
+    if gpu.strip():
+        raise InvalidInput(f"gpu {gpu[:60]!r}: this trace has no kernels of a GPU; expected --device cpu")
+    if not device:
+        return TracedOn(None, None, "a trace does not name its CPU, so no roof is known unless it was taken here")
+    cpu = next((each for each in here if each.kind == CPU), None)
+    if cpu is None:
+        return TracedOn(None, None, "no CPU of this machine is known")
+    if not cpu.peaks:
+        return TracedOn(cpu.title, cpu, "this machine's CPU, whose peaks are not measured yet")
+    return TracedOn(cpu.title, cpu, "this machine's CPU with all of its cores, as was chosen")
+
+
+def _in_trace(trace: ProfilerTrace) -> TracedOn:
+    names = tuple(dict.fromkeys(gpu.name for _, gpu in trace.gpus))
+    if not names:
+        return TracedOn(None, None, "the trace does not name its GPU, so no roof is known unless it is chosen")
+    if len(names) > 1:
+        return TracedOn(" and ".join(names), None, "unlike GPUs in one trace have no common roof")
+    number, gpu = trace.gpus[0]
+    row, doubt = choose(gpu)
+    if row is None:
+        return TracedOn(gpu.name, None, f"{doubt}, so no roof is known unless it is chosen")
+    is_numbered = any(kernel.device in (None, number) for kernel in trace.kernels)
+    said = "as the trace says" if is_numbered else "as the trace says, which numbers it otherwise than its kernels do"
+    return TracedOn(row.name, _as_device(row), "; ".join(filter(None, (said, doubt))))
+
+
+def _as_device(row: Accelerator) -> Device:
+    """Return a row as a device, with its peak of products of fp4, which is traced and not measured."""
+    device = as_device(row)
+    column = "fp4_tensor"  # of products of block-scaled numbers
+    rate = row.rates.get(column)
+    if rate is None:
+        return device
+    kind: PeakKind = "formula" if column in row.derived else "datasheet"
+    return replace(device, peaks=(*device.peaks, Peak("fp4", "matrix", rate, kind, row.source_url)))
+
+
+def arithmetic(dtype: str | None, kernels: Sequence[Kernel]) -> str | None:
+    """Return the dtype that products of `dtype` are computed in: names of kernels show where it is TF32 for fp32."""
+    names = [kernel.name.casefold() for kernel in kernels]
+    marks = ("tf32", "tensorop_s1688gemm", "tensorop_c1688gemm")  # in names of kernels of cuBLAS and CUTLASS
+    uses_tf32 = any(mark in name for name in names for mark in marks)
+    return "tf32" if dtype == "fp32" and uses_tf32 else dtype
+
+
+def _least_time(
+    device: Device | None, dtype: str | None, flop_count: int | None, byte_count: int | None
+) -> LeastTime | None:
+    """Return the least time of a call; None where a roof that could decide it is unknown.
+
+    Products of unknown bytes, or of bytes that come from a cache of unknown bandwidth, may be bound by either: the
+    latter are by arithmetic where they would be with the memory's bandwidth.
+
+    Args:
+        device: where it ran.
+        dtype: of its products.
+        flop_count: of its products; None where it has none.
+        byte_count: that it moves at least; None is unknown.
+    """
+    if device is None:
+        return None
+    moving = _moving(device, byte_count)
+    if flop_count is None:
+        return moving
+    peak = device.peak(dtype, "matrix") if dtype else None
+    if peak is None or not byte_count:
+        return None
+    computing = LeastTime(flop_count / peak.flop_per_s, "compute")
+    if moving is None:  # no cache delivers slower than the memory behind it
+        by_memory = _by_memory(device, byte_count)
+        return computing if by_memory and by_memory.time_s <= computing.time_s else None
+    return moving if moving.time_s > computing.time_s else computing
+
+
+def _moving(device: Device, byte_count: int | None) -> LeastTime | None:
+    """Return the least time of moving so many bytes; what fits a cache is not bounded by memory."""
+    if not byte_count:
+        return None
+    if byte_count <= (cached_bytes(device) or 0):
+        cache = smallest_cache(device.caches, byte_count)
+        return LeastTime(byte_count / cache.bandwidth.bytes_per_s, "cache") if cache else None
+    return _by_memory(device, byte_count)
+
+
+def _by_memory(device: Device, byte_count: int) -> LeastTime | None:
+    memory = device.bandwidth
+    return LeastTime(byte_count / memory.bytes_per_s, "memory") if memory else None
 
 
 class _Work(NamedTuple):
@@ -89,7 +228,6 @@ DTYPES: Mapping[str, str] = MappingProxyType(  # our names of torch's types
 PARTS: Mapping[str, str] = MappingProxyType(  # of complex numbers
     {"c10::complex<float>": "fp32", "c10::complex<double>": "fp64"}
 )
-CROSSES = re.compile("HtoD|DtoH|PtoP|HostToDevice|DeviceToHost")  # in names of copies over a link, not within a memory
 NS = 1e-9
 
 
@@ -206,7 +344,7 @@ def table_of(trace: ProfilerTrace, on: TracedOn) -> TraceTable:
     launched, lost_ns = attribute(trace, parents)
     kernels = [kernel for each in launched.values() for kernel in each]
     self_cpu_s = sum(self_ns) * NS
-    total_s = _total_s(kernels) if kernels else self_cpu_s
+    total_s = _time_ns(kernels) * NS if kernels else self_cpu_s
     own_ns = [_time_ns(launched.get(index, ())) for index in range(len(trace.calls))] if kernels else self_ns
     work = _counted_once(trace.calls, parents, own_ns)
     groups: dict[tuple[TraceRow, str | None], list[int]] = defaultdict(list)
@@ -216,12 +354,12 @@ def table_of(trace: ProfilerTrace, on: TracedOn) -> TraceTable:
     for (row, computes_in), indices in groups.items():
         of_row = [kernel for index in indices for kernel in launched.get(index, ())]
         spent_s = sum(self_ns[index] for index in indices) * NS
-        gpu_s = _total_s(of_row) if kernels else None
+        gpu_s = _time_ns(of_row) * NS if kernels else None
         is_unknown = row.kind in MULTIPLIES and row.flop_count is None  # bytes alone are no roof of a product
-        least = None if is_unknown else least_time(on.device, computes_in, row.flop_count, row.byte_count)
+        least = None if is_unknown else _least_time(on.device, computes_in, row.flop_count, row.byte_count)
         rows.append(replace(row, calls=len(indices), self_cpu_s=spent_s, gpu_s=gpu_s, least=least))
     rows += [
-        TraceRow(name, None, None, (), len(own), gpu_s=_total_s(own))
+        TraceRow(name, None, None, (), len(own), gpu_s=_time_ns(own) * NS)
         for name, own in launched.items()
         if isinstance(name, str)
     ]
@@ -243,10 +381,6 @@ def table_of(trace: ProfilerTrace, on: TracedOn) -> TraceTable:
     )
 
 
-def _total_s(kernels: Sequence[Kernel]) -> float:
-    return _time_ns(kernels) * NS
-
-
 def _time_ns(kernels: Sequence[Kernel]) -> int:
     return sum(kernel.time_ns for kernel in kernels)
 
@@ -260,7 +394,8 @@ def _alike(call: Call, kernels: Sequence[Kernel], counted: _Work) -> tuple[Trace
     is_product = kind in MULTIPLIES
     computes_in = arithmetic(PARTS.get(multiplied or "", multiplied), kernels) if is_product else None
     of_ours = None if multiplied in PARTS else computes_in or (dtypes[0] if len(dtypes) == 1 else None)
-    crosses = bool(kernels) and all(CROSSES.search(kernel.name) for kernel in kernels)
+    over_a_link = re.compile("HtoD|DtoH|PtoP|HostToDevice|DeviceToHost")  # in names of copies
+    crosses = bool(kernels) and all(over_a_link.search(kernel.name) for kernel in kernels)
     has_work = counted != UNKNOWN
     row = TraceRow(
         operation=call.name,

@@ -6,6 +6,9 @@ Round numbers: 200 µs of a product, 150 µs of an addition, 50 µs of a copy.
 import json
 from pathlib import Path
 
+from gpuexplore.features.trace.analysis.events import read_trace
+from gpuexplore.features.trace.analysis.table import table_of, traced_on
+
 DATA = Path(__file__).with_name("data") / "encoder_layer.json.gz"  # a real trace of a CPU
 H100 = {
     "id": 0,
@@ -88,3 +91,9 @@ def gpu_trace(**changes):
 
 def as_bytes(trace):
     return json.dumps(trace).encode()
+
+
+def table_from(trace, **on):
+    """Return the table of a trace, or of the bytes of a file."""
+    read = read_trace("t", trace if isinstance(trace, bytes) else as_bytes(trace))
+    return table_of(read, traced_on(read, **on))

@@ -5,9 +5,8 @@ import torch
 import torch.utils.flop_counter
 from torch.profiler import ProfilerActivity, profile, record_function
 
-from gpuexplore.features.trace.analysis import traced_on
 from gpuexplore.features.trace.analysis.events import read_trace
-from gpuexplore.features.trace.analysis.table import table_of
+from gpuexplore.features.trace.analysis.table import table_of, traced_on
 from tests.features.trace.analysis.encoder_layer import exported, packed, profiled, self_cpu_us
 
 pytestmark = pytest.mark.long

@@ -2,18 +2,14 @@
 
 import pytest
 
-from gpuexplore.features.trace.analysis import traced_on
-from gpuexplore.features.trace.analysis.events import read_trace
 from gpuexplore.features.trace.analysis.headline import headline, notes
-from gpuexplore.features.trace.analysis.table import table_of
-from tests.features.trace.analysis.made import H100, as_bytes, called, event, gpu_trace, kernel, launch
+from tests.features.trace.analysis.made import H100, as_bytes, called, event, gpu_trace, kernel, launch, table_from
 
 BIG = ((4096, 4096), "c10::BFloat16")
 
 
 def table(*events):
-    read = read_trace("t", as_bytes({"deviceProperties": [H100], "traceEvents": list(events)}))
-    return table_of(read, traced_on(read))
+    return table_from({"deviceProperties": [H100], "traceEvents": list(events)})
 
 
 def times_us(found):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuexplore.features.trace.analysis.call_kinds import ATTENTION, KINDS, PREFIX, kind_of
+from gpuexplore.features.trace.analysis.call_kinds import ATTENTION, KINDS, kind_of
 from gpuexplore.features.trace.analysis.events import read_trace
 from gpuexplore.features.trace.analysis.flops import FORMULAS, flop_count, may_be_masked
 from gpuexplore.features.trace.analysis.moved_bytes import MOVES, byte_count
@@ -123,9 +123,9 @@ def test_a_causal_flag_leaves_the_pairs_below_the_diagonal(name):
 
 def test_the_places_of_torchs_attentions_are_those_of_its_schemas():
     ops = pytest.importorskip("torch").ops.aten
-    for name in (each for each in ATTENTION if each.startswith(PREFIX)):
+    for name in (each for each in ATTENTION if each.startswith("aten::")):
         places = ATTENTION[name]
-        names = [each.name for each in getattr(ops, name.removeprefix(PREFIX)).default._schema.arguments]
+        names = [each.name for each in getattr(ops, name.removeprefix("aten::")).default._schema.arguments]
         window = names[places.window : places.window + 2] if places.window else []
         lengths = places.lengths and [names[each] for each in (*places.lengths, places.lengths[2] + 1)]
 

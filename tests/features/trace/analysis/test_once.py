@@ -2,11 +2,8 @@
 
 import pytest
 
-from gpuexplore.features.trace.analysis import traced_on
 from gpuexplore.features.trace.analysis.call_kinds import kind_of
-from gpuexplore.features.trace.analysis.events import read_trace
-from gpuexplore.features.trace.analysis.table import table_of
-from tests.features.trace.analysis.made import H100, as_bytes, called, kernel, launch
+from tests.features.trace.analysis.made import H100, as_bytes, called, kernel, launch, table_from
 
 IMAGE, WEIGHT = ((32, 256, 64, 64), "c10::BFloat16"), ((256, 128, 4, 4), "c10::BFloat16")
 STEPS = ("[2, 2]", "[1, 1]", "[1, 1]", "True", "[0, 0]", "1")
@@ -24,8 +21,8 @@ def inner(name="aten::new_convolution", start_us=10.0, time_us=80.0, image=IMAGE
 
 def work_of(*events):
     """Return the FLOPs and the bytes of one call of each operation."""
-    read = read_trace("t", as_bytes({"deviceProperties": [H100], "traceEvents": list(events)}))
-    return {row.operation: (row.flop_count, row.byte_count) for row in table_of(read, traced_on(read)).rows}
+    found = table_from({"deviceProperties": [H100], "traceEvents": list(events)})
+    return {row.operation: (row.flop_count, row.byte_count) for row in found.rows}
 
 
 def test_the_work_of_a_product_stands_with_the_call_of_its_kind_that_took_the_time():

@@ -2,12 +2,9 @@
 
 import pytest
 
-from gpuexplore.features.trace.analysis import traced_on
-from gpuexplore.features.trace.analysis.events import read_trace
 from gpuexplore.features.trace.analysis.headline import headline, notes
-from gpuexplore.features.trace.analysis.table import table_of
 from gpuexplore.hardware import accelerator_named, as_device
-from tests.features.trace.analysis.made import A100, B200, H100, MI300X, as_bytes, called, kernel, launch
+from tests.features.trace.analysis.made import A100, B200, H100, MI300X, as_bytes, called, kernel, launch, table_from
 
 BF16, HALF, FP32 = "c10::BFloat16", "c10::Half", "float"
 ROOF = {gpu["name"]: as_device(accelerator_named(gpu["name"])) for gpu in (H100, A100, MI300X)}
@@ -16,8 +13,7 @@ ROOF = {gpu["name"]: as_device(accelerator_named(gpu["name"])) for gpu in (H100,
 def table(made, time_us, gpu=H100, device=0, kernel_name="k"):
     """Return the table of a call that launched one kernel."""
     events = [made, launch(5.0, 11, 1), kernel(kernel_name, 40.0, time_us, 11, 1, device=device)]
-    read = read_trace("t", as_bytes({"deviceProperties": [gpu], "traceEvents": events}))
-    return table_of(read, traced_on(read))
+    return table_from({"deviceProperties": [gpu], "traceEvents": events})
 
 
 def share(*arguments, **options):
