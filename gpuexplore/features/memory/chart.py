@@ -1,7 +1,7 @@
 """Memory moment by moment: what stands on top of what while layers run forward and backward, and where the peak is."""
 
 from collections.abc import Mapping, Sequence
-from itertools import groupby, pairwise
+from itertools import accumulate, groupby, pairwise
 
 import altair as alt
 import pandas as pd
@@ -14,7 +14,6 @@ from gpuexplore.features.memory.analysis.memory_model import KINDS_OF_MEMORY
 from gpuexplore.features.memory.analysis.training import MemoryTimeline, TimelinePoint
 
 MOST_MOMENTS = 240  # more would be narrower than a pixel
-IN_SIGHT = (0.25, 2.0)  # times the peak: a memory beyond that would flatten the chart, one below is lost in the bars
 
 
 def memory_timeline(memory: MemoryTimeline, capacities: Mapping[str, int]) -> alt.LayerChart:
@@ -25,10 +24,12 @@ def memory_timeline(memory: MemoryTimeline, capacities: Mapping[str, int]) -> al
         capacities: bytes by label, drawn as lines where they are near the peak.
     """
     points = _condensed(memory.timeline)
-    edges = _edges(points)
+    wide = max(1.0, len(points) / 25)  # of the optimizer's step; layers are equally wide
+    edges = list(accumulate((1.0 if point.layer else wide for point in points), initial=0.0))
     bars = pd.DataFrame(list(_bars(points, edges)), columns=["x", "x2", "y", "y2", "kind", "moment", "size", "total"])
-    least, most = (share * memory.total_bytes for share in IN_SIGHT)
-    near = {label: size for label, size in capacities.items() if least <= size <= most}
+    # a memory beyond twice the peak would flatten the chart, one below a quarter of it is lost in the bars
+    peak_bytes = memory.total_bytes
+    near = {label: size for label, size in capacities.items() if 0.25 * peak_bytes <= size <= 2 * peak_bytes}
     top = 1.3 * max(memory.total_bytes, *near.values(), 1)  # above the peak: its label, and the names of the phases
     serves = memory.most("KV cache") > 0
     kinds = ["KV cache" if serves and kind == "optimizer state" else kind for kind in KINDS_OF_MEMORY]
@@ -89,15 +90,6 @@ def _condensed(points: Sequence[TimelinePoint]) -> list[TimelinePoint]:
 
 def _drawn_phase(point: TimelinePoint) -> str:
     return "backward" if point.phase == "recomputation" else point.phase  # it comes before that of each segment
-
-
-def _edges(points: Sequence[TimelinePoint]) -> list[float]:
-    """Return where each moment begins, and the end: layers are equally wide, the optimizer's step is wider."""
-    wide = max(1.0, len(points) / 25)
-    edges = [0.0]
-    for point in points:
-        edges.append(edges[-1] + (1.0 if point.layer else wide))
-    return edges
 
 
 def _bars(points: Sequence[TimelinePoint], edges: Sequence[float]) -> list[tuple[object, ...]]:

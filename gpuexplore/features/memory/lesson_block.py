@@ -5,12 +5,10 @@ from typing import Any
 from gpuexplore.analysis.figure import SIZE, LessonFigure, QuantityRow, exact
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.memory.analysis import Training
-from gpuexplore.features.memory.analysis.fits import MemoryQuestion, fits_of, gpus_named
+from gpuexplore.features.memory.analysis.fits import batch_of, fits_of, gpus_named, reserve_of, setup_of
 from gpuexplore.features.memory.analysis.memory_model import KINDS_OF_MEMORY
 from gpuexplore.features.memory.analysis.models import model_named
 from gpuexplore.features.memory.analysis.training import training_memory
-
-OPTIONS = ("mixed", "checkpoints", "accumulate", "tokens", "reserve")  # as links to the page Memory name them
 
 
 def rows(block: Any) -> tuple[QuantityRow, ...]:
@@ -20,22 +18,21 @@ def rows(block: Any) -> tuple[QuantityRow, ...]:
         InvalidInput: no such model, GPU, option or value; says what is accepted.
     """
     given = options_of(block)
-    question = MemoryQuestion(
-        batch=str(block.batch),
-        dtype=block.dtype,
-        optimizer=block.optimizer,
-        mixed=given.get("mixed", ""),
-        checkpoints=given.get("checkpoints", ""),
-        accumulation=given.get("accumulate", ""),
-        tokens=given.get("tokens", ""),
-        reserve=given.get("reserve", ""),
-    )
     model = model_named(block.model)
-    setup = question.setup()
+    setup = setup_of(
+        {
+            "dtype": block.dtype,
+            "optimizer": block.optimizer,
+            "mixed": given.get("mixed", ""),
+            "checkpoints": given.get("checkpoints", ""),
+            "accumulation": given.get("accumulate", ""),
+            "tokens": given.get("tokens", ""),
+        }
+    )
     assert isinstance(setup, Training)
-    memory = training_memory(model, question.batch_of(model), setup)
+    memory = training_memory(model, batch_of(str(block.batch), model), setup)
     gpus = gpus_named([block.gpu]) if block.gpu else ()
-    fit = next(iter(fits_of(model, memory.batch, setup, gpus, reserve=question.reserve_of())), None)
+    fit = next(iter(fits_of(model, memory.batch, setup, gpus, reserve=reserve_of(given.get("reserve", "")))), None)
     whole: dict[str, LessonFigure | str] = {"phase": memory.peak.phase, "count": exact(float(memory.parameter_count))}
     if fit and fit.largest_batch is not None:
         whole["batch"] = exact(float(fit.largest_batch))
@@ -59,7 +56,8 @@ def options_of(block: Any) -> dict[str, str]:
         InvalidInput: no such option.
     """
     given = dict(option.partition("=")[::2] for option in block.options)
+    known = ("mixed", "checkpoints", "accumulate", "tokens", "reserve")  # as links to the page Memory name them
     for name in given:
-        if name not in OPTIONS:
-            raise InvalidInput.of("option of memory", name, [f"{known}=" for known in OPTIONS])
+        if name not in known:
+            raise InvalidInput.of("option of memory", name, [f"{option}=" for option in known])
     return given

@@ -15,12 +15,14 @@ from gpuexplore.features.memory.analysis import ITEMSIZES, MIXED, OPTIMIZERS, SE
 from gpuexplore.features.memory.analysis.fits import (
     WELL_KNOWN,
     Fit,
-    MemoryQuestion,
     Reserve,
+    batch_of,
     fits_of,
     gpus_named,
     memory_of,
+    reserve_of,
     reserve_words,
+    setup_of,
 )
 from gpuexplore.features.memory.analysis.layer_kinds import KINDS
 from gpuexplore.features.memory.analysis.models import (
@@ -71,23 +73,25 @@ def execute(arguments: argparse.Namespace) -> int:
     arguments.model = " ".join(arguments.model)
     if arguments.module:
         return _of_own_module(arguments)
-    question = MemoryQuestion(
-        batch=arguments.batch,
-        dtype=arguments.dtype,
-        optimizer=arguments.optimizer,
-        mixed=arguments.mixed,
-        checkpoints=arguments.checkpoint,
-        accumulation=arguments.accumulate,
-        tokens=arguments.tokens,
-        cache_dtype=arguments.cache_dtype,
-        reserve=arguments.reserve,
-        serves=arguments.serve,
-    )
-    model = _model(arguments)
-    setup = question.setup()
-    reserve = question.reserve_of()
+    typed = {
+        "dtype": arguments.dtype,
+        "optimizer": arguments.optimizer,
+        "mixed": arguments.mixed,
+        "checkpoints": arguments.checkpoint,
+        "accumulation": arguments.accumulate,
+        "tokens": arguments.tokens,
+        "cache_dtype": arguments.cache_dtype,
+    }
+    if bool(arguments.model) == bool(arguments.layers):
+        raise InvalidInput("give exactly one of MODEL, --layers FILE and --module FILE")
+    if arguments.layers:
+        model = LayeredModel(arguments.layers, arguments.layers, read_layers_file(arguments.layers))
+    else:
+        model = model_named(arguments.model)
+    setup = setup_of(typed, serves=arguments.serve)
+    reserve = reserve_of(arguments.reserve)
     gpus = gpus_named(split(arguments.gpu))
-    memory = memory_of(model, question.batch_of(model), setup)
+    memory = memory_of(model, batch_of(arguments.batch, model), setup)
     fits = fits_of(model, memory.batch, setup, gpus, reserve=reserve)
     if arguments.json:
         read = [*filter(None, [model_reading(arguments.model)]), *readings(split(arguments.gpu))]
@@ -99,14 +103,6 @@ def execute(arguments: argparse.Namespace) -> int:
         _print(memory, setup, fits)
         print(f"\nLargest batch: within the memory less {reserve_words(reserve)}.")
     return EXIT_OK
-
-
-def _model(arguments: argparse.Namespace) -> LayeredModel:
-    if bool(arguments.model) == bool(arguments.layers):
-        raise InvalidInput("give exactly one of MODEL, --layers FILE and --module FILE")
-    if arguments.layers:
-        return LayeredModel(arguments.layers, arguments.layers, read_layers_file(arguments.layers))
-    return model_named(arguments.model)
 
 
 def _of_own_module(arguments: argparse.Namespace) -> int:

@@ -12,10 +12,9 @@ from gpuexplore.core.units import read_length
 
 ITEMSIZES: Mapping[str, int] = MappingProxyType({"fp32": 4, "bf16": 2, "fp16": 2, "fp64": 8})
 MIXED = ("none", "bf16", "fp16")
-LARGEST_BATCH = 1_000_000_000
-LARGEST_TOKENS = 10_000_000
-MOST_CHECKPOINTS = 1000
-MOST_ACCUMULATED = 10_000
+LIMITS: Mapping[str, tuple[int, int]] = MappingProxyType(
+    {"batch": (1, 10**9), "tokens": (1, 10**7), "checkpoints": (0, 1000), "accumulation": (1, 10_000)}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +68,9 @@ class Training:
         _check_choice("dtype", self.dtype, ITEMSIZES)
         _check_choice("optimizer", self.optimizer, OPTIMIZERS)
         _check_choice("mixed", self.mixed, MIXED)
-        check_count("checkpoints", self.checkpoints, 0, MOST_CHECKPOINTS)
-        check_count("accumulation", self.accumulation, 1, MOST_ACCUMULATED)
-        check_count("tokens", self.tokens, 0, LARGEST_TOKENS)
+        check_count("checkpoints", self.checkpoints)
+        check_count("accumulation", self.accumulation)
+        check_count("tokens", self.tokens, least=0)
         if self.mixed != "none" and self.dtype != "fp32":
             raise InvalidInput.of("dtype", self.dtype, "fp32 with mixed precision: autocast needs fp32 parameters")
 
@@ -93,7 +92,7 @@ class Serving:
     def __post_init__(self) -> None:
         _check_choice("dtype", self.dtype, SERVED)
         _check_choice("cache dtype", self.cache_dtype or self.dtype, SERVED)
-        check_count("tokens", self.tokens, 0, LARGEST_TOKENS)
+        check_count("tokens", self.tokens, least=0)
 
 
 SERVED: Mapping[str, int] = MappingProxyType({"bf16": 2, "fp16": 2, "fp32": 4, "fp8": 1, "int8": 1})
@@ -104,23 +103,25 @@ def _check_choice(what: str, value: str, accepted: Mapping[str, object] | tuple[
         raise InvalidInput.of(what, value, accepted)
 
 
-def check_count(what: str, value: int, least: int, most: int) -> int:
-    """Return `value`.
+def check_count(what: str, value: int, *, least: int | None = None) -> None:
+    """Accept a number within its LIMITS, or from another `least` on.
 
     Raises:
-        InvalidInput: it is below `least` or above `most`.
+        InvalidInput: it is no whole number, or beyond its limits.
     """
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise InvalidInput.of(what, value, f"whole numbers from {least} to {most:,}")
-    return value
+    first, most = LIMITS[what]
+    first = first if least is None else least
+    if isinstance(value, bool) or not isinstance(value, int) or not first <= value <= most:
+        raise InvalidInput.of(what, value, f"whole numbers from {first} to {most:,}")
 
 
-def read_count(what: str, text: str, least: int, most: int) -> int:
+def read_count(what: str, text: str) -> int:
     """Return the whole number that was typed.
 
     Raises:
-        InvalidInput: it is none, below `least` or above `most`.
+        InvalidInput: it is none, or beyond its LIMITS.
     """
+    least, most = LIMITS[what]
     number = read_length(text)
     if number is None or not least <= number <= most:
         raise InvalidInput.of(what, text, f"whole numbers from {least} to {most:,}")

@@ -1,18 +1,16 @@
 """The largest batch that fits a device's memory, less what a process cannot have of it; and the question as typed."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from gpuexplore.core.dtypes import spelled
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.typed_text import in_any_case
 from gpuexplore.core.units import read_number
 from gpuexplore.features.memory.analysis import (
-    LARGEST_BATCH,
-    LARGEST_TOKENS,
-    MOST_ACCUMULATED,
-    MOST_CHECKPOINTS,
+    LIMITS,
     OPTIMIZERS,
     Serving,
     Training,
@@ -48,7 +46,6 @@ WELL_KNOWN = (
     "mi300x",
 )
 CAPACITY = re.compile(r"([0-9][0-9.e+]{0,15})\s*(GB|GiB)", re.IGNORECASE)
-UNITS = {"gb": 10**9, "gib": 2**30}
 LARGEST_CAPACITY = 10**15
 GB = 1e9
 
@@ -119,11 +116,10 @@ def capacity_named(text: str) -> Gpu | None:
     if size is None:
         return None
     number = read_number(size[1])
-    unit = size[2].lower()
-    if number is None or not 0 < number * UNITS[unit] <= LARGEST_CAPACITY:
+    unit, unit_bytes = ("GB", 10**9) if size[2].lower() == "gb" else ("GiB", 2**30)
+    if number is None or not 0 < number * unit_bytes <= LARGEST_CAPACITY:
         return None
-    label = f"{number:g} {'GB' if unit == 'gb' else 'GiB'}"
-    return Gpu(label.replace(" ", ""), f"{label} of memory", int(number * UNITS[unit]))
+    return Gpu(f"{number:g}{unit}", f"{number:g} {unit} of memory", int(number * unit_bytes))
 
 
 def _gpu_named(name: str) -> Gpu:
@@ -145,22 +141,22 @@ def fits_of(
     reserve: Reserve = DEFAULT_RESERVE,
 ) -> tuple[Fit, ...]:
     """Return for each device whether `batch` fits, and the largest batch that does."""
-    sizes = _deciding(_moments_for(model, setup))
-    times = setup.accumulation if isinstance(setup, Training) else 1
-
-    def fit(gpu: Gpu) -> Fit:
+    if isinstance(setup, Training):
+        sizes = _deciding(step_moments(model, setup))
+        times = setup.accumulation
+    else:
+        sizes = _deciding(tuple(serving_moments(model, setup)))
+        times = 1
+    found = []
+    for gpu in gpus:
         if gpu.memory_bytes is None:
-            return Fit(gpu, None, None, None)
+            found.append(Fit(gpu, None, None, None))
+            continue
         usable = reserve.usable_bytes(gpu.memory_bytes)
-        largest = _largest(sizes, usable) * times
-        return Fit(gpu, batch <= largest, largest, usable)
-
-    return tuple(map(fit, gpus))
-
-
-def _moments_for(model: LayeredModel, setup: Training | Serving) -> tuple[Moment, ...]:
-    """Return the moments of a training step, or of serving."""
-    return step_moments(model, setup) if isinstance(setup, Training) else tuple(serving_moments(model, setup))
+        limits = (size.largest_batch(usable) for size in sizes)
+        largest = min(limit for limit in limits if limit is not None) * times
+        found.append(Fit(gpu, batch <= largest, largest, usable))
+    return tuple(found)
 
 
 def _deciding(moments: Sequence[Moment]) -> tuple[Size, ...]:
@@ -175,76 +171,52 @@ def _deciding(moments: Sequence[Moment]) -> tuple[Size, ...]:
     return tuple(found)
 
 
-def _largest(sizes: Sequence[Size], capacity_bytes: int) -> int:
-    limits = (size.largest_batch(capacity_bytes) for size in sizes)
-    return min(limit for limit in limits if limit is not None)
+# Settings as typed on a page or a command line, all but the model: by name; empty or missing is the default.
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryQuestion:
-    """Settings as typed on a page or a command line, all but the model; empty is the default.
+def batch_of(text: str, model: LayeredModel) -> int:
+    """Return the batch that was typed; by default a usual one of the model.
 
-    Attributes:
-        reserve: GB of a device's memory that tensors cannot have, instead of the assumed ones.
+    Raises:
+        InvalidInput: no whole number from 1.
     """
+    return read_count("batch", text) if text else model.batch
 
-    batch: str = ""
-    dtype: str = ""
-    optimizer: str = ""
-    mixed: str = ""
-    checkpoints: str = ""
-    accumulation: str = ""
-    tokens: str = ""
-    cache_dtype: str = ""
-    reserve: str = ""
-    serves: bool = False
 
-    def batch_of(self, model: LayeredModel) -> int:
-        """Return the batch; by default a usual one of the model.
+def setup_of(typed: Mapping[str, str], *, serves: bool = False) -> Training | Serving:
+    """Return how a model is trained or served, from the fields of either class as text.
 
-        Raises:
-            InvalidInput: no whole number from 1.
-        """
-        return read_count("batch", self.batch, 1, LARGEST_BATCH) if self.batch else model.batch
+    Raises:
+        InvalidInput: a value that cannot be, or one that has no meaning with the others.
+    """
+    given = {name: text for name, text in typed.items() if text}
+    others = ("optimizer", "mixed", "checkpoints", "accumulation") if serves else ("cache_dtype",)
+    for name in others:
+        if name in given:
+            only = "training" if serves else "serving"
+            said = f"{name.replace('_', ' ')} {given[name][:60]!r}"
+            raise InvalidInput(f"{said} has a meaning with {only} only: leave it out")
+    setup: dict[str, Any] = {name: spelled(text) for name, text in given.items()}
+    setup |= {name: read_count(name, given[name]) for name in LIMITS.keys() & given.keys()}
+    if serves:
+        return Serving(**setup)
+    if "optimizer" in given:
+        setup["optimizer"] = in_any_case(given["optimizer"], OPTIMIZERS)
+    return Training(**setup)
 
-    def setup(self) -> Training | Serving:
-        """Return how the model is trained or served.
 
-        Raises:
-            InvalidInput: a value that cannot be, or one that has no meaning with the others.
-        """
-        tokens = read_count("tokens", self.tokens, 1, LARGEST_TOKENS) if self.tokens else 0
-        if self.serves:
-            self._refuse("training", ("optimizer", "mixed", "checkpoints", "accumulation"))
-            return Serving(spelled(self.dtype) or Serving().dtype, spelled(self.cache_dtype), tokens)
-        self._refuse("serving", ("cache_dtype",))
-        return Training(
-            dtype=spelled(self.dtype) or Training().dtype,
-            optimizer=in_any_case(self.optimizer, OPTIMIZERS) or Training().optimizer,
-            mixed=spelled(self.mixed) or Training().mixed,
-            checkpoints=read_count("checkpoints", self.checkpoints, 0, MOST_CHECKPOINTS) if self.checkpoints else 0,
-            accumulation=read_count("accumulation", self.accumulation, 1, MOST_ACCUMULATED) if self.accumulation else 1,
-            tokens=tokens,
-        )
+def reserve_of(text: str) -> Reserve:
+    """Return the memory that tensors cannot have: so many GB, or by default the assumed ones.
 
-    def _refuse(self, only: str, names: tuple[str, ...]) -> None:
-        for name in names:
-            if value := getattr(self, name):
-                said = name.replace("_", " ")
-                raise InvalidInput(f"{said} {value[:60]!r} has a meaning with {only} only: leave it out")
-
-    def reserve_of(self) -> Reserve:
-        """Return what of a device's memory is reserved.
-
-        Raises:
-            InvalidInput: no number of GB from 0.
-        """
-        if not self.reserve:
-            return DEFAULT_RESERVE
-        number = read_number(self.reserve)
-        if number is None or not 0 <= number * GB <= LARGEST_CAPACITY:
-            raise InvalidInput.of("reserve", self.reserve, "numbers of GB from 0, like 1.5")
-        return Reserve(round(number * GB), 0.0)
+    Raises:
+        InvalidInput: no number of GB from 0.
+    """
+    if not text:
+        return DEFAULT_RESERVE
+    number = read_number(text)
+    if number is None or not 0 <= number * GB <= LARGEST_CAPACITY:
+        raise InvalidInput.of("reserve", text, "numbers of GB from 0, like 1.5")
+    return Reserve(round(number * GB), 0.0)
 
 
 def memory_of(model: LayeredModel, batch: int, setup: Training | Serving) -> MemoryTimeline:
@@ -261,6 +233,6 @@ def memory_of(model: LayeredModel, batch: int, setup: Training | Serving) -> Mem
 def reserve_words(reserve: Reserve) -> str:
     """Say what is reserved, e.g. ``1.3 GB and 7 % of the memory``."""
     share = f" and {reserve.share:.0%} of the memory".replace("%", " %") if reserve.share else ""
-    source = reserve == DEFAULT_RESERVE
-    why = " for the CUDA context and its libraries, and for ECC and firmware" if source else ""
+    is_assumed = reserve == DEFAULT_RESERVE
+    why = " for the CUDA context and its libraries, and for ECC and firmware" if is_assumed else ""
     return f"{reserve.context_bytes / GB:g} GB{share}{why}"

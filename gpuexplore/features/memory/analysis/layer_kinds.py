@@ -226,8 +226,8 @@ def _gated(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     return _linear_to(tape, product, value.shape[-1], bias=has_bias)
 
 
-_OUTPUT = _same_shape(How(keeps="output", in_place=True))
-_INPUT = _same_shape(How(keeps="inputs"))
+_keeping_output = _same_shape(How(keeps="output", in_place=True))
+_keeping_input = _same_shape(How(keeps="inputs"))
 
 
 def _passed_on(_: Tape, __: ModelLayer, value: Value) -> Value:
@@ -245,11 +245,11 @@ KINDS: Mapping[str, LayerKind] = MappingProxyType(
             {"kernel": None, "stride": 1, "padding": 0, "groups": 1, "bias": 1},
         ),
         "linear": LayerKind("linear 4096 bias=yes tied=no", "its input", _linear, (1,), {"bias": 1, "tied": 0}),
-        "relu": LayerKind("relu", "its output", _OUTPUT),
-        "sigmoid": LayerKind("sigmoid", "its output", _OUTPUT),
-        "tanh": LayerKind("tanh", "its output", _OUTPUT),
-        "gelu": LayerKind("gelu", "its input", _INPUT),
-        "silu": LayerKind("silu", "its input", _INPUT),
+        "relu": LayerKind("relu", "its output", _keeping_output),
+        "sigmoid": LayerKind("sigmoid", "its output", _keeping_output),
+        "tanh": LayerKind("tanh", "its output", _keeping_output),
+        "gelu": LayerKind("gelu", "its input", _keeping_input),
+        "silu": LayerKind("silu", "its input", _keeping_input),
         "softmax": LayerKind(
             "softmax",
             "its output",

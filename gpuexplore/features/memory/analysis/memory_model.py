@@ -92,9 +92,6 @@ class _TrainingStep:
     def take(self, kind: str, size: Size) -> None:
         self._sizes[kind] += size
 
-    def _drop(self, kind: str, size: Size) -> None:
-        self._sizes[kind] -= size
-
     def moment(self, phase: str, layer_index: int, further: Size = NOTHING) -> Moment:
         sizes = {**self._sizes, "temporary": self._sizes["temporary"] + further}
         layer = self._tape.layers[layer_index] if layer_index >= 0 else ""
@@ -113,8 +110,8 @@ class _TrainingStep:
 
         PyTorch stops as soon as all is there: `set_checkpoint_early_stop` of torch.utils.checkpoint.
         """
-        last = max((index for index in range(start, stop) if self._tape.steps[index].kept), default=start - 1)
-        if last >= start:
+        last = max((index for index in range(start, stop) if self._tape.steps[index].kept), default=None)
+        if last is not None:
             yield from self._run_again(start, last)
         self._forget_copies()
         self._release(self._tape.steps[start].inputs[0])
@@ -128,8 +125,8 @@ class _TrainingStep:
         if not is_run:
             self._references.update(step.kept)
         yield from self._run("recomputation", start, stop, keeps=True)
-        if not is_run and step.copies_weights:
-            self._copy(step.weights)
+        if not is_run:
+            self._copy(step)
             self._references.update(_kept_copies(step))
 
     def _run(self, phase: str, start: int, stop: int, *, keeps: bool) -> Iterator[Moment]:
@@ -137,32 +134,25 @@ class _TrainingStep:
             yield self._forward_step(phase, step, keeps=keeps)
 
     def _forward_step(self, phase: str, step: TapeStep, *, keeps: bool) -> Moment:
-        if step.copies_weights:
-            self._copy(step.weights)
+        self._copy(step)
         source = step.inputs[0]
         takes_over = step.in_place and self._readers[source] + self._references[source] == 1  # its last reader
         if takes_over:
             self._read(step)
-        self._allocate(step, keeps=keeps)
-        moment = self.moment(phase, step.layer, step.scratch + self._let_go(step, keeps=keeps))
-        if not takes_over:
-            self._read(step)
-        self._free_if_unused(step.outputs[0])
-        return moment
-
-    def _allocate(self, step: TapeStep, *, keeps: bool) -> None:
         result, *extras = step.outputs
-        for buffer in (result, *(extra for extra in extras if keeps and extra in step.kept)):
+        kept = [extra for extra in extras if keeps and extra in step.kept]
+        for buffer in (result, *kept):
             self.take("activations", self._tape.buffers[buffer])
         if keeps:
             self._references.update(step.kept)
             self._references.update(_kept_copies(step))
-
-    def _let_go(self, step: TapeStep, *, keeps: bool) -> Size:
-        """Return masks and statistics that a step makes although nothing needs them: they go when it is done."""
-        _, *extras = step.outputs
-        unneeded = (extra for extra in extras if not (keeps and extra in step.kept))
-        return sum((self._tape.buffers[extra] for extra in unneeded), NOTHING)
+        # masks and statistics that nothing needs go when the step is done
+        unneeded = sum((self._tape.buffers[extra] for extra in extras if extra not in kept), NOTHING)
+        moment = self.moment(phase, step.layer, step.scratch + unneeded)
+        if not takes_over:
+            self._read(step)
+        self._free_if_unused(result)
+        return moment
 
     def _read(self, step: TapeStep) -> None:
         for buffer in step.inputs:
@@ -175,11 +165,11 @@ class _TrainingStep:
 
     def _free_if_unused(self, buffer: int) -> None:
         if self._readers[buffer] <= 0 and self._references[buffer] <= 0 and buffer:  # the batch stays
-            self._drop("activations", self._tape.buffers[buffer])
+            self._sizes["activations"] -= self._tape.buffers[buffer]
 
-    def _copy(self, weights: Sequence[int]) -> None:
-        """Copy weights into the narrow dtype, once in each forward pass: autocast remembers the copies."""
-        for copy in {_copy_of(weight) for weight in weights} - self._copies:
+    def _copy(self, step: TapeStep) -> None:
+        """Copy a step's weights into the narrow dtype, once in each forward pass: autocast remembers the copies."""
+        for copy in {*_copies_of(step)} - self._copies:
             self._copies.add(copy)
             self._references[copy] += 1
             self.take("weight copies", self._narrow(copy))
@@ -195,7 +185,7 @@ class _TrainingStep:
     def _release_copy(self, copy: int) -> None:
         self._references[copy] -= 1
         if self._references[copy] == 0:
-            self._drop("weight copies", self._narrow(copy))
+            self._sizes["weight copies"] -= self._narrow(copy)
 
     def backward(self, start: int, stop: int) -> Iterator[Moment]:
         """Run the steps backward, the last one first."""
@@ -212,7 +202,7 @@ class _TrainingStep:
         for gradient in (*added, got):
             gradient.references -= 1
             if gradient.references == 0:
-                self._drop("temporary", gradient.size)
+                self._sizes["temporary"] -= gradient.size
         for buffer in step.kept:
             self._release(buffer)
         for copy in _kept_copies(step):
@@ -269,17 +259,13 @@ class _TrainingStep:
         added = size + size if self._summed[weight] else size
         self._summed[weight] = False
         if not self._uses_left[weight]:
-            self._drop("temporary", size)
+            self._sizes["temporary"] -= size
         return added
 
 
-def _copy_of(weight: int) -> int:
-    """Return the key of a weight's copy among the references: buffers count from 0, copies from -1 down."""
-    return -1 - weight
-
-
 def _copies_of(step: TapeStep) -> tuple[int, ...]:
-    return tuple(_copy_of(weight) for weight in step.weights) if step.copies_weights else ()
+    """Return the keys of the copies of weights among the references: buffers count from 0, copies from -1 down."""
+    return tuple(-1 - weight for weight in step.weights) if step.copies_weights else ()
 
 
 def _kept_copies(step: TapeStep) -> tuple[int, ...]:

@@ -28,14 +28,11 @@ from gpuexplore.features.memory.analysis import ITEMSIZES, Training
 from gpuexplore.features.memory.analysis.layer_kinds import INDEX_BYTES, KINDS, LayerKind, ModelLayer, WrongShape
 from gpuexplore.features.memory.analysis.tape import How, Tape, Value
 
-MOST_PARAMETERS = 10**12
 MLP_BATCH = 128
 PASTED_BATCH = 32
-WIDTHS = re.compile(r"[0-9]{1,9}(-[0-9]{1,9}){1,40}")  # of a perceptron: 784-512-10
 MOST_LAYERS = 5000  # after `repeat`
 MOST_DEPTH = 4  # of one `repeat` within another
 LARGEST_NUMBER = 1_000_000_000
-_SAME_LAYERS = re.compile(r"meta|instruct|chat|base|hf|it|model|torchvision")  # words of names
 _Line = tuple[int, list[str]]  # its number from 1, and its words
 
 
@@ -80,20 +77,20 @@ def models() -> Mapping[str, LayeredModel]:
 
 def usual_model(name: str) -> LayeredModel | None:
     """Return the model that comes along and that people call so: Meta-Llama-3-8B-Instruct, llama3:8b; None without."""
-    return next((model for model in models().values() if name in (model.name, model.title)), None) or next(
-        (
-            model
-            for model in models().values()
-            if _bare(name) in map(_bare, (model.name, model.title, *model.also)) and _bare(name)
-        ),
-        None,
-    )
+    for model in models().values():
+        if name in (model.name, model.title):
+            return model
+    for model in models().values():
+        if _bare(name) and _bare(name) in map(_bare, (model.name, model.title, *model.also)):
+            return model
+    return None
 
 
 def _bare(name: str) -> str:
     """Return a name without its owner, its signs, and what does not change the layers; versions may change them."""
+    changing_nothing = ("meta", "instruct", "chat", "base", "hf", "it", "model", "torchvision")
     words = re.findall(r"[a-z0-9.]+", name.casefold().rpartition("/")[2])
-    return "".join(word for word in words if not _SAME_LAYERS.fullmatch(word))
+    return "".join(word for word in words if word not in changing_nothing)
 
 
 def model_reading(name: str) -> str | None:
@@ -110,7 +107,7 @@ def model_named(name: str) -> LayeredModel:
     """
     if (model := usual_model(name)) is not None:
         return model
-    if not WIDTHS.fullmatch(name):
+    if not re.fullmatch(r"[0-9]{1,9}(-[0-9]{1,9}){1,40}", name):
         accepted = f"{', '.join(models())}, or widths of an MLP like 784-512-10"
         raise InvalidInput.of("model", name, accepted)
     first, *hidden, last = name.split("-")
@@ -244,10 +241,10 @@ def tape_of(model: LayeredModel, setup: Training) -> Tape:
     Raises:
         InvalidInput: a layer cannot follow the one before it, or there are too many parameters; names its line.
     """
-    narrow = None if setup.mixed == "none" else ITEMSIZES[setup.mixed]
-    tape = Tape(ITEMSIZES[setup.dtype], narrow)
+    tape = Tape(ITEMSIZES[setup.dtype], None if setup.mixed == "none" else ITEMSIZES[setup.mixed])
     value = _source(tape, model, setup)
     open_blocks: list[list[Value]] = []
+    most_parameters = 10**12
     for layer in model.layers[1:]:
         if not open_blocks:
             tape.items.append(len(tape.steps))
@@ -257,13 +254,18 @@ def tape_of(model: LayeredModel, setup: Training) -> Tape:
             value = KINDS[layer.kind].build(tape, layer, value)
         except WrongShape as error:
             raise _error(model, layer, str(error)) from error
-        if sum(tape.weights) >= MOST_PARAMETERS:
-            raise _error(model, layer, f"fewer than {MOST_PARAMETERS:,} parameters in all; with it there are more")
+        if sum(tape.weights) >= most_parameters:
+            raise _error(model, layer, f"fewer than {most_parameters:,} parameters in all; with it there are more")
     if open_blocks:
         raise _error(model, model.layers[-1], "an `add` for each `split`")
     if not tape.weights:
         raise _error(model, model.layers[-1], "at least one layer with parameters, like `linear 10`")
-    _loss(tape, value)
+    # the cross entropy: a log-softmax that keeps its output, and the choice of one entry a row
+    tape.layers.append("loss")
+    tape.label_count = value.element_count // value.shape[0 if len(value.shape) == 3 else -1]
+    full = tape.cast(value, "full")
+    logarithms = tape.record([full], full.shape, How(keeps="output"))
+    tape.record([logarithms], (1,), How(keeps="inputs"))
     return tape
 
 
@@ -301,12 +303,3 @@ def _residual(tape: Tape, kind: str, value: Value, open_blocks: list[list[Value]
     if left.shape != right.shape:
         raise WrongShape(f"two maps of one shape; here they are {left.shape} and {right.shape}")
     return tape.record([left, right], left.shape, How(passes_gradient=True))
-
-
-def _loss(tape: Tape, value: Value) -> None:
-    """Record the cross entropy: a log-softmax that keeps its output, and the choice of one entry a row."""
-    tape.layers.append("loss")
-    tape.label_count = value.element_count // value.shape[0 if len(value.shape) == 3 else -1]
-    full = tape.cast(value, "full")
-    logarithms = tape.record([full], full.shape, How(keeps="output"))
-    tape.record([logarithms], (1,), How(keeps="inputs"))

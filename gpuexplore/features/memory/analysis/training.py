@@ -11,12 +11,11 @@ from itertools import groupby
 
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.units import format_gigabytes
-from gpuexplore.features.memory.analysis import LARGEST_BATCH, OPTIMIZERS, SERVED, Serving, Training, check_count
+from gpuexplore.features.memory.analysis import OPTIMIZERS, SERVED, Serving, Training, check_count
 from gpuexplore.features.memory.analysis.memory_model import Moment, moments_of
 from gpuexplore.features.memory.analysis.models import LayeredModel, model_named, tape_of
 from gpuexplore.features.memory.analysis.tape import FULL_BYTES, NOTHING, Size
 
-QUARTERS = 4  # of a sequence, in the timeline
 MOST_BYTES = 10**17  # beyond that no table or chart counts
 TRAINED_AS_USUAL = Training()
 SERVED_AS_USUAL = Serving()
@@ -100,7 +99,7 @@ def micro_batch_of(batch: int, setup: Training) -> int:
     Raises:
         InvalidInput: the batch is below 1, too large, or no multiple of the micro-batches.
     """
-    check_count("batch", batch, 1, LARGEST_BATCH)
+    check_count("batch", batch)
     micro_batch, rest = divmod(batch, setup.accumulation)
     if rest or not micro_batch:
         raise InvalidInput.of("batch", batch, f"multiples of the {setup.accumulation} micro-batches of a step")
@@ -143,7 +142,7 @@ def serving_memory(model: LayeredModel | str, batch: int, setup: Serving = SERVE
         InvalidInput: unknown model, one that reads no tokens, or a batch or setting that cannot be.
     """
     asked = model_named(model) if isinstance(model, str) else model
-    check_count("batch", batch, 1, LARGEST_BATCH)
+    check_count("batch", batch)
     timeline = _timeline_of(tuple(serving_moments(asked, setup)), batch)
     return MemoryTimeline(asked, batch, _parameter_count(asked, setup), timeline)
 
@@ -172,8 +171,8 @@ def serving_moments(model: LayeredModel, setup: Serving) -> Iterator[Moment]:
     logits = Size(0, entries * FULL_BYTES)
     loaded = {"parameters": weights, "KV cache": NOTHING, "activations": NOTHING}
     yield Moment("weights loaded", 0, "", loaded, weights)
-    for quarter in range(1, QUARTERS + 1):
-        there = tokens * quarter // QUARTERS
+    for quarter in range(1, 5):
+        there = tokens * quarter // 4
         sizes = {"parameters": weights, "KV cache": Size(0, there * per_token), "activations": logits}
         yield Moment("decoding", quarter, f"token {there:,}", sizes, sum(sizes.values(), NOTHING))
 

@@ -4,7 +4,8 @@ And the block `memory` of a lesson. What is chosen on the page is in `gpuexplore
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from operator import mul
 from typing import Any
 
 import streamlit as st
@@ -45,19 +46,29 @@ BATCH = 128
 SAID_BYTES = {"alexnet-2012": 1.1e9, "alexnet": 1.1e9, "vgg-16": 14e9}
 
 
+RULES: Mapping[str, tuple[int, int, int, int]] = {  # times parameters, outputs, ReLU's outputs, the largest output
+    "outputs of convolutions, pools and dense layers, once": (0, 1, 0, 0),
+    "the same, with parameters and gradients": (2, 1, 0, 0),
+    "the same, with two gradient maps of the largest output": (2, 1, 0, 2),
+    "outputs and separate ReLU outputs, parameters, gradients": (2, 1, 1, 0),
+    "every map and parameter twice: value and gradient": (2, 2, 0, 0),
+}
+
+
 def _countings() -> dict[str, dict[str, int]]:
     """Return the bytes of each model at batch 128 in fp32 by what is counted, a training step's peak first."""
-    peaks = {
-        f"peak of a training step with {OPTIMIZERS[optimizer].title}, as PyTorch allocates": {
-            name: training_memory(name, BATCH, Training(optimizer=optimizer)).total_bytes for name in SAID_BYTES
-        }
-        for optimizer in ("sgd", "momentum", "adamw")
-    }
-    terms = {name: _terms(model_named(name)) for name in SAID_BYTES}
-    return peaks | {words: {name: rule(*found) for name, found in terms.items()} for words, rule in RULES.items()}
+    found: dict[str, dict[str, int]] = {}
+    for optimizer in ("sgd", "momentum", "adamw"):
+        words = f"peak of a training step with {OPTIMIZERS[optimizer].title}, as PyTorch allocates"
+        setup = Training(optimizer=optimizer)
+        found[words] = {name: training_memory(name, BATCH, setup).total_bytes for name in SAID_BYTES}
+    sizes = {name: _sizes(model_named(name)) for name in SAID_BYTES}
+    for words, times in RULES.items():
+        found[words] = {name: sum(map(mul, times, of_model)) for name, of_model in sizes.items()}
+    return found
 
 
-def _terms(model: LayeredModel) -> tuple[int, int, int, int]:
+def _sizes(model: LayeredModel) -> tuple[int, int, int, int]:
     """Return the bytes of parameters, of outputs with ReLU in place, of ReLU's outputs, and of the largest output."""
     tape = tape_of(model, Training())
     made = [(step, tape.buffers[step.outputs[0]].at(BATCH)) for step in tape.steps]
@@ -65,22 +76,6 @@ def _terms(model: LayeredModel) -> tuple[int, int, int, int]:
     sizes = [size for step, size in made if step.weights or tape.layers[step.layer].startswith("max pool")]
     relu = sum(size for step, size in made if step.in_place)
     return sum(tape.weights) * tape.itemsize, sum(sizes), relu, max(sizes)
-
-
-Rule = Callable[[int, int, int, int], int]  # of what `_terms` returns
-RULES: Mapping[str, Rule] = {
-    "outputs of convolutions, pools and dense layers, once": lambda _, outputs, __, ___: outputs,
-    "the same, with parameters and gradients": lambda parameters, outputs, _, __: outputs + 2 * parameters,
-    "the same, with two gradient maps of the largest output": (
-        lambda parameters, outputs, _, largest: outputs + 2 * parameters + 2 * largest
-    ),
-    "outputs and separate ReLU outputs, parameters, gradients": (
-        lambda parameters, outputs, relu_outputs, _: outputs + relu_outputs + 2 * parameters
-    ),
-    "every map and parameter twice: value and gradient": (
-        lambda parameters, outputs, _, __: 2 * outputs + 2 * parameters
-    ),
-}
 
 
 def _layer_rows(model: LayeredModel, setup: Training, micro_batch: int) -> list[dict[str, Any]]:
@@ -252,12 +247,19 @@ def show_lesson_block(block: Any, _count: int) -> None:
     """Show what the block `memory` of a lesson asks for: the peak of a training step, when it is, and what fits."""
     whole, *kinds = rows(block)
     sizes = {row.labels["name"]: figure for row in kinds if isinstance(figure := row.figures["memory"], LessonFigure)}
-    fits = f"; {_fit_words(block, whole.figures['batch'])}" if "batch" in whole.figures else ""
+    fits = ""
+    largest = whole.figures.get("batch")
+    if isinstance(largest, LessonFigure):
+        row = accelerator_named(block.gpu)
+        where = row.name if row else block.gpu
+        fits = f"; the largest batch on {where} is {format_figure(largest)}"
+        if largest.value < 1:
+            fits = f"; no batch fits on {where}"
     listed = [
         f"{name} {format_figure(size)}" for name, size in sizes.items() if size.value and name not in ("peak", "usable")
     ]
     how = ", ".join((f"batch {block.batch:,}", block.dtype, block.optimizer, *block.options))
-    peak = f"peak {_words(sizes['peak'])}, in {whole.figures['phase']}{fits}"
+    peak = f"peak {format_figure(sizes['peak'])}, in {whole.figures['phase']}{fits}"
     st.markdown(f"**{plain(model_named(block.model).title)}**, {plain(f'{how}: {peak}')}")
     st.caption(f"At most: {', '.join(listed)}")
 
@@ -268,15 +270,3 @@ def lesson_block_query(block: Any) -> dict[str, str]:
     chosen = {"batch": str(block.batch), "dtype": block.dtype, "optimizer": block.optimizer}
     gpu = {"gpu": gpus_named([block.gpu])[0].key} if block.gpu else {}
     return model | chosen | options_of(block) | gpu
-
-
-def _fit_words(block: Any, largest: LessonFigure | str) -> str:
-    row = accelerator_named(block.gpu)
-    where = row.name if row else block.gpu
-    if isinstance(largest, LessonFigure) and largest.value < 1:
-        return f"no batch fits on {where}"
-    return f"the largest batch on {where} is {_words(largest)}"
-
-
-def _words(figure: LessonFigure | str) -> str:
-    return format_figure(figure) if isinstance(figure, LessonFigure) else figure

@@ -3,7 +3,15 @@
 import streamlit as st
 
 from gpuexplore.features.memory.analysis import ITEMSIZES, MIXED, OPTIMIZERS, SERVED, Serving, Training
-from gpuexplore.features.memory.analysis.fits import Gpu, MemoryQuestion, Reserve, capacity_named, gpus_named
+from gpuexplore.features.memory.analysis.fits import (
+    Gpu,
+    Reserve,
+    batch_of,
+    capacity_named,
+    gpus_named,
+    reserve_of,
+    setup_of,
+)
 from gpuexplore.features.memory.analysis.models import (
     MLP_BATCH,
     PASTED_BATCH,
@@ -17,13 +25,7 @@ from gpuexplore.hardware import ACCELERATORS
 from gpuexplore.ui import link, url_widgets
 from gpuexplore.ui.markdown import plain
 
-WIDTHS = "widths"
-LAYERS = "layers"
-TITLES = {WIDTHS: "MLP by its widths", LAYERS: "Pasted layers"}
-DEFAULT_LAYERS = "input 3x32x32\nconv 32 kernel=3 padding=1\nrelu\nmax_pool 2\nflatten\nlinear 10"
-DEFAULT_MODEL = "vgg-16"
-DEFAULT_GPU = "h100-sxm5-80gb"
-PURPOSES = {"train": "Training", "serve": "Serving"}
+TITLES = {"widths": "MLP by its widths", "layers": "Pasted layers"}
 
 
 def choose() -> tuple[LayeredModel, int, Training | Serving, Gpu, Reserve]:
@@ -35,7 +37,7 @@ def choose() -> tuple[LayeredModel, int, Training | Serving, Gpu, Reserve]:
     top = st.columns([3, 2, 3], gap="medium")
     with top[0]:
         said = link.parameters().get("model", "")
-        for own in (WIDTHS, LAYERS):
+        for own in TITLES:
             if not said and own in link.parameters():  # a link of these alone means a model of them
                 link.write("model", own)
         if said not in _model_names() and (meant := usual_model(said)):
@@ -50,21 +52,23 @@ def choose() -> tuple[LayeredModel, int, Training | Serving, Gpu, Reserve]:
             "",
             help="Samples of a training step, or sequences served at once.",
             placeholder=str(
-                models()[name].batch if name in models() else MLP_BATCH if name == WIDTHS else PASTED_BATCH
+                models()[name].batch if name in models() else MLP_BATCH if name == "widths" else PASTED_BATCH
             ),
         )
     with top[2]:
         names = {row.key: row.name for row in ACCELERATORS}
-        others = [key for key in names if key != DEFAULT_GPU]
         asked = link.parameters().get("gpu", "")
-        keys = [DEFAULT_GPU, *others, *([asked] if capacity_named(asked) else [])]  # 12GB, where the link names it
+        keys = sorted(names, key=lambda key: key != "h100-sxm5-80gb")
+        keys += [asked] if capacity_named(asked) else []  # 12GB, where the link names it
         gpu = url_widgets.select("GPU", "gpu", keys, shown=lambda key: names.get(key) or gpus_named([key])[0].name)
     model = _model(name)
     if model.about:
         st.caption(model.about)
     serves = _serves(model)
-    question = _serving(batch, model) if serves else _training(batch, model)
-    return model, question.batch_of(model), question.setup(), gpus_named([gpu])[0], question.reserve_of()
+    typed = _serving(model) if serves else _training(model)
+    reserve = _reserve()
+    setup = setup_of(typed, serves=serves)
+    return model, batch_of(batch, model), setup, gpus_named([gpu])[0], reserve_of(reserve)
 
 
 def reset() -> None:
@@ -73,19 +77,18 @@ def reset() -> None:
 
 
 def _model_names() -> list[str]:
-    others = [name for name in models() if name != DEFAULT_MODEL]
-    return [DEFAULT_MODEL, *others, WIDTHS, LAYERS]
+    return [*sorted(models(), key=lambda name: name != "vgg-16"), *TITLES]
 
 
 def _model(name: str) -> LayeredModel:
-    if name == WIDTHS:
+    if name == "widths":
         return model_named(url_widgets.text("Widths", "widths", "784-512-10", help="Like `784-512-10`."))
-    if name == LAYERS:
+    if name == "layers":
         return model_of_text(
             url_widgets.lines(
                 "Layers",
                 "layers",
-                DEFAULT_LAYERS,
+                "input 3x32x32\nconv 32 kernel=3 padding=1\nrelu\nmax_pool 2\nflatten\nlinear 10",
                 help="One layer a line, like `conv 64 kernel=3 padding=1`; the kinds of layers are listed below.",
             )
         )
@@ -94,13 +97,14 @@ def _model(name: str) -> LayeredModel:
 
 def _serves(model: LayeredModel) -> bool:
     if model.tokens:
-        return url_widgets.segments("Purpose", "mode", list(PURPOSES), shown=PURPOSES.__getitem__) == "serve"
+        purposes = {"train": "Training", "serve": "Serving"}
+        return url_widgets.segments("Purpose", "mode", list(purposes), shown=purposes.__getitem__) == "serve"
     if link.parameters().get("mode") == "serve":
         st.info(f"{plain(model.title)} reads no tokens, so it is shown in training.", icon=":material/info:")
     return False
 
 
-def _training(batch: str, model: LayeredModel) -> MemoryQuestion:
+def _training(model: LayeredModel) -> dict[str, str]:
     columns = st.columns(3, gap="medium")
     with columns[0]:
         dtype = url_widgets.select("Dtype of parameters", "dtype", list(ITEMSIZES))
@@ -124,19 +128,17 @@ def _training(batch: str, model: LayeredModel) -> MemoryQuestion:
     with columns[2]:
         mixed = url_widgets.select("Mixed precision", "mixed", list(MIXED))
         tokens = _tokens(model)
-    return MemoryQuestion(
-        batch=batch,
-        dtype=dtype,
-        optimizer=optimizer,
-        mixed=mixed,
-        checkpoints=checkpoints,
-        accumulation=accumulation,
-        tokens=tokens,
-        reserve=_reserve(),
-    )
+    return {
+        "dtype": dtype,
+        "optimizer": optimizer,
+        "mixed": mixed,
+        "checkpoints": checkpoints,
+        "accumulation": accumulation,
+        "tokens": tokens,
+    }
 
 
-def _serving(batch: str, model: LayeredModel) -> MemoryQuestion:
+def _serving(model: LayeredModel) -> dict[str, str]:
     columns = st.columns(3, gap="medium")
     with columns[0]:
         dtype = url_widgets.select("Dtype of weights", "dtype", list(SERVED))
@@ -146,7 +148,7 @@ def _serving(batch: str, model: LayeredModel) -> MemoryQuestion:
         )
     with columns[2]:
         tokens = _tokens(model)
-    return MemoryQuestion(batch=batch, dtype=dtype, cache_dtype=cache, tokens=tokens, reserve=_reserve(), serves=True)
+    return {"dtype": dtype, "cache_dtype": cache, "tokens": tokens}
 
 
 def _tokens(model: LayeredModel) -> str:

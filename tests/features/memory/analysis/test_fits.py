@@ -8,14 +8,12 @@ from gpuexplore.features.memory.analysis.fits import (
     Gpu,
     Reserve,
     _deciding,
-    _largest,
-    _moments_for,
     all_gpus,
     fits_of,
     gpus_named,
 )
 from gpuexplore.features.memory.analysis.models import model_named, models
-from gpuexplore.features.memory.analysis.training import serving_memory, training_memory
+from gpuexplore.features.memory.analysis.training import serving_memory, step_moments, training_memory
 
 SETUPS = (
     Training(),
@@ -122,10 +120,11 @@ def test_a_reserve_that_cannot_be_is_named(reserve):
 
 @pytest.mark.parametrize("name", ["alexnet", "resnet-50", "transformer"])
 def test_few_moments_decide_and_allow_what_all_of_them_do(name):
-    moments = _moments_for(model_named(name), Training())
+    moments = step_moments(model_named(name), Training())
     deciding = _deciding(moments)
 
     assert len(deciding) < len(moments) / 4
     for capacity in (10**8, 10**9, 3 * 10**9, 10**11):
-        limits = [moment.total.largest_batch(capacity) for moment in moments]
-        assert _largest(deciding, capacity) == min(limit for limit in limits if limit is not None)
+        limits = [[each.largest_batch(capacity) for each in sizes] for sizes in (deciding, [m.total for m in moments])]
+        few, every = (min(limit for limit in found if limit is not None) for found in limits)
+        assert few == every

@@ -84,13 +84,11 @@ def test_module_is_left_as_it_was():
 
 def test_module_may_be_larger_than_any_machine_and_be_nowhere_yet():
     with torch.device("meta"):
-        module = nn.Sequential(*[nn.Linear(2**16, 2**16, bias=False) for _ in range(64)])
-        found = gx.memory_of(
-            module, torch.empty(8, 2**16), optimizer="adam", gpus=["h100-sxm5-80gb", "1TB", "9000GB"][::2]
-        )
+        module = nn.Sequential(*[nn.Linear(2**18, 2**18, bias=False) for _ in range(4)])
+        found = gx.memory_of(module, torch.empty(8, 2**18), optimizer="adam", gpus=["h100-sxm5-80gb", "9000GB"])
 
-    assert found.tracked["parameters"] == 64 * 2**34
-    assert found.peak_bytes >= 4 * 64 * 2**34
+    assert found.tracked["parameters"] == 2**40
+    assert found.peak_bytes >= 4 * 2**40
     assert list(found.fits.values()) == [False, True]
     assert "Adam" in repr(found)
 
