@@ -20,11 +20,10 @@ from gpuexplore.cli.activity_run import perform_on
 from gpuexplore.cli.output import check_writable, print_columns, print_json
 from gpuexplore.core.model import Case, Device, Experiment, Origin, Result
 from gpuexplore.features.lessons.lesson import FOLDER, catalog, lesson_at
-from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, NO_IDEA, MistakeBlock, module_of, with_colon
-from gpuexplore.features.lessons.lesson.evidence import Measured, names_of, tasks_of
+from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, NO_IDEA, MistakeBlock, module_of, name_of, with_colon
+from gpuexplore.features.lessons.lesson.evidence import Measured, names_of, rehearse, tasks_of
 from gpuexplore.features.lessons.lesson.format import Lesson, LessonStep
 from gpuexplore.features.lessons.lesson.outcome import GuessOutcome, JudgedStep, judged_by
-from gpuexplore.features.lessons.lesson.rehearsal import rehearse
 from gpuexplore.hardware import discover, lessons_directory
 from gpuexplore.jobs.engines import batches_of
 from gpuexplore.jobs.engines.local import LocalEngine
@@ -89,8 +88,13 @@ def _run(arguments: argparse.Namespace) -> int:
     with _warm_engine() as (engine, devices):
         for judged, seconds in _judged(steps, engine, devices):
             reports.append(_json(judged, seconds))
-            if not arguments.json:
-                _print_step(reports[-1])
+            if arguments.json:
+                continue
+            print(f"\n{judged.step.letter}  {judged.step.title}  ({seconds:.1f} s)")
+            for check in reports[-1]["checks"]:
+                print(f"   {check['ask']}: {check['answer'] or check['why'] or check['outcome']}")
+                if check["said"]:
+                    print(f"   {check['said']}")
     if arguments.json:
         print_json({"lesson": _about(lesson), "steps": reports})
     guessed = [check for step in reports for check in step["checks"] if check["guess"]]
@@ -165,14 +169,6 @@ def _json(done: JudgedStep, seconds: float) -> dict[str, Any]:
     }
 
 
-def _print_step(report: dict[str, Any]) -> None:
-    print(f"\n{report['step']}  {report['title']}  ({report['seconds']:.1f} s)")
-    for check in report["checks"]:
-        print(f"   {check['ask']}: {check['answer'] or check['why'] or check['outcome']}")
-        if check["said"]:
-            print(f"   {check['said']}")
-
-
 def _print(arguments: argparse.Namespace) -> int:
     check_writable(arguments.out, (".html",))
     lesson = catalog().lesson(arguments.name)
@@ -200,8 +196,13 @@ def sheet(lesson: Lesson, answered: Sequence[JudgedStep] = (), where: str = "") 
         answered: its steps as measured on this machine; none: the sheet is blank.
         where: the machine, the day and the versions of the answers.
     """
+    renderer = MarkdownIt("commonmark", {"html": False}).enable("table")
+
+    def markdown(text: str) -> Markup:
+        return Markup(renderer.render(text.replace("____", r"\_" * 8)))
+
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
-    environment.filters |= {"markdown": _markdown, "with_colon": with_colon}
+    environment.filters |= {"markdown": markdown, "name_of": name_of, "with_colon": with_colon}
     return environment.from_string((FOLDER / "sheet.html.jinja").read_text(encoding="utf-8")).render(
         lesson=lesson,
         answered={judged.step.letter: judged for judged in answered},
@@ -210,7 +211,3 @@ def sheet(lesson: Lesson, answered: Sequence[JudgedStep] = (), where: str = "") 
         always=(CANNOT_TELL, NO_IDEA),
         mistakes=module_of(MistakeBlock, "lesson_block"),
     )
-
-
-def _markdown(text: str) -> Markup:
-    return Markup(MarkdownIt("commonmark", {"html": False}).enable("table").render(text.replace("____", r"\_" * 8)))

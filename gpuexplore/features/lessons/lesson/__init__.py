@@ -5,7 +5,7 @@ A lesson is a file that an instructor writes without Python: `*.md` in this fold
 `quantities` names it, `expression` computes with it, `outcome` judges a guess by it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -44,7 +44,11 @@ class Catalog:
 
 def catalog() -> Catalog:
     """Return the lessons there are now."""
-    return _read(tuple(_stamp(path) for path in _files()))
+    own = sorted(lessons_directory().glob("*.md"))[:200] if lessons_directory().is_dir() else []
+    return _read(tuple(_stamp(path) for path in (*FOLDER.glob("*.md"), *own)))
+
+
+_Stamp = tuple[Path, int, int]
 
 
 def lesson_at(path: Path) -> Lesson:
@@ -54,14 +58,6 @@ def lesson_at(path: Path) -> Lesson:
         InvalidInput: it is no lesson; names file and line, and what is accepted.
     """
     return _with_borrowed(read_lesson(path), catalog().lessons)
-
-
-_Stamp = tuple[Path, int, int]
-
-
-def _files() -> Sequence[Path]:
-    own = sorted(lessons_directory().glob("*.md"))[:200] if lessons_directory().is_dir() else []
-    return [*FOLDER.glob("*.md"), *own]
 
 
 def _stamp(path: Path) -> _Stamp:
@@ -87,7 +83,7 @@ def _read(stamps: tuple[_Stamp, ...]) -> Catalog:
         except InvalidInput as error:
             unreadable[path.stem] = str(error)
     found: dict[str, Lesson] = {}
-    for lesson in sorted(lessons.values(), key=_sort_key):
+    for lesson in sorted(lessons.values(), key=lambda each: (each.order is None, each.order or 0, each.title)):
         try:
             found[lesson.name] = _with_borrowed(lesson, lessons)
         except InvalidInput as error:
@@ -95,19 +91,12 @@ def _read(stamps: tuple[_Stamp, ...]) -> Catalog:
     return Catalog(found, unreadable)
 
 
-def _sort_key(lesson: Lesson) -> tuple[bool, int, str]:
-    return (lesson.order is None, lesson.order or 0, lesson.title)
-
-
 def _with_borrowed(lesson: Lesson, lessons: Mapping[str, Lesson]) -> Lesson:
-    steps = [*_borrowed(lesson, lessons), *lesson.steps]
-    return replace(lesson, steps=with_letters(steps)) if lesson.borrows else lesson
-
-
-def _borrowed(lesson: Lesson, lessons: Mapping[str, Lesson]) -> Iterable[LessonStep]:
+    steps: list[LessonStep] = []
     for borrowed in lesson.borrows:
         name, _, letter = borrowed.partition("/")
         if name not in lessons or lessons[name].borrows:
             accepted = [f"{other.name}/{step.letter}" for other in lessons.values() for step in other.steps[:1]]
             raise InvalidInput.of(f"{lesson.name}.md, line 1: borrows", borrowed, accepted)
-        yield lessons[name].step(letter)
+        steps.append(lessons[name].step(letter))
+    return replace(lesson, steps=with_letters([*steps, *lesson.steps])) if steps else lesson

@@ -5,9 +5,22 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from importlib import import_module
 from types import MappingProxyType
-from typing import Any, ClassVar, get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
-from gpuexplore.analysis.figure import LessonFigure, Undefined, format_figure, format_with_interval
+from gpuexplore.analysis.figure import (
+    BANDWIDTH,
+    INTENSITY,
+    PLAIN,
+    RATE,
+    SIZE,
+    TIME,
+    WORK,
+    LessonFigure,
+    Undefined,
+    exact,
+    format_figure,
+    format_with_interval,
+)
 from gpuexplore.analysis.prediction.calls import USUAL_CALLS
 from gpuexplore.core.errors import InvalidInput, NotFound
 from gpuexplore.features.lessons.lesson.expression import (
@@ -22,10 +35,6 @@ from gpuexplore.features.lessons.lesson.expression import (
 from gpuexplore.registry import Feature, features
 
 # Text of a lesson: Markdown without HTML, with figures in double braces, like ``{{ time(size=512) }}``.
-
-
-WITH_INTERVAL = "±"  # behind an expression: its interval is said too
-UNKNOWN = "—"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +55,11 @@ class Prose:
         parts = re.split(r"\{\{([^{}]*)\}\}", text.strip())
         if any("{{" in part or "}}" in part for part in parts[::2]):
             raise InvalidInput.of("text", text.strip()[:60], "figures in double braces, like {{ time(size=512) }}")
-        return cls(
-            tuple(
-                (parse(part.strip().removesuffix(WITH_INTERVAL)), part.strip().endswith(WITH_INTERVAL))
-                if index % 2
-                else part
-                for index, part in enumerate(parts)
-            )
-        )
+        pieces: list[str | tuple[Expression, bool]] = []
+        for index, part in enumerate(parts):
+            figure = part.strip()  # with ± behind it its interval is said too
+            pieces.append((parse(figure.removesuffix("±")), figure.endswith("±")) if index % 2 else part)
+        return cls(tuple(pieces))
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
@@ -88,19 +94,23 @@ def _said(expression: Expression, with_interval: bool, names: StepNames) -> str:
             return value
         return "inconclusive" if value is None else ("yes" if value else "no")
     except (NotFound, Undefined):
-        return UNKNOWN
+        return "—"
 
 
-UNITS: Mapping[str, float] = MappingProxyType(
-    {
-        "": 1.0, "times": 1.0, "%": 0.01, "points": 0.01,
-        "ns": 1e-9, "µs": 1e-6, "us": 1e-6, "ms": 1e-3, "s": 1.0,
-        "FLOP": 1.0, "MFLOP": 1e6, "GFLOP": 1e9, "TFLOP": 1e12,
-        "FLOP/s": 1.0, "MFLOP/s": 1e6, "GFLOP/s": 1e9, "TFLOP/s": 1e12,
-        "B": 1.0, "bytes": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9,
-        "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12, "FLOP/byte": 1.0, "samples/s": 1.0,
-    }
-)  # fmt: skip
+UNITS: Mapping[str, LessonFigure] = {  # of guesses
+    unit: exact(factor, dimension)
+    for dimension, factors in (
+        (PLAIN, {"": 1.0, "times": 1.0, "%": 0.01, "points": 0.01}),
+        (TIME, {"ns": 1e-9, "µs": 1e-6, "us": 1e-6, "ms": 1e-3, "s": 1.0}),
+        (WORK, {"FLOP": 1.0, "MFLOP": 1e6, "GFLOP": 1e9, "TFLOP": 1e12}),
+        (RATE, {"FLOP/s": 1.0, "MFLOP/s": 1e6, "GFLOP/s": 1e9, "TFLOP/s": 1e12}),
+        (SIZE, {"B": 1.0, "bytes": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9}),
+        (BANDWIDTH, {"MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12}),
+        (INTENSITY, {"FLOP/byte": 1.0}),
+        (PLAIN.times(TIME, -1), {"samples/s": 1.0}),
+    )
+    for unit, factor in factors.items()
+}
 NO_IDEA = "no idea"
 CANNOT_TELL = "can't tell"
 
@@ -109,7 +119,6 @@ CANNOT_TELL = "can't tell"
 class GuessBlock:
     """What the reader commits to before anything is measured: a number in `unit`, or one of `choices`."""
 
-    name: ClassVar[str] = "guess"
     id: str
     ask: str
     unit: str = ""
@@ -129,7 +138,6 @@ class GuessBlock:
 class RunBlock:
     """An experiment, in the words of the command line; `device` may also be `gpu`: this machine's, or a recording."""
 
-    name: ClassVar[str] = "run"
     operation: str
     size: str = ""
     shape: str = ""
@@ -147,7 +155,6 @@ class RunBlock:
 class MistakeBlock:
     """A mistake made on purpose next to the right way: `source="wrong"` and `source="right"` of what it measures."""
 
-    name: ClassVar[str] = "mistake"
     mistake: str
     id: str = ""
 
@@ -156,7 +163,6 @@ class MistakeBlock:
 class PredictBlock:
     """A prediction, in the words of the command line."""
 
-    name: ClassVar[str] = "predict"
     operation: str
     gpu: str
     size: str = ""
@@ -171,7 +177,6 @@ class PredictBlock:
 class LaunchBlock:
     """A kernel launch as arithmetic: `elements` in blocks of `threads` on a GPU of the table, one's own or `here`."""
 
-    name: ClassVar[str] = "launch"
     elements: int
     threads: int
     gpu: str = ""
@@ -186,7 +191,6 @@ class LaunchBlock:
 class TensorBlock:
     """A chain of indexing and reshaping; with `read` the cost of reading what it gives, measured."""
 
-    name: ClassVar[str] = "tensor"
     expression: str
     read: bool = False
     id: str = ""
@@ -196,7 +200,6 @@ class TensorBlock:
 class MemoryBlock:
     """The memory of training a model, in the words of the command line."""
 
-    name: ClassVar[str] = "memory"
     model: str
     batch: int
     dtype: str = "fp32"
@@ -210,7 +213,6 @@ class MemoryBlock:
 class TrainBlock:
     """A training, in the words of the command line."""
 
-    name: ClassVar[str] = "train"
     model: str
     batch: int
     steps: int = 100
@@ -224,7 +226,6 @@ class TrainBlock:
 class ClaimBlock:
     """A claim of the notebooks, with the verdict of the fact check."""
 
-    name: ClassVar[str] = "claim"
     row: str
     id: str = ""
 
@@ -242,7 +243,6 @@ class CheckBlock:
         reach: an expression that any of one's own runs makes true; the guess is not needed.
     """
 
-    name: ClassVar[str] = "check"
     guess: str = ""
     exact: str = ""
     near: str = ""
@@ -267,7 +267,6 @@ class CheckBlock:
 class SayBlock:
     """What is said after a check when `when` is true; of those of one check the first that is."""
 
-    name: ClassVar[str] = "say"
     text: Prose
     when: str = ""
 
@@ -276,7 +275,6 @@ class SayBlock:
 class KeepBlock:
     """The rule to keep."""
 
-    name: ClassVar[str] = "keep"
     text: Prose
 
 
@@ -284,7 +282,6 @@ class KeepBlock:
 class InstructorBlock:
     """Notes for the instructor; learners do not see them."""
 
-    name: ClassVar[str] = "instructor"
     text: Prose
 
 
@@ -308,7 +305,15 @@ Block = (
     | KeepBlock
     | InstructorBlock
 )
-BLOCKS: Mapping[str, type[Any]] = MappingProxyType({kind.name: kind for kind in get_args(Block)})
+
+
+def name_of(block: Any) -> str:
+    """Return what a lesson calls a block, or its class: `check` for `CheckBlock`."""
+    kind = block if isinstance(block, type) else type(block)
+    return kind.__name__.removesuffix("Block").lower()
+
+
+BLOCKS: Mapping[str, type[Any]] = MappingProxyType({name_of(kind): kind for kind in get_args(Block)})
 COMPUTED = (PredictBlock, LaunchBlock, TensorBlock, MemoryBlock, ClaimBlock)  # at once, without a device
 MEASURED = (RunBlock, MistakeBlock, TrainBlock)
 OF_FEATURES = (MistakeBlock, TensorBlock, MemoryBlock, TrainBlock, ClaimBlock)
@@ -365,7 +370,7 @@ def is_measured(part: Any) -> bool:
 
 def feature_of(block: Any) -> Feature | None:
     """Return the feature that computes and shows a block; None where it is not installed."""
-    return next((feature for feature in features() if block.name in feature.lesson_blocks), None)
+    return next((feature for feature in features() if name_of(block) in feature.lesson_blocks), None)
 
 
 def module_of(block: Any, name: str) -> Any:

@@ -1,40 +1,63 @@
 """Everything a step knows: what was measured for it, what stands for a device that is not here, what is computed."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from typing import Any
 
 from gpuexplore.activity import Activity, Payload
-from gpuexplore.analysis.figure import QuantityRow
+from gpuexplore.analysis.figure import (
+    BANDWIDTH,
+    PLAIN,
+    RATE,
+    TIME,
+    Dimension,
+    LessonFigure,
+    QuantityRow,
+    format_figure,
+)
 from gpuexplore.analysis.model import Context
 from gpuexplore.analysis.prediction.request import PredictionRequest, predictions
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.run.estimate import check_limits, estimate
-from gpuexplore.core.errors import InvalidInput
+from gpuexplore.analysis.utilization.utilization import byte_count, flop_count
+from gpuexplore.core.errors import GpuExploreError, InvalidInput, NotFound
 from gpuexplore.core.model import Device, Experiment, Origin, Result
 from gpuexplore.features.lessons.lesson.blocks import (
     COMPUTED,
     MEASURED,
+    OF_FEATURES,
+    UNITS,
+    Block,
+    CheckBlock,
+    GuessBlock,
     LaunchBlock,
     MistakeBlock,
     PredictBlock,
+    Prose,
     RunBlock,
+    SayBlock,
     TensorBlock,
     TrainBlock,
+    feature_of,
     is_measured,
     module_of,
 )
-from gpuexplore.features.lessons.lesson.expression import StepNames
-from gpuexplore.features.lessons.lesson.format import LessonStep
-from gpuexplore.features.lessons.lesson.quantities import facts_of, launch_row, prediction_row, result_row
+from gpuexplore.features.lessons.lesson.expression import Expression, StepNames, Value, evaluate
+from gpuexplore.features.lessons.lesson.format import LessonStep, expressions, located
+from gpuexplore.features.lessons.lesson.outcome import GuessOutcome, with_guesses, with_outcome
+from gpuexplore.features.lessons.lesson.quantities import (
+    case_labels,
+    facts_of,
+    launch_row,
+    prediction_row,
+    result_row,
+    work_figures,
+)
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import recorded_results
 from gpuexplore.request import Request, resolve, shapes_of
 from gpuexplore.shapes import split
-
-# What a step measures: experiments and activities for the queue; everything else is computed at once.
-
 
 GPU = "gpu"  # what a lesson calls the first GPU there is, here or in a recording
 Work = Experiment | Activity
@@ -127,17 +150,14 @@ def names_of(
 
 def computed_rows(block: Any, devices: Sequence[Device]) -> Iterable[QuantityRow]:
     """Return the quantities of a block that needs no device: one of `blocks.COMPUTED`."""
-    if type(block) in OF_COMPUTED:
-        return OF_COMPUTED[type(block)](block, devices)
+    if isinstance(block, LaunchBlock):
+        return [launch_row(block, devices)]
+    if isinstance(block, PredictBlock):
+        case = (block.operation, block.gpu, block.size, block.shape, block.dtype)
+        question = PredictionRequest(*case, implementation=block.impl, calls=block.calls)
+        return _predicted(question, tuple(devices), block.gpu, block.id)
     module = module_of(block, "lesson_block")
     return list(module.rows(block)) if module else [QuantityRow({"of": block.id}, {}, NOT_INSTALLED)]
-
-
-def _predicted_rows(block: PredictBlock, devices: Sequence[Device]) -> Iterable[QuantityRow]:
-    question = PredictionRequest(
-        block.operation, block.gpu, block.size, block.shape, block.dtype, implementation=block.impl, calls=block.calls
-    )
-    return _predicted(question, tuple(devices), block.gpu, block.id)
 
 
 @lru_cache(maxsize=500)
@@ -185,19 +205,121 @@ def _recorded(block: RunBlock) -> Iterator[Result]:
     first = None
     for recording, result in recorded_results():
         case = result.case
-        fits = case.operation == operation.name and case.shape in shapes and case.dtype in dtypes and _is_of_gpu(result)
-        if fits and case.implementation in names and (first or recording.name) == recording.name:
+        fits = case.operation == operation.name and case.shape in shapes and case.dtype in dtypes
+        is_of_gpu = bool(result.environment and result.environment.device.kind == "cuda" and result.measurement)
+        if fits and is_of_gpu and case.implementation in names and (first or recording.name) == recording.name:
             first = recording.name
             yield result
 
 
-def _is_of_gpu(result: Result) -> bool:
-    device = result.environment.device if result.environment else None
-    return device is not None and device.kind == "cuda" and result.measurement is not None
+# A check of every expression of a step on made-up figures, before anything is measured.
 
-
-Rows = Callable[[Any, Any], Iterable[QuantityRow]]
-OF_COMPUTED: Mapping[type, Rows] = {
-    PredictBlock: _predicted_rows,
-    LaunchBlock: lambda block, devices: [launch_row(block, devices)],
+RESULT_FIGURES: Mapping[str, Dimension] = {
+    "time": TIME,
+    "mean_time": TIME,
+    "min_time": TIME,
+    "first_call": TIME,
+    "samples": PLAIN,
+    "precision": PLAIN,
+    "rate": RATE,
+    "bandwidth": BANDWIDTH,
+    "peak": RATE,
+    "peak_bandwidth": BANDWIDTH,
+    "mfu": PLAIN,
+    "speedup": PLAIN,
+    "error": PLAIN,
 }
+
+
+def rehearse(step: LessonStep, devices: Sequence[Device], file: str) -> int:
+    """Try every expression of `step`, unless it needs a feature that is not installed; return how many checks it has.
+
+    Raises:
+        InvalidInput: one of them names what the step does not measure or compute, or mixes units; with file and line.
+    """
+    if not all(map(feature_of, step.of(*OF_FEATURES))):
+        return len(step.of(CheckBlock))
+    rows: list[QuantityRow] = []
+    for line, part in step.parts:
+        with located(f"{file}, line {line}"):
+            rows += _rehearsed_rows(part, devices)
+    names = StepNames(tuple(rows), facts_of(devices))
+    check: CheckBlock | None = None
+    for line, part in step.parts:
+        check = part if isinstance(part, CheckBlock) else check
+        with located(f"{file}, line {line}"):
+            for expression in expressions(part, tuple(step.guesses)):
+                _rehearse(expression, part, partial(_known, step, names, check), step.guesses)
+    with located(f"{file}, step {step.letter}"):
+        tasks_of(step, devices)
+    return len(step.of(CheckBlock))
+
+
+def _known(step: LessonStep, names: StepNames, check: CheckBlock | None) -> StepNames:
+    answers = {name: guess.choices[0] if guess.choices else "1" for name, guess in step.guesses.items()}
+    known = with_guesses(step, answers, names, check) if check else names
+    return with_outcome(known, GuessOutcome.RIGHT)
+
+
+def _rehearse(
+    expression: Expression, part: Prose | Block, known: Callable[[], StepNames], guesses: Mapping[str, GuessBlock]
+) -> None:
+    """Raise what is wrong with an expression: a name that is unknown, or a value that is no condition or no answer."""
+    try:
+        value = _value(expression, part, known())
+    except NotFound as error:
+        if isinstance(part, SayBlock) and not known().rows:
+            return
+        accepted = "what the step measures or computes"
+        raise InvalidInput(f"{expression.text!r}: {error}; expected {accepted}") from error
+    except GpuExploreError as error:
+        raise InvalidInput(f"{expression.text!r}: {error}") from error
+    if not isinstance(value, LessonFigure | str):
+        return
+    conditions: list[str] = [part.when] if isinstance(part, SayBlock) else []
+    if isinstance(part, CheckBlock):
+        conditions = [*part.choice.values(), part.reach]
+    if expression.text in map(str.strip, conditions):
+        raise InvalidInput.of("condition", expression.text, "what is true or false")
+    if isinstance(part, CheckBlock) and isinstance(value, LessonFigure):
+        unit = guesses[part.guess].unit
+        if value.dimension != UNITS[unit].dimension:
+            text = part.exact or part.near
+            unit = unit or "a number without unit"
+            accepted = f"what is in the unit of the guess ({unit}): numbers get theirs from s, B and FLOP"
+            raise InvalidInput(f"{text!r} comes out as {format_figure(value)}; expected {accepted}")
+
+
+def _value(expression: Expression, part: Prose | Block, names: StepNames) -> Value:
+    if isinstance(part, CheckBlock) and part.reach:  # it is about any run of the reader's
+        labels = {key: value for _, selectors in expression.quantities() for key, value in selectors.items()}
+        names = StepNames((QuantityRow(labels, _figures(1, 1)),), names.facts)
+    return evaluate(expression, names)
+
+
+def _rehearsed_rows(part: Prose | Block, devices: Sequence[Device]) -> Iterator[QuantityRow]:
+    if isinstance(part, RunBlock):
+        yield from _run_rows(part, devices)
+    elif isinstance(part, PredictBlock):
+        own = part.gpu in {device.id.rpartition("/")[2] for device in devices}
+        for row in computed_rows(part, devices):  # a device of this machine whose peaks were never measured
+            made_up = {**row.figures, **_figures(1, 1)}
+            yield replace(row, figures=made_up, missing="") if own and row.missing else row
+    elif isinstance(part, COMPUTED):
+        yield from computed_rows(part, devices)
+    if is_measured(part) and (module := module_of(part, "lesson_block")):
+        yield from module.rehearsed_rows(part)
+
+
+def _run_rows(block: RunBlock, devices: Sequence[Device]) -> Iterator[QuantityRow]:
+    device = device_of(block, devices)
+    device_id = device.id if device else "cuda:0"
+    for case in resolve(request_of(block, device_id), [*(known.id for known in devices), device_id]).cases():
+        yield QuantityRow(
+            case_labels(case, Origin.LIVE, block.device, block.id), _figures(flop_count(case), byte_count(case))
+        )
+
+
+def _figures(flop_count: int, byte_count: int) -> Mapping[str, LessonFigure | str]:
+    measured = {name: LessonFigure(1.0, 0.9, 1.1, dimension) for name, dimension in RESULT_FIGURES.items()}
+    return {**work_figures(flop_count, byte_count), **measured, "bound": "memory", "support": "native"}

@@ -27,8 +27,6 @@ from gpuexplore.analysis.figure import (
 )
 from gpuexplore.core.errors import InvalidInput, NotFound
 
-LONGEST = 400  # characters
-DEEPEST = 20
 Value = LessonFigure | bool | str | None  # None: true and false both fit the intervals
 Selectors = Mapping[str, str]
 SIGNS: Mapping[type, str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
@@ -52,9 +50,6 @@ QUANTITIES = (
     "intensity", "peak", "share", "samples", "precision", "blocks", "waves", "last_wave", "warps", "occupancy",
     "multiprocessors", "memory", "loss", "phase", "index", "figure", "verdict", "bound", "batch",
     "peak_bandwidth", "support", "kind", "stride", "length", "count",
-)  # fmt: skip
-SELECTORS = (
-    "impl", "dtype", "size", "shape", "device", "source", "operation", "cache", "data", "threads", "of", "name",
 )  # fmt: skip
 FACTS = ("gpu", "gpus", "bf16_units", "fp16_units", "cores")
 # Units of numbers that a lesson states itself, like 16e9 * B / s.
@@ -129,11 +124,12 @@ def parse(text: str, guesses: tuple[str, ...] = ()) -> Expression:
     Raises:
         InvalidInput: it is too long, no expression, or uses what the grammar does not have; says what is accepted.
     """
-    if len(text) > LONGEST:
-        raise InvalidInput.of("expression", f"{len(text):,} characters", f"at most {LONGEST}")
+    longest = 400
+    if len(text) > longest:
+        raise InvalidInput.of("expression", f"{len(text):,} characters", f"at most {longest}")
     try:
         tree = ast.parse(text.strip(), mode="eval").body
-        _check(tree, guesses, DEEPEST)
+        _check(tree, guesses)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise InvalidInput.of("expression", text, "arithmetic like time(size=1024) / time(size=512)") from error
     return Expression(text.strip(), tree)
@@ -205,17 +201,16 @@ def _logic(node: ast.BoolOp, names: StepNames) -> bool | None:
 
 
 def _comparison(node: ast.Compare, names: StepNames) -> bool | None:
-    (sign,) = node.ops
-    (right,) = node.comparators
-    left_value = _value(node.left, names)
-    right_value = _value(right, names)
-    if isinstance(left_value, str) or isinstance(right_value, str):
+    sign = node.ops[0]
+    left = _value(node.left, names)
+    right = _value(node.comparators[0], names)
+    if isinstance(left, str) or isinstance(right, str):
         if not isinstance(sign, ast.Eq | ast.NotEq):
             raise InvalidInput.of("comparison of texts", ast.unparse(node), "== and !=")
-        return (left_value == right_value) == isinstance(sign, ast.Eq)
-    if not (isinstance(left_value, LessonFigure) and isinstance(right_value, LessonFigure)):
+        return (left == right) == isinstance(sign, ast.Eq)
+    if not (isinstance(left, LessonFigure) and isinstance(right, LessonFigure)):
         raise InvalidInput.of("comparison", ast.unparse(node), "two numbers, or two texts")
-    return _compared(left_value, right_value, sign)
+    return _compared(left, right, sign)
 
 
 def _call(node: ast.Call, names: StepNames) -> Value:
@@ -231,23 +226,26 @@ def _call(node: ast.Call, names: StepNames) -> Value:
 
 
 def _compared(left: LessonFigure, right: LessonFigure, sign: ast.cmpop) -> bool | None:
+    are_exact = left.is_exact and right.is_exact
     if isinstance(sign, ast.Eq | ast.NotEq):
-        if left.is_exact and right.is_exact:
-            same: bool | None = math.isclose(left.value, right.value, rel_tol=1e-9)
-        else:
-            same = None if left.low <= right.high and right.low <= left.high else False
-        return same if same is None else same == isinstance(sign, ast.Eq)
-    if left.is_exact and right.is_exact:
+        if not are_exact and left.low <= right.high and right.low <= left.high:
+            return None
+        is_same = are_exact and math.isclose(left.value, right.value, rel_tol=1e-9)
+        return is_same == isinstance(sign, ast.Eq)
+    if are_exact:
         return COMPARISONS[type(sign)](left.value, right.value)
     return is_less(left, right) if isinstance(sign, ast.Lt | ast.LtE) else is_less(right, left)
 
 
-def _check(node: ast.expr, guesses: tuple[str, ...], depth: int) -> None:
+def _check(node: ast.expr, guesses: tuple[str, ...], depth: int = 1) -> None:
     """Accept a tree of the grammar."""
-    if depth == 0:
-        raise InvalidInput.of("expression", "nested too deeply", f"at most {DEEPEST} levels")
+    deepest = 20
+    if depth > deepest:
+        raise InvalidInput.of("expression", "nested too deeply", f"at most {deepest} levels")
     if isinstance(node, ast.Constant):
-        _check_constant(node)
+        is_number = isinstance(node.value, int | float) and not isinstance(node.value, bool)
+        if not isinstance(node.value, str) and not (is_number and abs(float(str(node.value))) <= LARGEST):
+            _refuse(node)
     elif isinstance(node, ast.Name):
         known = (*FACTS, *UNIT_NAMES, *OUTCOMES, *guesses)
         if node.id not in known:
@@ -256,33 +254,29 @@ def _check(node: ast.expr, guesses: tuple[str, ...], depth: int) -> None:
         _check_call(node, guesses, depth)
     else:
         for part in _parts(node):
-            _check(part, guesses, depth - 1)
-
-
-def _check_constant(node: ast.Constant) -> None:
-    if isinstance(node.value, str):
-        return
-    if isinstance(node.value, bool) or not isinstance(node.value, int | float) or abs(node.value) > LARGEST:
-        _refuse(node)
+            _check(part, guesses, depth + 1)
 
 
 def _check_call(node: ast.Call, guesses: tuple[str, ...], depth: int) -> None:
+    accepted = (
+        "impl", "dtype", "size", "shape", "device", "source", "operation", "cache", "data", "threads", "of", "name",
+    )  # fmt: skip
     name = _name(node.func)
     if name in FUNCTIONS or name in CHOICES:
         if node.keywords or (name in FUNCTIONS and len(node.args) != 1) or len(node.args) < 1:
             raise InvalidInput.of(f"arguments of {name}", ast.unparse(node), "numbers in brackets")
         for argument in node.args:
-            _check(argument, guesses, depth - 1)
+            _check(argument, guesses, depth + 1)
         return
     if name not in QUANTITIES:
         raise InvalidInput.of("quantity", name or ast.unparse(node)[:60], (*QUANTITIES, *FUNCTIONS, *CHOICES))
     if node.args:
         raise InvalidInput.of(
-            f"argument of {name}", ast.unparse(node.args[0])[:60], f"named ones: {', '.join(SELECTORS)}"
+            f"argument of {name}", ast.unparse(node.args[0])[:60], f"named ones: {', '.join(accepted)}"
         )
     for selector in _selectors(node):
-        if selector not in SELECTORS:
-            raise InvalidInput.of(f"selector of {name}", selector, SELECTORS)
+        if selector not in accepted:
+            raise InvalidInput.of(f"selector of {name}", selector, accepted)
 
 
 def _parts(node: ast.expr) -> Iterator[ast.expr]:

@@ -3,14 +3,14 @@
 import hashlib
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
 
-from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.errors import GpuExploreError, InvalidInput
 from gpuexplore.core.typed_text import check_characters, check_text
 from gpuexplore.features.lessons.lesson.blocks import (
     BLOCKS,
@@ -28,11 +28,7 @@ from gpuexplore.features.lessons.lesson.blocks import (
 from gpuexplore.features.lessons.lesson.expression import Expression, parse
 
 LARGEST_BYTES = 200_000
-LONGEST_MINUTES = 600
-MOST_STEPS = len(ascii_lowercase)
-FENCE = "+++"
 BLOCK = re.compile(r"```(\S*)\s*")
-REQUIRED: dict[str, type] = {"title": str, "question": str, "minutes": int}
 OPTIONAL: dict[str, type] = {"rows": list, "borrows": list, "order": int}
 
 
@@ -146,26 +142,28 @@ def parse_lesson(text: str, name: str, file: str = "lesson") -> Lesson:
 
 def _front_matter(lines: Sequence[str], file: str) -> tuple[Mapping[str, Any], int]:
     """Return the front matter and the index of the line behind it."""
-    ends = [index for index, line in enumerate(lines) if line.strip() == FENCE][:2]
+    ends = [index for index, line in enumerate(lines) if line.strip() == "+++"][:2]
     if len(ends) != 2 or ends[0] != 0:
-        raise InvalidInput(f"{file}, line 1: front matter between two lines of {FENCE} is missing")
+        raise InvalidInput(f"{file}, line 1: front matter between two lines of +++ is missing")
     found = _toml(lines[1 : ends[1]], file, 2)
+    required: dict[str, type] = {"title": str, "question": str, "minutes": int}
+    longest_minutes = 600
     value: object
     for key, value in found.items():
-        kind = (REQUIRED | OPTIONAL).get(key)
+        kind = (required | OPTIONAL).get(key)
         if kind is None:
-            raise InvalidInput.of(f"{file}, line 1: front matter", key, (*REQUIRED, *OPTIONAL))
+            raise InvalidInput.of(f"{file}, line 1: front matter", key, (*required, *OPTIONAL))
         if not isinstance(value, kind) or isinstance(value, bool):
             raise InvalidInput.of(f"{file}, line 1: {key}", value, f"a value of type {kind.__name__}")
         if isinstance(value, list) and not all(isinstance(part, str) for part in value):
             raise InvalidInput.of(f"{file}, line 1: {key}", value, "a list of texts")
         if isinstance(value, str):
             _check_heading(f"{file}, line 1: {key}", value)
-    missing = [key for key in REQUIRED if key not in found]
+    missing = [key for key in required if key not in found]
     if missing:
         raise InvalidInput(f"{file}, line 1: front matter lacks {', '.join(missing)}")
-    if not 1 <= found["minutes"] <= LONGEST_MINUTES:
-        raise InvalidInput.of(f"{file}, line 1: minutes", found["minutes"], f"1 to {LONGEST_MINUTES}")
+    if not 1 <= found["minutes"] <= longest_minutes:
+        raise InvalidInput.of(f"{file}, line 1: minutes", found["minutes"], f"1 to {longest_minutes}")
     if Prose.of(found["title"] + found["question"]).expressions:
         raise InvalidInput(f"{file}, line 1: title and question hold no figures")
     return found, ends[1] + 1
@@ -178,9 +176,15 @@ def _check_heading(what: str, text: str) -> None:
 
 
 def _steps(lines: Sequence[str], body: int, file: str) -> tuple[LessonStep, ...]:
-    starts = list(_headings(lines, body))
-    if len(starts) > MOST_STEPS:
-        raise InvalidInput.of(f"{file}: steps", len(starts), f"at most {MOST_STEPS}")
+    starts = []
+    is_fenced = False
+    for index in range(body, len(lines)):
+        if lines[index].startswith("```"):
+            is_fenced = not is_fenced
+        elif lines[index].startswith("## ") and not is_fenced:
+            starts.append(index)
+    if len(starts) > len(ascii_lowercase):
+        raise InvalidInput.of(f"{file}: steps", len(starts), f"at most {len(ascii_lowercase)}")
     before = next(filter(None, map(str.strip, lines[body : starts[0] if starts else None])), "")
     if before:
         raise InvalidInput.of(f"{file}, line {body + 1}", before[:60], "a step first: a line like ## How long is it?")
@@ -190,15 +194,6 @@ def _steps(lines: Sequence[str], body: int, file: str) -> tuple[LessonStep, ...]
         )
         for letter, start, end in zip(ascii_lowercase, starts, [*starts[1:], len(lines)], strict=False)
     )
-
-
-def _headings(lines: Sequence[str], body: int) -> Iterator[int]:
-    fenced = False
-    for index in range(body, len(lines)):
-        if lines[index].startswith("```"):
-            fenced = not fenced
-        elif lines[index].startswith("## ") and not fenced:
-            yield index
 
 
 def _parts(lines: Sequence[str], start: int, end: int, file: str) -> Iterator[tuple[int, Prose | Block]]:
@@ -219,7 +214,9 @@ def _parts(lines: Sequence[str], start: int, end: int, file: str) -> Iterator[tu
         if opened[1] not in BLOCKS:
             raise InvalidInput.of(f"{file}, line {index + 1}: block", opened[1], BLOCKS)
         table = _toml(lines[index + 1 : close], file, index + 2)
-        yield index + 1, _named(partial(block_of, opened[1], table), file, index + 1)
+        with located(f"{file}, line {index + 1}"):
+            block = block_of(opened[1], table)
+        yield index + 1, block
         text_from = index = close + 1
     yield from _prose(lines, text_from, end, file)
 
@@ -227,7 +224,9 @@ def _parts(lines: Sequence[str], start: int, end: int, file: str) -> Iterator[tu
 def _prose(lines: Sequence[str], start: int, end: int, file: str) -> Iterator[tuple[int, Prose]]:
     text = "\n".join(lines[start:end]).strip()
     if text:
-        yield start + 1, _named(partial(Prose.of, text), file, start + 1)
+        with located(f"{file}, line {start + 1}"):
+            prose = Prose.of(text)
+        yield start + 1, prose
 
 
 def _toml(lines: Sequence[str], file: str, line: int) -> dict[str, Any]:
@@ -237,12 +236,13 @@ def _toml(lines: Sequence[str], file: str, line: int) -> dict[str, Any]:
         raise InvalidInput(f"{file}, line {line}: no TOML: {error}") from error
 
 
-def _named(make: Callable[[], Any], file: str, line: int) -> Any:
-    """Return what `make` makes; an error names the file and the line."""
+@contextmanager
+def located(where: str) -> Iterator[None]:
+    """Say in an error where a lesson is wrong."""
     try:
-        return make()
-    except InvalidInput as error:
-        raise InvalidInput(f"{file}, line {line}: {error}") from error
+        yield
+    except GpuExploreError as error:
+        raise InvalidInput(f"{where}: {error}") from error
 
 
 def _checked(step: LessonStep, file: str, line: int) -> LessonStep:
@@ -251,13 +251,15 @@ def _checked(step: LessonStep, file: str, line: int) -> LessonStep:
     if len(guesses) != len(step.of(GuessBlock)):
         raise InvalidInput(f"{file}, line {line}: two guesses of step {step.letter} have one id")
     for at, part in step.parts:
-        _named(partial(_parsed, part, tuple(guesses)), file, at)
+        with located(f"{file}, line {at}"):
+            tuple(expressions(part, tuple(guesses)))
         if isinstance(part, CheckBlock) and part.guess:
             if part.guess not in guesses:
                 raise InvalidInput.of(
                     f"{file}, line {at}: guess", part.guess, guesses or ("none: the step has no guess",)
                 )
-            _named(partial(_check_options, part, guesses[part.guess]), file, at)
+            with located(f"{file}, line {at}"):
+                _check_options(part, guesses[part.guess])
     return step
 
 
@@ -289,10 +291,6 @@ def expressions(part: Prose | Block, guesses: tuple[str, ...] = ()) -> Iterator[
         for text in (part.exact, part.near, part.reach, *part.choice.values()):
             if text:
                 yield parse(text, guesses)
-
-
-def _parsed(part: Prose | Block, guesses: tuple[str, ...]) -> tuple[Expression, ...]:
-    return tuple(expressions(part, guesses))
 
 
 def with_letters(steps: Sequence[LessonStep]) -> tuple[LessonStep, ...]:

@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 
 from gpuexplore.analysis.figure import (
     LARGEST,
+    PLAIN,
     Dimension,
     LessonFigure,
     QuantityRow,
@@ -24,7 +26,6 @@ from gpuexplore.features.lessons.lesson.expression import StepNames, Value, eval
 from gpuexplore.features.lessons.lesson.format import LessonStep
 
 LONGEST = 60
-LARGEST_GUESS = LARGEST / max(UNITS.values())  # expressions can compute with it in every unit
 Answers = Mapping[str, str | None]  # guesses by id, as `read_guess` gave them; None for no idea
 Given = float | str | None  # a guessed number in SI units, or a choice; None for none
 UNKNOWN = (NotFound, Undefined)  # what it is made of was not measured, or came out so that it has no value
@@ -105,7 +106,7 @@ def _judged_check(check: CheckBlock, step: LessonStep, known: StepNames, answers
     judged = judge(check, step, answers, known)
     with_result = with_outcome(with_guesses(step, answers, known, check), judged.outcome, judged.why)
     say = next(
-        (say for say in says_of(step, check) if _applies(say, step, with_result) and say.text.is_known(with_result)),
+        (say for say in _says_of(step, check) if _applies(say, step, with_result) and say.text.is_known(with_result)),
         None,
     )
     return replace(judged, say=say, said=say.text.said(with_result) if say else "")
@@ -126,18 +127,14 @@ def read_guess(guess: GuessBlock, typed: str) -> str | None:
             raise InvalidInput.of("guess", text[:LONGEST], options)
         return text
     without_thousands = re.sub(r",(?=\d{3}(?!\d))", "", text)  # and no decimal comma: 12,5 is not 125
+    largest = LARGEST / max(unit.value for unit in UNITS.values())  # expressions can compute with it in every unit
     number = read_number(without_thousands) if len(text) <= LONGEST else None
-    if number is None or not 0 <= number <= LARGEST_GUESS:
+    if number is None or not 0 <= number <= largest:
         unit = f" in {guess.unit}" if guess.unit else ""
         raise InvalidInput.of(
-            "guess", text[:LONGEST], f"numbers from 0 to {LARGEST_GUESS:.0e}{unit}, like 2.5 or 1e6, or {NO_IDEA!r}"
+            "guess", text[:LONGEST], f"numbers from 0 to {largest:.0e}{unit}, like 2.5 or 1e6, or {NO_IDEA!r}"
         )
     return f"{number:.12g}"
-
-
-def _value_of(guess: GuessBlock, answer: str) -> Value:
-    """Return a guess, as `read_guess` gave it, as the value that expressions see; its unit is that of the truth."""
-    return answer if guess.choices else exact(float(answer) * UNITS[guess.unit])
 
 
 def judge(check: CheckBlock, step: LessonStep, answers: Answers, names: StepNames) -> JudgedCheck:
@@ -157,7 +154,7 @@ def judge(check: CheckBlock, step: LessonStep, answers: Answers, names: StepName
         return JudgedCheck(check, GuessOutcome.NOT_MEASURED, why=str(error))
 
 
-def says_of(step: LessonStep, check: CheckBlock) -> tuple[SayBlock, ...]:
+def _says_of(step: LessonStep, check: CheckBlock) -> tuple[SayBlock, ...]:
     """Return what may be said after a check: the blocks `say` up to the next check."""
     parts = step.of(CheckBlock, SayBlock)
     behind = parts[parts.index(check) + 1 :]
@@ -167,11 +164,11 @@ def says_of(step: LessonStep, check: CheckBlock) -> tuple[SayBlock, ...]:
 
 def with_guesses(step: LessonStep, answers: Answers, names: StepNames, check: CheckBlock) -> StepNames:
     """Return `names` with the guesses of a step, each in the unit of what it is compared with."""
-    values = {
-        name: _in_unit_of(check, _value_of(guess, answer), names)
-        for name, guess in step.guesses.items()
-        if (answer := answers.get(name)) is not None and answer != CANNOT_TELL
-    }
+    values: dict[str, Value] = {}
+    for name, guess in step.guesses.items():
+        given = _given(guess, answers.get(name))
+        if given is not None and given != CANNOT_TELL:
+            values[name] = given if isinstance(given, str) else exact(given, _dimension_of(check, names))
     return StepNames(names.rows, names.facts, {**names.answers, **values})
 
 
@@ -195,7 +192,7 @@ def _applies(say: SayBlock, step: LessonStep, names: StepNames) -> bool:
 def _given(guess: GuessBlock | None, answer: str | None) -> Given:
     if guess is None or guess.choices or answer is None:
         return answer
-    return float(answer or 0) * UNITS[guess.unit]
+    return float(answer or 0) * UNITS[guess.unit].value
 
 
 def _by_exact(check: CheckBlock, given: Given, names: StepNames) -> JudgedCheck:
@@ -211,7 +208,12 @@ def _by_exact(check: CheckBlock, given: Given, names: StepNames) -> JudgedCheck:
 def _by_near(check: CheckBlock, given: Given, names: StepNames) -> JudgedCheck:
     truth = figure_of(parse(check.near), names)
     why = _doubt(truth)
-    right, close = _rules(check)
+    if check.points:
+        right = partial(_within_distance, distance=check.points / 100)
+        close = partial(_within_distance, distance=2 * check.points / 100)
+    else:
+        right = partial(_within, factor=check.right)
+        close = partial(_within, factor=check.close)
     if not isinstance(given, float):
         return JudgedCheck(check, GuessOutcome.NO_GUESS, truth, why)
     nearest = replace(truth, value=min(max(given, truth.low), truth.high))
@@ -244,23 +246,19 @@ def _by_choice(check: CheckBlock, given: Given, names: StepNames) -> JudgedCheck
 
 
 def _by_reach(check: CheckBlock, _given: Given, names: StepNames) -> JudgedCheck:
-    alone = [StepNames((row,), names.facts) for row in names.rows]
-    reached = [_reached(check, each) for each in alone]
-    found = [each for each, is_reached in zip(alone, reached, strict=True) if is_reached]
-    if found:
-        doubts = min((_doubts(check.reach, each) for each in found), key=len)
+    reached: list[Value] = []
+    flagged: list[frozenset[str]] = []
+    for row in names.rows:
+        alone = StepNames((row,), names.facts)
+        with suppress(NotFound, InvalidInput):  # the condition is not about this result
+            reached.append(evaluate(parse(check.reach), alone))
+            flagged += [_doubts(check.reach, alone)] if reached[-1] is True else []
+    if flagged:
+        doubts = min(flagged, key=len)
         return JudgedCheck(check, GuessOutcome.UNCLEAR if doubts else GuessOutcome.RIGHT, why=_flagged(doubts))
-    if not [value for value in reached if value is not None]:
+    if not reached:
         return JudgedCheck(check, GuessOutcome.NOT_MEASURED, why="nothing was measured yet that the task is about")
     return JudgedCheck(check, GuessOutcome.OFF)
-
-
-def _reached(check: CheckBlock, names: StepNames) -> Value:
-    """Return whether one result makes the task's condition true; None where the condition is not about it."""
-    try:
-        return evaluate(parse(check.reach), names) is True
-    except (NotFound, InvalidInput):
-        return None
 
 
 Rule = Callable[[CheckBlock, Given, StepNames], JudgedCheck]
@@ -271,18 +269,6 @@ RULES: Mapping[str, Rule] = {
     "choice": _by_choice,
     "reach": _by_reach,
 }
-
-
-def _rules(check: CheckBlock) -> tuple[Callable[[float, LessonFigure], bool], Callable[[float, LessonFigure], bool]]:
-    if check.points:
-        return (
-            lambda number, truth: _within_distance(number, truth, check.points / 100),
-            lambda number, truth: _within_distance(number, truth, 2 * check.points / 100),
-        )
-    return (
-        lambda number, truth: _within(number, truth, check.right),
-        lambda number, truth: _within(number, truth, check.close),
-    )
 
 
 def _within(number: float, truth: LessonFigure, factor: float) -> bool:
@@ -316,13 +302,9 @@ def _doubts(text: str, names: StepNames) -> frozenset[str]:
     return frozenset().union(*(figure.doubts for figure in found if isinstance(figure, LessonFigure)))
 
 
-def _in_unit_of(check: CheckBlock, value: Value, names: StepNames) -> Value:
-    """Return a guessed number with the unit of the truth, so that expressions can compare the two."""
+def _dimension_of(check: CheckBlock, names: StepNames) -> Dimension:
+    """Return the dimension of the truth, so that expressions can compare a guessed number with it."""
     text = check.exact or check.near
-    if not isinstance(value, LessonFigure) or not text:
-        return value
-    try:
-        dimension: Dimension = figure_of(parse(text), names).dimension
-    except UNKNOWN:
-        return value
-    return exact(value.value, dimension)
+    with suppress(*UNKNOWN):
+        return figure_of(parse(text), names).dimension if text else PLAIN
+    return PLAIN

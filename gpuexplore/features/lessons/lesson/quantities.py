@@ -21,7 +21,7 @@ from gpuexplore.analysis.figure import (
     exact,
 )
 from gpuexplore.analysis.model import AnalyzedResult
-from gpuexplore.analysis.occupancy import Occupancy, occupancy, waves
+from gpuexplore.analysis.occupancy import occupancy, waves
 from gpuexplore.analysis.prediction import Prediction
 from gpuexplore.analysis.verdict.times import time_of
 from gpuexplore.core.dtypes import format_named
@@ -35,7 +35,6 @@ from gpuexplore.kernels.geometry import WARP
 from gpuexplore.operations import operation_named
 
 Make = Callable[..., LessonFigure]  # of a value, its interval, its unit and its style
-LaunchLimits = tuple[int, int, float | None]  # multiprocessors, blocks of each, occupancy; 0 and None: not known
 HERE = "here"  # what a launch calls this machine's GPU, or its CPU where there is none
 
 
@@ -74,13 +73,12 @@ def prediction_row(prediction: Prediction, device: str, of: str = "") -> Quantit
     """Return the quantities of a prediction, with its interval; `device` and `of` as for a result."""
     operation = operation_named(prediction.case.operation)
     case = prediction.case
-    from_ = Origin.PREDICTED
-    labels = case_labels(case, from_, device, of)
+    labels = case_labels(case, Origin.PREDICTED, device, of)
     flop_count = operation.flop_count(case.shape)
     work = work_figures(flop_count, operation.byte_count(case.shape, format_named(case.dtype)))
     if prediction.time_s is None:
         return QuantityRow(labels, work, prediction.reason or f"{prediction.device.title}: no prediction")
-    made = _making(frozenset({from_.label}))
+    made = _making(frozenset({Origin.PREDICTED.label}))
     found: dict[str, LessonFigure | str] = {
         "time": made(prediction.time_s, prediction.interval_s, TIME),
         "support": prediction.support,
@@ -105,15 +103,24 @@ def launch_row(block: LaunchBlock, devices: Sequence[Device] = ()) -> QuantityRo
     """
     if block.threads < 1 or block.elements < 1:
         raise InvalidInput.of("elements and threads", f"{block.elements} and {block.threads}", "whole numbers from 1")
-    multiprocessors, blocks_of_each, full = _limits_here(block, devices) if block.gpu == HERE else _limits_of(block)
+    multiprocessors, capability = _limits(block, devices)
     blocks = -(-block.elements // block.threads)
     figures: dict[str, LessonFigure | str] = {
         "blocks": exact(float(blocks)),
         "warps": exact(float(-(-block.threads // WARP))),
         "share": exact(float(block.elements - block.elements // block.threads * block.threads)),
     }
-    if full is not None:
-        figures["occupancy"] = exact(full, style="percent")
+    is_of_cores = block.gpu == HERE and not any(device.kind == "cuda" for device in devices)
+    blocks_of_each = int(is_of_cores)  # a core takes one block at a time
+    if capability:
+        full = occupancy(
+            capability,
+            threads_per_block=block.threads,
+            registers_per_thread=block.registers,
+            shared_bytes_per_block=block.shared,
+        )
+        figures["occupancy"] = exact(full.occupancy, style="percent")
+        blocks_of_each = full.blocks_per_multiprocessor
     if multiprocessors:
         figures["multiprocessors"] = exact(float(multiprocessors))
     if multiprocessors and blocks_of_each:
@@ -123,33 +130,16 @@ def launch_row(block: LaunchBlock, devices: Sequence[Device] = ()) -> QuantityRo
     return QuantityRow({"of": block.id, "size": str(block.elements)}, figures)
 
 
-def _limits_of(block: LaunchBlock) -> LaunchLimits:
-    """Return the limits of a GPU of the table, or of a compute capability."""
-    row = gpu_named(block.gpu, f"; {HERE}") if block.gpu else None
-    full = _occupancy(block, capability_of(row) if row else capability_named(block.cc or "7.5"))
-    multiprocessors = block.multiprocessors or (row.multiprocessors if row else 0) or 0
-    return multiprocessors, full.blocks_per_multiprocessor, full.occupancy
-
-
-def _limits_here(block: LaunchBlock, devices: Sequence[Device]) -> LaunchLimits:
-    """Return the limits of the first GPU here; without one, of the cores, each of which takes one block at a time."""
+def _limits(block: LaunchBlock, devices: Sequence[Device]) -> tuple[int, ComputeCapability | None]:
+    """Return the multiprocessors and the capability of a launch's GPU; without a GPU `here`, the cores and None."""
+    if block.gpu != HERE:
+        row = gpu_named(block.gpu, f"; {HERE}") if block.gpu else None
+        multiprocessors = block.multiprocessors or (row.multiprocessors if row else 0) or 0
+        return multiprocessors, capability_of(row) if row else capability_named(block.cc or "7.5")
     gpu = next((device for device in devices if device.kind == "cuda"), None)
     if gpu is None:
-        return next((device.cores for device in devices if device.cores), 1), 1, None
-    capability = CAPABILITIES.get(gpu.compute_capability or "")
-    if capability is None:
-        return gpu.cores or 0, 0, None
-    full = _occupancy(block, capability)
-    return gpu.cores or 0, full.blocks_per_multiprocessor, full.occupancy
-
-
-def _occupancy(block: LaunchBlock, capability: ComputeCapability) -> Occupancy:
-    return occupancy(
-        capability,
-        threads_per_block=block.threads,
-        registers_per_thread=block.registers,
-        shared_bytes_per_block=block.shared,
-    )
+        return next((device.cores for device in devices if device.cores), 1), None
+    return gpu.cores or 0, CAPABILITIES.get(gpu.compute_capability or "")
 
 
 def work_figures(flop_count: int, byte_count: int) -> dict[str, LessonFigure | str]:
@@ -194,18 +184,18 @@ def _making(sources: frozenset[str], doubts: frozenset[str] = frozenset()) -> Ma
 
 def _times(made: Make, measurement: Measurement, time: LessonFigure) -> dict[str, LessonFigure | str]:
     samples = measurement.samples_s
-    median_s = measurement.median_s
-    precision: dict[str, LessonFigure | str] = {}
-    if measurement.ci95_s:
-        low, high = measurement.ci95_s
-        precision["precision"] = made((high - low) / 2 / median_s, None, style="percent")
-    return precision | {
+    found: dict[str, LessonFigure | str] = {
         "time": time,
         "mean_time": made(sum(samples) / len(samples), None, TIME),
         "min_time": made(measurement.min_s, None, TIME),
-        **({} if measurement.first_call_s is None else {"first_call": made(measurement.first_call_s, None, TIME)}),
         "samples": made(float(len(samples)), None),
     }
+    if measurement.first_call_s is not None:
+        found["first_call"] = made(measurement.first_call_s, None, TIME)
+    if measurement.ci95_s:
+        low, high = measurement.ci95_s
+        found["precision"] = made((high - low) / 2 / measurement.median_s, None, style="percent")
+    return found
 
 
 def _derived(made: Make, analyzed: AnalyzedResult, time: LessonFigure) -> dict[str, LessonFigure | str]:

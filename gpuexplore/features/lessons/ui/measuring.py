@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -11,11 +12,10 @@ import gpuexplore
 from gpuexplore import charts
 from gpuexplore.activity import Activity, ActivityRun
 from gpuexplore.analysis.figure import LessonFigure, QuantityRow, format_figure, format_with_interval
-from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.backends.host import installed_versions, version_of
 from gpuexplore.core.errors import NotFound
-from gpuexplore.core.model import DOUBTFUL, Device, Environment, Origin, Result, Run, RunState
+from gpuexplore.core.model import DOUBTFUL, Device, Origin, Result, Run, RunState
 from gpuexplore.features.lessons.lesson.blocks import (
     COMPUTED,
     LaunchBlock,
@@ -23,6 +23,7 @@ from gpuexplore.features.lessons.lesson.blocks import (
     RunBlock,
     feature_of,
     module_of,
+    name_of,
 )
 from gpuexplore.features.lessons.lesson.evidence import (
     NOT_INSTALLED,
@@ -80,7 +81,12 @@ class StepRuns:
     @property
     def measured(self) -> dict[int, Measured]:
         """What came of them so far, by index."""
-        found = {index: _measured(run) for index, run in self.runs.items()}
+        found: dict[int, Measured] = {}
+        for index, run in self.runs.items():
+            if isinstance(run, Run):
+                found[index] = run.results
+            elif run.payloads and run.state is RunState.DONE:
+                found[index] = run.payloads[-1]
         return {index: measured for index, measured in found.items() if measured}
 
     @property
@@ -122,7 +128,14 @@ def submit(tasks: Sequence[StepTask], reuse: Sequence[AnyRun | None] = (), *, jo
 
 def alike(tasks: Sequence[StepTask]) -> list[AnyRun | None]:
     """Return for each task what was measured here alike within the hour, undisturbed and with the same versions."""
-    return [_alike(task.work) if task.work is not None else None for task in tasks]
+    found: list[AnyRun | None] = []
+    for task in tasks:
+        if (work := task.work) is None:
+            found.append(None)
+            continue
+        here = tuple(device for device_id in work.devices for device in devices_of(device_id))
+        found.append(ALIKE.get((work, here, moment(10)), partial(_newest_alike, work, here)))
+    return found
 
 
 def age_s(run: AnyRun, now: datetime | None = None) -> float:
@@ -144,11 +157,6 @@ def _submitted(task: StepTask, *, join: bool) -> str | None:
     return store().submit(task.work, owner(), estimated_s=seconds, address=address())
 
 
-def _alike(work: Work) -> AnyRun | None:
-    here = tuple(device for device_id in work.devices for device in devices_of(device_id))
-    return ALIKE.get((work, here, moment(10)), lambda: _newest_alike(work, here))
-
-
 def _newest_alike(work: Work, here: Sequence[Device]) -> AnyRun | None:
     """Return the newest run alike that was done on one of the devices `here`: machines may share a database."""
     since_utc = (datetime.now(UTC) - timedelta(hours=1)).isoformat(timespec="microseconds")
@@ -166,24 +174,17 @@ def _is_of(result: Result, here: Sequence[Device]) -> bool:
 
 
 def _is_undisturbed(result: Result) -> bool:
+    """Return whether nothing casts a doubt on a result, and it was measured with the versions that are installed."""
+    environment = result.environment
     if any(flag.name in DOUBTFUL for flag in result.flags):
         return False
-    return result.environment is None or (result.measurement is not None and _is_of_these_versions(result.environment))
-
-
-def _is_of_these_versions(environment: Environment) -> bool:
-    if environment.app_version != gpuexplore.__version__:
+    if environment is None:
+        return True
+    if result.measurement is None or environment.app_version != gpuexplore.__version__:
         return False
     return all(version_of(name) in (None, version) for name, version in environment.libraries.items())
 
 
-def _measured(run: AnyRun) -> Measured:
-    if isinstance(run, Run):
-        return run.results
-    return run.payloads[-1] if run.payloads and run.state is RunState.DONE else ()
-
-
-LAUNCH_WORDS = {"share": "elements outside whole blocks", "last_wave": "blocks in the last wave"}
 COLUMNS = (
     "Implementation", "Dtype", "Shape", "Size", "Time", "95 % low", "95 % high", "Speedup", "Rate", "MFU", "Error",
     "Flags", "Status",
@@ -212,7 +213,7 @@ def show_figures(
             if shown := module_of(block, "ui"):
                 shown.show_lesson_measurement(block, measured.get(index), f"{key}.{index}")
             elif not isinstance(block, COMPUTED):
-                st.caption(f"`{block.name}`: {NOT_INSTALLED}")
+                st.caption(f"`{name_of(block)}`: {NOT_INSTALLED}")
             if isinstance(block, COMPUTED):  # its picture, and where it goes on, are below
                 continue
         elif task.work is None:
@@ -234,10 +235,7 @@ def _show_results(results: Any, key: str) -> None:
     analysis = analyze(found)
     if len({result.case.shape for result in found if result.measurement}) > 1:
         show_chart(lambda: charts.time(analysis), _moments(found), key=f"{key}.chart")
-    _show_results_table(analysis, found)
 
-
-def _show_results_table(analysis: RunAnalysis, found: Sequence[Result]) -> None:
     def rows() -> list[Mapping[str, object]]:
         shown = [shown_row(analyzed) for analyzed in analysis.results]
         return [{name: row[name] for name in COLUMNS if name in row} for row in shown]
@@ -247,7 +245,7 @@ def _show_results_table(analysis: RunAnalysis, found: Sequence[Result]) -> None:
 
 
 def _moments(found: Sequence[Result]) -> tuple[object, ...]:
-    """Return what tells these results from all others."""
+    """Return a key of these results."""
     return tuple(
         (result.case, result.environment and result.environment.started_utc, result.measurement) for result in found
     )
@@ -258,8 +256,9 @@ def _show_computed(block: Any, devices: Sequence[Device], count: int) -> None:
         _show_rows(list(computed_rows(block, devices)), "")
     elif isinstance(block, LaunchBlock):
         row = next(iter(computed_rows(block, devices)))
+        words = {"share": "elements outside whole blocks", "last_wave": "blocks in the last wave"}
         listed = ", ".join(
-            f"{LAUNCH_WORDS.get(name, name)} {format_figure(figure)}"
+            f"{words.get(name, name)} {format_figure(figure)}"
             for name, figure in row.figures.items()
             if isinstance(figure, LessonFigure)
         )
@@ -270,7 +269,7 @@ def _show_computed(block: Any, devices: Sequence[Device], count: int) -> None:
     elif shown := module_of(block, "ui"):
         shown.show_lesson_block(block, count)
     else:
-        st.caption(f"`{block.name}`: {NOT_INSTALLED}")
+        st.caption(f"`{name_of(block)}`: {NOT_INSTALLED}")
 
 
 def _show_rows(rows: Sequence[QuantityRow], opening: str, stand_in: str = "") -> None:

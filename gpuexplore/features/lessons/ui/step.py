@@ -37,7 +37,6 @@ from gpuexplore.ui.url_widgets import show_problem
 
 Guesses = dict[str, str | None]
 
-BEGUN_BY_ANOTHER = ", begun by another visitor with exactly these settings"
 ICONS = {
     GuessOutcome.RIGHT: ":material/check_circle:",
     GuessOutcome.CLOSE: ":material/near_me:",
@@ -73,7 +72,9 @@ def show_step(lesson: Lesson, step: LessonStep, answer: Answer | None, *, is_clo
         _ask(lesson, step, tasks, key)
         return
     for guess in step.of(GuessBlock):
-        st.markdown(f"{plain(with_colon(guess.ask))} {_committed(guess, answer)}")
+        is_guessed = answer.guesses.get(guess.id) is not None
+        said = f"you guessed **{plain(guessed(guess, answer.guesses))}**." if is_guessed else "you made no guess."
+        st.markdown(f"{plain(with_colon(guess.ask))} {said}")
     found = found_runs(answer.runs, tasks)
     if found.pending:
         st.fragment(_wait, run_every=0.5)(answer.runs, tasks)
@@ -86,12 +87,6 @@ def show_step(lesson: Lesson, step: LessonStep, answer: Answer | None, *, is_clo
         st.warning("What was measured for this answer is no longer stored: measure again.", icon=":material/warning:")
     _show_after(step, tasks, answer, found=found, devices=devices)
     _again(lesson, step, tasks, answer=answer, key=key)
-
-
-def _committed(guess: GuessBlock, answer: Answer) -> str:
-    if answer.guesses.get(guess.id) is None:
-        return "you made no guess."
-    return f"you guessed **{plain(guessed(guess, answer.guesses))}**."
 
 
 def _show_before(step: LessonStep, names: StepNames) -> None:
@@ -125,7 +120,8 @@ def _wait(ids: Sequence[str | None], tasks: Sequence[StepTask]) -> None:
     if not found.pending:
         st.rerun()
     for run in found.pending:
-        st.markdown(f":material/hourglass_top: {pending_words(run)}{'' if run.owner == owner() else BEGUN_BY_ANOTHER}")
+        others = "" if run.owner == owner() else ", begun by another visitor with exactly these settings"
+        st.markdown(f":material/hourglass_top: {pending_words(run)}{others}")
     mine = [run for run in found.pending if may_cancel(run)]
     pressed = mine and st.button("Cancel", icon=":material/stop:", key=f"cancel.{mine[0].id}")
     if pressed and cancel(*(run.id for run in mine)):
@@ -145,7 +141,10 @@ def _show_after(
     show_figures(step, tasks, found.measured, devices=devices, key=f"{answer.lesson}.{answer.step}")
     if found.finished_utc and (run := next(iter(found.runs.values()), None)):
         st.caption(f"Measured {format_whole_seconds(age_s(run))} ago on this machine, run {run.id}.")
-    _note_outcomes(answer, judged)
+    outcomes = tuple(found.outcome.value for found in judged.checks)
+    if answer.outcomes != outcomes:
+        store().set_outcomes(answer.number, outcomes)
+        st.rerun()  # the progress above counts it
     _show_checked(step, answer, judged)
 
 
@@ -185,13 +184,6 @@ def _show_verdict(step: LessonStep, answer: Answer, found: JudgedCheck) -> None:
 def _opened(text: str) -> str:
     """Return `text` with its first letter upper; unlike `str.capitalize` it leaves the units behind it as they are."""
     return text[:1].upper() + text[1:]
-
-
-def _note_outcomes(answer: Answer, judged: JudgedStep) -> None:
-    outcomes = tuple(found.outcome.value for found in judged.checks)
-    if answer.outcomes != outcomes:
-        store().set_outcomes(answer.number, outcomes)
-        st.rerun()  # the progress above counts it
 
 
 def _again(lesson: Lesson, step: LessonStep, tasks: Sequence[StepTask], *, answer: Answer, key: str) -> None:
@@ -250,8 +242,11 @@ def ask(
         reused = [run for run in known if run]
         offered = bool(reused) and len(reused) == len([task for task in tasks if task.work])
         with st.container(horizontal=True):
-            fresh = st.form_submit_button(_label(tasks), type="primary", icon=":material/play_arrow:")
-            reuse = offered and st.form_submit_button(_reuse_label(reused), icon=":material/history:")
+            seconds = sum(task.seconds for task in tasks if task.work)
+            label = f"Run, about {format_whole_seconds(seconds)}" if seconds else "Check"
+            fresh = st.form_submit_button(label, type="primary", icon=":material/play_arrow:")
+            age = format_whole_seconds(max(map(age_s, reused), default=0.0))
+            reuse = offered and st.form_submit_button(f"Use the measurement of {age} ago", icon=":material/history:")
     if not (fresh or reuse):
         return None
     try:
@@ -274,12 +269,3 @@ def _field(guess: GuessBlock, key: str) -> str:
         return st.radio(guess.ask, (*guess.choices, CANNOT_TELL, NO_IDEA), index=None, key=key) or ""
     unit = f" ({guess.unit})" if guess.unit else ""
     return str(st.text_input(f"{guess.ask}{unit}", key=key, placeholder=NO_IDEA, max_chars=60, width=420))
-
-
-def _label(tasks: Sequence[StepTask]) -> str:
-    seconds = sum(task.seconds for task in tasks if task.work)
-    return "Check" if not seconds else f"Run, about {format_whole_seconds(seconds)}"
-
-
-def _reuse_label(runs: Sequence[AnyRun]) -> str:
-    return f"Use the measurement of {format_whole_seconds(max(age_s(run) for run in runs))} ago"

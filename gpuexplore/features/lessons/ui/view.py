@@ -1,25 +1,33 @@
 """A lesson on a page: all of them in a list, the steps of one and their states, alone or as a room opens them."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 import streamlit as st
 
-from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.errors import GpuExploreError, InvalidInput
+from gpuexplore.core.statistics import median
 from gpuexplore.features.lessons.lesson import Catalog, catalog
-from gpuexplore.features.lessons.lesson.format import Lesson
-from gpuexplore.features.lessons.lesson.outcome import GuessOutcome
-from gpuexplore.features.lessons.ui.step import show_step
-from gpuexplore.features.lessons.ui.teacher import show_teacher
+from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, GuessBlock, InstructorBlock
+from gpuexplore.features.lessons.lesson.evidence import names_of, tasks_of
+from gpuexplore.features.lessons.lesson.expression import StepNames
+from gpuexplore.features.lessons.lesson.format import Lesson, LessonStep
+from gpuexplore.features.lessons.lesson.outcome import GuessOutcome, JudgedStep, judged_by
+from gpuexplore.features.lessons.lesson.quantities import facts_of
+from gpuexplore.features.lessons.ui.measuring import alike, found_runs
+from gpuexplore.features.lessons.ui.step import guessed, show_step
 from gpuexplore.rooms import ALL_STEPS, LESSON, Room, RoomTask, spoken
 from gpuexplore.store.answers import Answer
 from gpuexplore.ui import link
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.roles import Right, check, may, show_key
-from gpuexplore.ui.session import note_visit, owner, store
+from gpuexplore.ui.session import known_devices, note_visit, owner, store
 from gpuexplore.ui.shared import Shared, moment
+from gpuexplore.ui.shared.tables import table_of
 from gpuexplore.ui.url_widgets import segments, show_problem
 
 Kind = Literal["primary", "secondary"]
@@ -85,23 +93,21 @@ def _answers_to(lesson: Lesson) -> Mapping[str, Answer]:
     return {answer.step: answer for answer in found if answer.digest == lesson.digest}
 
 
-def _state_of(answer: Answer | None) -> str:
-    """Return what became of a step, in a word; empty for a step without an answer."""
+def _labelled(letter: str, answer: Answer | None) -> str:
+    """Return the letter of a step and, where it was answered, in a word what became of it."""
     if answer is None:
-        return ""
+        return letter
+    state = "done"
     if answer.outcomes is None:
-        return "measuring"
-    return answer.outcomes[0] if len(answer.outcomes) == 1 else "done"
-
-
-def _is_done(answer: Answer | None) -> bool:
-    """Return whether a step was answered and judged."""
-    return answer is not None and answer.outcomes is not None
+        state = "measuring"
+    elif len(answer.outcomes) == 1:
+        state = answer.outcomes[0]
+    return f"{letter} · {state}"
 
 
 def summary(lesson: Lesson, answers: Mapping[str, Answer]) -> str:
     """Return how far a lesson is, e.g. ``3 of 6 steps: 2 right, 1 off``; empty where it was not begun."""
-    done = [answer for answer in answers.values() if _is_done(answer)]
+    done = [answer for answer in answers.values() if answer.outcomes is not None]
     if not done:
         return ""
     outcomes = [outcome for answer in done for outcome in answer.outcomes or ()]
@@ -178,11 +184,11 @@ def _show_lesson(lesson: Lesson) -> None:
     st.header(plain(lesson.title), anchor=False)
     st.markdown(f"{plain(lesson.question)} About {lesson.minutes} minutes.")
     if view == "instructor":
-        show_teacher(lesson)
+        _show_teacher(lesson)
         return
     answers = _answers_to(lesson)
     said = summary(lesson, answers)
-    done = sum(map(_is_done, answers.values()))
+    done = sum(answer.outcomes is not None for answer in answers.values())
     st.progress(min(1.0, done / len(lesson.steps)), text=said or f"{len(lesson.steps)} steps")
     together = followed(lesson)
     letters = [step.letter for step in lesson.steps if together is None or step.letter in together.letters]
@@ -190,7 +196,7 @@ def _show_lesson(lesson: Lesson) -> None:
         st.fragment(_wait_for_leader, run_every=2.0)(lesson, together)
         if not letters:
             return
-    letter = segments("Step", "step", letters, shown=lambda letter: _labelled(letter, answers))
+    letter = segments("Step", "step", letters, shown=lambda letter: _labelled(letter, answers.get(letter)))
     show_step(
         lesson, lesson.step(letter), answers.get(letter), is_closed=together is not None and letter in together.closed
     )
@@ -245,6 +251,87 @@ def _view() -> str:
     return VIEWS[0]
 
 
-def _labelled(letter: str, answers: Mapping[str, Answer]) -> str:
-    state = _state_of(answers.get(letter))
-    return f"{letter} · {state}" if state else letter
+SINCE = timedelta(hours=6)
+ANSWERS: Shared[tuple[Answer, ...]] = Shared(50)
+
+
+def _show_teacher(lesson: Lesson) -> None:
+    """Show every step with notes, this machine's answers and all guesses; it redraws itself."""
+    st.fragment(_draw, run_every=3.0)(lesson)
+
+
+def _draw(lesson: Lesson) -> None:
+    given = ANSWERS.get((lesson.name, lesson.digest, moment(7)), lambda: _since(lesson))
+    # of each learner the last answer to each step: the newest come first
+    answers = {(answer.owner, answer.step): answer for answer in reversed(given)}.values()
+    people = len({answer.owner for answer in answers})
+    hours = round(SINCE.total_seconds() / 3600)
+    st.markdown(f"## {people} {'learner' if people == 1 else 'learners'} in the last {hours} hours")
+    for step in lesson.steps:
+        try:
+            _show_step(step, [answer for answer in answers if answer.step == step.letter])
+        except GpuExploreError as error:  # a step of one's own lesson asks for what there is not: the others go on
+            show_problem(error)
+
+
+def _since(lesson: Lesson) -> tuple[Answer, ...]:
+    since_utc = (datetime.now(UTC) - SINCE).isoformat(timespec="microseconds")
+    return store().answers_since(lesson.name, lesson.digest, since_utc)
+
+
+def _show_step(step: LessonStep, answers: Sequence[Answer]) -> None:
+    with st.container(border=True):
+        st.markdown(f"### {step.letter}. {plain(step.title)}")
+        judged = of_this_machine(step)
+        for guess in step.of(GuessBlock):
+            made = [answer.guesses.get(guess.id) for answer in answers]
+            st.markdown(f"#### {plain(guess.ask)}")
+            guesses, truth = st.columns(2)
+            kind = "most often" if guess.choices else "median"
+            guesses.metric(f"All learners: {kind} of {sum(given is not None for given in made)}", _middle(guess, made))
+            checks = judged.checks if judged else ()
+            answer = next((found.answer for found in checks if found.check.guess == guess.id), "")
+            truth.metric("This machine, undisturbed, last hour", answer or "not measured")
+            _show_spread(guess, made)
+        outcomes = Counter(outcome for answer in answers for outcome in answer.outcomes or ())
+        if outcomes:
+            st.markdown(" · ".join(f"{outcome} **{count}**" for outcome, count in outcomes.most_common()))
+        names = judged.names if judged else StepNames((), facts_of(known_devices()))
+        for notes in step.of(InstructorBlock):
+            st.info(notes.text.said(names), icon=":material/school:")
+
+
+def _middle(guess: GuessBlock, made: Sequence[str | None]) -> str:
+    """Return the median of numbers, or the choice most often made; all of them where several are."""
+    given = [answer for answer in made if answer is not None]
+    if not given:
+        return "no guesses yet"
+    if guess.choices:
+        counts = Counter(given)
+        most = max(counts.values())
+        return ", ".join(choice for choice in (*guess.choices, CANNOT_TELL) if counts[choice] == most)
+    return f"{median([float(answer) for answer in given]):,.3g} {guess.unit}".strip()
+
+
+def _show_spread(guess: GuessBlock, made: Sequence[str | None]) -> None:
+    if len(made) < 2:
+        return
+    counts: Mapping[str | None, int] = Counter(made)
+    rows = [
+        {"Guess": guessed(guess, {guess.id: answer}), "Learners": counts[answer]}
+        for answer in sorted(
+            counts, key=lambda answer: (answer is None, 0.0 if guess.choices else float(answer or 0), answer or "")
+        )
+    ]
+    table_of(rows, {"Learners": "count"}).show(alt=f"Table of the guesses of {len(made)} learners")
+
+
+def of_this_machine(step: LessonStep) -> JudgedStep | None:
+    """Return the step as this machine measured it undisturbed within the hour; None where it did not."""
+    devices = known_devices()
+    tasks = tasks_of(step, devices)
+    known = alike(tasks)
+    if any(task.work is not None and run is None for task, run in zip(tasks, known, strict=True)):
+        return None
+    found = found_runs([run.id if run else None for run in known], tasks)
+    return judged_by(step, names_of(step, devices, found.measured, tasks), {})

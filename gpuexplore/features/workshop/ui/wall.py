@@ -12,7 +12,7 @@ from gpuexplore.core.errors import GpuExploreError, StoreUnavailable
 from gpuexplore.core.units import format_seconds
 from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, UNITS, GuessBlock
 from gpuexplore.features.lessons.lesson.outcome import JudgedStep
-from gpuexplore.features.lessons.ui.teacher import of_this_machine
+from gpuexplore.features.lessons.ui.view import of_this_machine
 from gpuexplore.features.workshop import chart as charts
 from gpuexplore.features.workshop.chart import results_chart, results_for
 from gpuexplore.features.workshop.report.facts import Column, RoomFacts, State, latest_answers, truth_of
@@ -169,7 +169,7 @@ def _show_answers(
         listed = {choice: counts[choice] for choice in (*guess.choices, CANNOT_TELL)}
         _show(lambda: charts.choices(listed, {truth} if isinstance(truth, str) else set()), of, key, height=height)
         return
-    number = truth.value / UNITS[guess.unit] if isinstance(truth, LessonFigure) else None
+    number = truth.value / UNITS[guess.unit].value if isinstance(truth, LessonFigure) else None
     _show(
         lambda: charts.guesses([float(each) for each in given], lambda each: f"{each:,.3g} {guess.unit}", number),
         of,

@@ -216,10 +216,10 @@ def _guess(guess, truth, step, random):
         return None
     if guess.choices:
         return random.choice((*guess.choices, CANNOT_TELL))
-    named = [number / UNITS[guess.unit] for number in _numbers(step)]
+    named = [number / UNITS[guess.unit].value for number in _numbers(step)]
     if named and random.random() < 0.3:
         return f"{random.choice(named):.12g}"
-    base = abs(getattr(truth, "value", 1.0)) / UNITS[guess.unit] or 1.0
+    base = abs(getattr(truth, "value", 1.0)) / UNITS[guess.unit].value or 1.0
     return f"{base * random.choice((1, 1, 1.4, 2.5, 8, 1 / 8, 2 / 3, 0.5, 4, 1 / 12)):.12g}"
 
 

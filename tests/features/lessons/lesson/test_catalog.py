@@ -4,7 +4,7 @@ import pytest
 
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.lessons.lesson import catalog, lesson_at
-from gpuexplore.features.lessons.lesson.rehearsal import rehearse
+from gpuexplore.features.lessons.lesson.evidence import rehearse
 from gpuexplore.hardware import lessons_directory
 from tests.features.lessons.lesson.conftest import DEVICES, needs
 

@@ -10,11 +10,10 @@ from gpuexplore.core.model import Accuracy, Device, Flag
 from gpuexplore.core.serialization import encode
 from gpuexplore.features.lessons.lesson import blocks, evidence
 from gpuexplore.features.lessons.lesson.blocks import LaunchBlock
-from gpuexplore.features.lessons.lesson.evidence import NOT_INSTALLED, names_of, tasks_of
+from gpuexplore.features.lessons.lesson.evidence import NOT_INSTALLED, names_of, rehearse, tasks_of
 from gpuexplore.features.lessons.lesson.expression import evaluate, parse
 from gpuexplore.features.lessons.lesson.format import parse_lesson
 from gpuexplore.features.lessons.lesson.quantities import facts_of, launch_row
-from gpuexplore.features.lessons.lesson.rehearsal import rehearse
 from tests.analysis.made import device, failed, ok
 from tests.features.lessons.lesson.conftest import DEVICES, module_if_installed, needs
 

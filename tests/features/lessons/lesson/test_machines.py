@@ -7,7 +7,7 @@ import pytest
 from gpuexplore.features.lessons.lesson import catalog
 from gpuexplore.features.lessons.lesson.blocks import CheckBlock
 from gpuexplore.features.lessons.lesson.evidence import names_of, tasks_of
-from gpuexplore.features.lessons.lesson.outcome import GuessOutcome, judged_by, says_of
+from gpuexplore.features.lessons.lesson.outcome import GuessOutcome, _says_of, judged_by
 from tests.features.lessons.lesson.conftest import is_complete
 from tests.features.lessons.lesson.machines import MACHINES, World, guesses
 
@@ -28,12 +28,12 @@ def tried(lesson, step, devices, random):
 
 def unsaid_of(lesson, step, random):
     """Return what was never said after the checks of a step, in as many worlds as it took."""
-    unsaid = {id(say): f"{step.letter}: {say.when}" for check in step.of(CheckBlock) for say in says_of(step, check)}
+    unsaid = {id(say): f"{step.letter}: {say.when}" for check in step.of(CheckBlock) for say in _says_of(step, check)}
     for world in range(MOST_WORLDS):
         for devices in MACHINES.values():
             for found in tried(lesson, step, devices, random).checks:
                 assert found.outcome in GuessOutcome
-                silent = found.say is None and bool(says_of(step, found.check))
+                silent = found.say is None and bool(_says_of(step, found.check))
                 assert not silent or found.outcome is GuessOutcome.NOT_MEASURED, f"{step.letter}: {found}"
                 unsaid.pop(id(found.say), None)
         if not unsaid and world >= LEAST_WORLDS:

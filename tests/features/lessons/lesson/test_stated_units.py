@@ -4,10 +4,10 @@ import pytest
 
 from gpuexplore.analysis.figure import BANDWIDTH, TIME, QuantityRow, format_figure
 from gpuexplore.core.errors import InvalidInput
+from gpuexplore.features.lessons.lesson.evidence import rehearse
 from gpuexplore.features.lessons.lesson.expression import StepNames, figure_of, parse
 from gpuexplore.features.lessons.lesson.format import parse_lesson
 from gpuexplore.features.lessons.lesson.outcome import GuessOutcome, judged_by
-from gpuexplore.features.lessons.lesson.rehearsal import rehearse
 from tests.analysis.made import device
 
 LESSON = """+++

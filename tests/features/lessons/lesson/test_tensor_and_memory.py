@@ -5,10 +5,9 @@ import pytest
 from gpuexplore.activity import of_kind
 from gpuexplore.core.errors import InvalidInput, NotFound
 from gpuexplore.features.lessons.lesson.blocks import module_of
-from gpuexplore.features.lessons.lesson.evidence import names_of, tasks_of
+from gpuexplore.features.lessons.lesson.evidence import names_of, rehearse, tasks_of
 from gpuexplore.features.lessons.lesson.expression import evaluate, parse
 from gpuexplore.features.lessons.lesson.format import parse_lesson
-from gpuexplore.features.lessons.lesson.rehearsal import rehearse
 from tests.features.lessons.lesson.conftest import DEVICES, needs
 
 FRONT = '+++\ntitle = "t"\nquestion = "q"\nminutes = 1\n+++\n## Step\n'

@@ -6,10 +6,9 @@ import pytest
 
 from gpuexplore.core.errors import GpuExploreError, NotFound
 from gpuexplore.core.serialization import encode
-from gpuexplore.features.lessons.lesson.evidence import names_of, tasks_of
+from gpuexplore.features.lessons.lesson.evidence import names_of, rehearse, tasks_of
 from gpuexplore.features.lessons.lesson.expression import evaluate, parse
 from gpuexplore.features.lessons.lesson.format import parse_lesson
-from gpuexplore.features.lessons.lesson.rehearsal import rehearse
 from tests.analysis.made import device
 from tests.features.lessons.lesson.conftest import module_if_installed, needs
 

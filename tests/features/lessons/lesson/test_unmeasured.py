@@ -5,9 +5,9 @@ from random import Random
 import pytest
 
 from gpuexplore.features.lessons.lesson import catalog
-from gpuexplore.features.lessons.lesson.blocks import UNKNOWN, InstructorBlock, KeepBlock, Prose
+from gpuexplore.features.lessons.lesson.blocks import InstructorBlock, KeepBlock, Prose
 from gpuexplore.features.lessons.lesson.evidence import names_of, tasks_of
-from gpuexplore.features.lessons.lesson.outcome import GuessOutcome, judged_by, says_of
+from gpuexplore.features.lessons.lesson.outcome import GuessOutcome, _says_of, judged_by
 from tests.features.lessons.lesson.conftest import is_complete
 from tests.features.lessons.lesson.machines import MACHINES, World
 
@@ -36,10 +36,10 @@ def test_every_check_has_words_without_dashes_where_a_measurement_is_missing(nam
             for names in missing_one(step, devices):
                 texts = [part for _, part in step.parts if isinstance(part, Prose)]
                 texts += [part.text for part in step.of(KeepBlock, InstructorBlock)]
-                assert not any(UNKNOWN in text.said(names) for text in texts), step.letter
+                assert not any("—" in text.said(names) for text in texts), step.letter
                 for place, found in enumerate(judged_by(step, names, {}).checks):
-                    assert UNKNOWN not in found.said
-                    may_be_silent = found.outcome is GuessOutcome.NOT_MEASURED or not says_of(step, found.check)
+                    assert "—" not in found.said
+                    may_be_silent = found.outcome is GuessOutcome.NOT_MEASURED or not _says_of(step, found.check)
                     if not found.said and not may_be_silent:
                         silent.append(f"{name}/{step.letter}, check {place + 1}")
 
