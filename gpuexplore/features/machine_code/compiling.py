@@ -35,13 +35,11 @@ from gpuexplore.kernels.geometry import Block
 SLICE_S = 0.05  # between two looks whether a measurement asks
 GIVE_UP_S = 600.0  # it is suspended for so long at most
 CPU_BUSY = "the CPU is being measured: try again in a minute"
-
 LIMIT_S = 120.0
 COMPILER_WAIT_S = 180.0
 CPU_WAIT_S = 60.0
 COMPILER_BUSY = "other kernels are being compiled: try again in a minute"
 CPU = Device("cpu", "cpu", "the CPU that compiles")
-SOURCES = ("operations", "kernels")
 PROCESS = "gpuexplore.features.machine_code.kernel_process"
 
 Answer = dict[str, Any]  # {"compiled": a CompiledKernel} or {"reason": why not}
@@ -123,34 +121,32 @@ def exclusive_cpu() -> Iterator[HostLock]:
 
 
 def _compile_missing(targets: Sequence[Target]) -> dict[Target, Answer]:
-    """Compile what no other process has compiled by the time the compiler is free."""
+    """Compile what no other process has compiled by the time the compiler and the CPU are free."""
     try:
-        with held(compiler_lock(), COMPILER_WAIT_S):
+        with exclusive_cpu() as cpu:
             known = _known(targets)
             missing = [target for target in targets if target not in known]
-            return known | (_compile_exclusively(missing) if missing else {})
-    except Timeout:
-        return {target: {"reason": COMPILER_BUSY} for target in targets}
-
-
-def _compile_exclusively(targets: Sequence[Target]) -> dict[Target, Answer]:
-    """Compile once nothing is measured on the CPU, which a compiler would disturb."""
-    try:
-        with held(device_lock(CPU), CPU_WAIT_S) as cpu:
-            answers = dict(zip(targets, _compile(targets, cpu), strict=True))
-    except (Timeout, Unsupported):
-        return {target: {"reason": CPU_BUSY} for target in targets}
-    for target, answer in answers.items():
+            made = dict(zip(missing, _compile(missing, cpu), strict=True)) if missing else {}
+    except Unsupported as error:
+        return {target: {"reason": str(error)} for target in targets} | _known(targets)
+    for target, answer in made.items():
         path = _path(target)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(answer), encoding="utf-8")
-    return answers
+    return known | made
+
+
+def failure_of(done: "subprocess.CompletedProcess[bytes]", program: str, work: str) -> str:
+    """Return a sentence on why a helper process failed at its work; empty where it did not."""
+    if done.returncode < 0:
+        return f"{program} ended by signal {-done.returncode} on {work}"
+    last = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
+    return f"{program} failed: {last}" if done.returncode else ""
 
 
 def _compile(targets: Sequence[Target], cpu: HostLock) -> list[Answer]:
     """Return what the process answered, in order; where it was stopped or failed, why for those that are missing."""
     request = json.dumps([asdict(target) for target in targets]).encode()
-    reason = ""
     try:
         done = run_preemptible([sys.executable, "-m", PROCESS, "compile"], input=request, timeout=LIMIT_S, cpu=cpu)
     except subprocess.TimeoutExpired as error:
@@ -158,9 +154,7 @@ def _compile(targets: Sequence[Target], cpu: HostLock) -> list[Answer]:
         reason = f"the compiler took longer than {format_seconds(LIMIT_S)}: try again when this machine is less busy"
     else:
         printed = done.stdout
-        if done.returncode:
-            last = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
-            reason = f"the compiler failed: {last}"
+        reason = failure_of(done, "the compiler", "these kernels")
     answers = [json.loads(line) for line in printed.splitlines(keepends=True) if line.endswith(b"\n")]
     return answers + [{"reason": reason}] * (len(targets) - len(answers))
 
@@ -170,19 +164,15 @@ def _value(answer: Answer) -> CompiledKernel | str:
 
 
 def _known(targets: Sequence[Target]) -> dict[Target, Answer]:
-    cached = {target: _cached(target) for target in targets}
-    return {target: answer for target, answer in cached.items() if answer is not None}
-
-
-def _cached(target: Target) -> Answer | None:
-    path = _path(target)
-    try:
-        age_s = time.time() - path.stat().st_mtime
-        cached = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # never compiled, or cut off while it was written
-        return None
-    is_valid = "compiled" in cached or 0 <= age_s < 60.0  # those who waited get the same reason; a kernel stays valid
-    return cached if is_valid else None
+    known: dict[Target, Answer] = {}
+    for target in dict.fromkeys(targets):
+        path = _path(target)
+        with suppress(OSError, ValueError):  # never compiled, or cut off while it was written
+            age_s = time.time() - path.stat().st_mtime
+            answer = json.loads(path.read_text(encoding="utf-8"))
+            if "compiled" in answer or 0 <= age_s < 60.0:  # a reason holds for those who waited, a kernel for good
+                known[target] = answer
+    return known
 
 
 def _path(target: Target) -> Path:
@@ -191,7 +181,7 @@ def _path(target: Target) -> Path:
 
 
 @cache
-def fingerprint(sources: Sequence[str] = SOURCES) -> list[str]:
+def fingerprint(sources: Sequence[str] = ("operations", "kernels")) -> list[str]:
     """Return what a compiled kernel depends on besides its target: sources, by default of kernels, and compiler."""
     root = Path(gpuexplore.__file__).parent
     files = [path for name in sources for path in sorted((root / name).rglob("*.py"))]

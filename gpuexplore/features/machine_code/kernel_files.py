@@ -22,7 +22,13 @@ from gpuexplore.core.errors import GpuExploreError, InvalidInput, TooSlow, Unsup
 from gpuexplore.core.serialization import decode
 from gpuexplore.core.units import format_seconds, read_whole
 from gpuexplore.features.machine_code.analysis import InstructionBound, code_bound
-from gpuexplore.features.machine_code.compiling import PROCESS, exclusive_cpu, fingerprint, run_preemptible
+from gpuexplore.features.machine_code.compiling import (
+    PROCESS,
+    exclusive_cpu,
+    failure_of,
+    fingerprint,
+    run_preemptible,
+)
 from gpuexplore.hardware import Accelerator, cache_directory
 from gpuexplore.hardware.capabilities import ComputeCapability
 from gpuexplore.jobs.locks import HostLock
@@ -70,7 +76,7 @@ def machine_code_of(file: KernelFile, wanted: str | None, compute_capability: st
             spill_bytes=made.spill_bytes.get(name),
             block=found.block or written.block,
             has_open_array=written.has_open_array,
-            lines=tuple(map(_in_tf32, found.lines)) if written.is_tf32 else found.lines,
+            lines=_in_tf32(found.lines) if written.is_tf32 else found.lines,
             **_reallocation(found, written),
         )
     check_fits(file, compute_capability)
@@ -96,11 +102,15 @@ def assembled(module: PtxText, compute_capability: str) -> Assembled:
     return decode(Assembled, answer["assembled"])
 
 
-def _in_tf32(line: Line) -> Line:
-    """Return a line whose product of tensor memory, if it is one, is in tf32."""
-    if line.instruction.name != "UTCHMMA":
-        return line
-    return replace(line, instruction=replace(line.instruction, descriptor=as_tf32(line.instruction.descriptor)))
+def _in_tf32(lines: Sequence[Line]) -> tuple[Line, ...]:
+    """Return lines whose products of tensor memory are in tf32."""
+    found = []
+    for line in lines:
+        read = line.instruction
+        if read.name == "UTCHMMA":
+            read = replace(read, descriptor=as_tf32(read.descriptor))
+        found.append(replace(line, instruction=read))
+    return tuple(found)
 
 
 def _reallocation(found: MachineCode, written: PtxKernel) -> dict[str, Any]:
@@ -108,7 +118,7 @@ def _reallocation(found: MachineCode, written: PtxKernel) -> dict[str, Any]:
     if found.reallocated or not written.reallocated:
         return {}
     if written.launch_registers is None:
-        why = "which compilers ignore without .maxnreg, or .minnctapersm beside the threads of a block"
+        why = "which compilers ignore without .maxnreg, or .minnctapersm with the threads of a block"
         return {"reallocated": written.reallocated, "ignored": why}
     why = f"which nvJitLink ignores, so the code shown has {found.registers_per_thread}; ptxas and the driver heed it"
     return {"reallocated": written.reallocated, "registers_per_thread": written.launch_registers, "ignored": why}
@@ -135,17 +145,13 @@ def _answer(request: dict[str, str], cpu: HostLock) -> dict[str, Any]:
         done = run_preemptible(command, input=json.dumps(request).encode(), timeout=LIMIT_S, cpu=cpu)
     except subprocess.TimeoutExpired:
         return {"reason": f"the compiler took longer than {format_seconds(LIMIT_S)} for this PTX"}
-    if done.returncode < 0:
-        return {"reason": f"the compiler ended by signal {-done.returncode} on this PTX"}
-    if done.returncode:
-        last = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
-        return {"reason": f"the compiler failed: {last}"}
-    answer: dict[str, Any] = json.loads(done.stdout)
+    reason = failure_of(done, "the compiler", "this PTX")
+    answer: dict[str, Any] = {"reason": reason} if reason else json.loads(done.stdout)
     return answer
 
 
 def run_kernel(module: PtxText, kernel: PtxKernel, grid: Grid, given: Sequence[KernelArgument]) -> LaunchReport:
-    """Return what running a kernel of a PTX module with these arguments tells.
+    """Return the report on a run of a kernel of a PTX module with these arguments.
 
     Raises:
         InvalidInput: the kernel takes other arguments.
@@ -173,11 +179,8 @@ def _in_order(numbers: Sequence[int | None], addresses: Sequence[int]) -> list[i
     return [next(left) if number is None else number for number in numbers]
 
 
-SOURCES = ("operations", "kernels", "measure")
-
-
 def interpret(request: KernelLaunch) -> BlockRun:
-    """Return what running a kernel tells.
+    """Return the run of a kernel in the interpreter, stored or new.
 
     Raises:
         InvalidInput, TooLarge, TooSlow, Unsupported: as of `gpuexplore.measure.check.interpreted`; also where the
@@ -199,7 +202,7 @@ def interpret(request: KernelLaunch) -> BlockRun:
 
 
 def kept_block(request: KernelLaunch) -> BlockRun | None:
-    """Return what running this kernel told before; None where it was not run."""
+    """Return the stored run of a kernel; None where there is none."""
     try:
         found: BlockRun = pickle.loads(_path(request).read_bytes())
     except (OSError, EOFError, pickle.UnpicklingError):  # never run, or cut off while it was written
@@ -208,7 +211,7 @@ def kept_block(request: KernelLaunch) -> BlockRun | None:
 
 
 def _path(request: KernelLaunch) -> Path:
-    key = repr((request, fingerprint(SOURCES))).encode()
+    key = repr((request, fingerprint(("operations", "kernels", "measure")))).encode()
     return cache_directory() / "interpreted" / f"{sha256(key).hexdigest()[:24]}.pickle"
 
 
@@ -218,9 +221,8 @@ def _run(request: KernelLaunch, cpu: HostLock) -> BlockRun | GpuExploreError:
         done = run_preemptible(command, input=pickle.dumps(request), timeout=LIMIT_S, cpu=cpu)
     except subprocess.TimeoutExpired as error:
         raise TooSlow(f"the interpreter took longer than {format_seconds(LIMIT_S)}: choose a smaller shape") from error
-    if done.returncode:
-        last = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
-        raise Unsupported(f"the interpreter failed: {last}")
+    if reason := failure_of(done, "the interpreter", "this kernel"):
+        raise Unsupported(reason)
     answer: BlockRun | GpuExploreError = pickle.loads(done.stdout)
     return answer
 

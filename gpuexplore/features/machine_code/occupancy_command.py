@@ -49,21 +49,24 @@ def execute(arguments: argparse.Namespace) -> int:
         capability,
         **{name: about.pop(name) for name in ("threads_per_block", "registers_per_thread", "shared_bytes_per_block")},
     )
-    passing = _waves(arguments, answer, multiprocessors) if multiprocessors else {}
+    passing: dict[str, Any] = {}
+    if multiprocessors:
+        blocks = _grid_blocks(arguments, answer)
+        per_multiprocessor = answer.blocks_per_multiprocessor
+        found = waves(blocks, per_multiprocessor, multiprocessors) if per_multiprocessor else None
+        passing = {
+            "multiprocessors": multiprocessors,
+            "grid_blocks": blocks,
+            "waves": {"count": found.count, **asdict(found)} if found else None,
+        }
     if arguments.json:
         read = {"readings": list(readings([arguments.gpu]))} if arguments.gpu else {}
         print_json({**asdict(answer), "limiters": answer.limiters, **about, **passing, **read})
     else:
         say_readings([arguments.gpu or ""])
         _print(answer, about)
-        found = passing.get("waves")
-        if found:
-            last = f"the last of {found['tail_blocks']} blocks" if found["tail_blocks"] else "all full"
-            print(
-                f"{passing['grid_blocks']} blocks on {passing['multiprocessors']} multiprocessors, "
-                f"{found['blocks_per_wave']} at once: {found['count']} wave{'s'[: found['count'] > 1]}, {last}, "
-                f"slot utilization {format_percent(found['efficiency'])}"
-            )
+        if passing.get("waves"):
+            _print_waves(passing["waves"], passing["grid_blocks"], passing["multiprocessors"])
     return EXIT_OK
 
 
@@ -81,27 +84,20 @@ def _multiprocessors(arguments: argparse.Namespace, row: Accelerator | None) -> 
     return row.multiprocessors
 
 
-def _waves(arguments: argparse.Namespace, answer: Occupancy, multiprocessors: int) -> dict[str, Any]:
-    """Return the blocks of the grid and how they pass through the GPU; None where no block can run."""
-    blocks = _grid_blocks(arguments, answer)
-    per_multiprocessor = answer.blocks_per_multiprocessor
-    found = waves(blocks, per_multiprocessor, multiprocessors) if per_multiprocessor else None
-    return {
-        "multiprocessors": multiprocessors,
-        "grid_blocks": blocks,
-        "waves": {"count": found.count, **asdict(found)} if found else None,
-    }
+def _print_waves(found: dict[str, Any], blocks: int, multiprocessors: int) -> None:
+    last = f"the last of {found['tail_blocks']} blocks" if found["tail_blocks"] else "all full"
+    print(
+        f"{blocks} blocks on {multiprocessors} multiprocessors, {found['blocks_per_wave']} at once: {found['count']} "
+        f"wave{'s'[: found['count'] > 1]}, {last}, slot utilization {format_percent(found['efficiency'])}"
+    )
 
 
 def _grid_blocks(arguments: argparse.Namespace, answer: Occupancy) -> int:
     if arguments.kernel:
         operation, _, geometry = kernel_named(arguments.kernel)
         shape = parse_shape(arguments.shape or arguments.size, operation)
-        block = (
-            None
-            if arguments.block is None
-            else read_block(arguments.block, capability_named(answer.compute_capability))
-        )
+        capability = capability_named(answer.compute_capability)
+        block = None if arguments.block is None else read_block(arguments.block, capability)
         return geometry.launch(operation.output(shape), block).blocks
     if arguments.shape is not None:
         raise InvalidInput.of("shape", arguments.shape, "none without OPERATION/IMPLEMENTATION; --size is of elements")

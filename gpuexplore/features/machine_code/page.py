@@ -4,11 +4,10 @@ import streamlit as st
 
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.machine_code.ui import choose
-from gpuexplore.features.machine_code.ui.code_lines import show_exhibits, show_ptx, show_source
 from gpuexplore.features.machine_code.ui.facts import show_blocks, show_launch
 from gpuexplore.features.machine_code.ui.interpreter import show_interpreter
 from gpuexplore.features.machine_code.ui.ladder import show_ladder
-from gpuexplore.features.machine_code.ui.machine_code import show_machine_code
+from gpuexplore.features.machine_code.ui.machine_code import show_exhibits, show_machine_code, show_ptx, show_source
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
 from gpuexplore.ui.session import known_devices

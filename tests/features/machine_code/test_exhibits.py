@@ -6,7 +6,7 @@ import pytest
 
 from gpuexplore.core.errors import InvalidInput, NotFound
 from gpuexplore.features.machine_code.compiling import Target, compiled_kernels
-from gpuexplore.features.machine_code.ui.code_lines import float64_instructions, source, sources
+from gpuexplore.features.machine_code.ui.machine_code import _float64_instructions, source, sources
 from gpuexplore.kernels.exhibits import EXHIBITS, exhibits_of
 from gpuexplore.operations import OPERATIONS
 
@@ -24,9 +24,9 @@ def test_their_ptx_shows_what_is_wrong(tmp_path, monkeypatch):
     add, matvec, clean = compiled_kernels([*targets, ours])
 
     assert len(re.findall(r"ld\.global\.f32", add.ptx)) == 3  # a, b and what u holds
-    assert float64_instructions(add) == float64_instructions(clean) == 0
+    assert _float64_instructions(add) == _float64_instructions(clean) == 0
     assert "add.f64" in matvec.ptx
-    assert float64_instructions(matvec) > 3
+    assert _float64_instructions(matvec) > 3
     assert 0 < add.registers_per_thread < matvec.registers_per_thread
 
 

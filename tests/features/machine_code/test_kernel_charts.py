@@ -6,20 +6,15 @@ from gpuexplore.features.machine_code.analysis.ladder import ladder, published, 
 from gpuexplore.features.machine_code.chart import block_occupancy, block_times, rung_bounds_chart
 from gpuexplore.features.machine_code.chart import ladder as ladder_chart
 from gpuexplore.features.machine_code.chart.block_arrays import (
-    BEFORE,
-    REQUESTED,
-    UNUSED,
-    ArrayWindow,
-    array_overview,
-    array_picture,
-    grid_of,
-    lanes_label,
-)
-from gpuexplore.features.machine_code.chart.block_steps import (
     CONFLICT,
     FIRST,
     WAITS,
     WORKS,
+    _ArrayWindow,
+    _grid_of,
+    _lanes_label,
+    array_overview,
+    array_picture,
     bank_picture,
     warp_timeline,
 )
@@ -97,11 +92,13 @@ def rows(spec, what):
 def test_column_of_a_matrix_is_drawn_with_the_sectors_that_hold_it():
     spec = array_picture(MATRIX, COLUMN, ()).to_dict()
 
-    assert [(row["x"], row["right"], row["y"], row["lanes"]) for row in rows(spec, REQUESTED)] == [
+    assert [(row["x"], row["right"], row["y"], row["lanes"]) for row in rows(spec, "requested")] == [
         (0, 1, row, str(row)) for row in range(4)
     ]
-    assert [(row["x"], row["right"], row["y"]) for row in rows(spec, UNUSED)] == [(0, 8, row) for row in range(4)]
-    assert rows(spec, BEFORE) == []
+    assert [(row["x"], row["right"], row["y"]) for row in rows(spec, "moved but unused")] == [
+        (0, 8, row) for row in range(4)
+    ]
+    assert rows(spec, "touched before") == []
     assert spec["description"] == (
         "A, 32 × 32: 4 elements in 4 sectors; lane 0: [0, 0], lane 1: [1, 0], lane 2: [2, 0], lane 3: [3, 0]"
     )
@@ -113,21 +110,21 @@ def test_elements_that_were_touched_before_are_marked():
     array = run.arrays[0]
     spec = array_overview(array, None, run.steps[:1]).to_dict()
 
-    assert [(row["x"], row["right"], row["y"]) for row in rows(spec, BEFORE)] == [(0, 32, 0)]
+    assert [(row["x"], row["right"], row["y"]) for row in rows(spec, "touched before")] == [(0, 32, 0)]
     assert spec["description"] == "A, 128: not touched yet"
-    assert rows(array_overview(array, run.steps[0].accesses[0], ()).to_dict(), REQUESTED)[0]["lanes"] == ""
+    assert rows(array_overview(array, run.steps[0].accesses[0], ()).to_dict(), "requested")[0]["lanes"] == ""
 
 
 def test_window_holds_the_step_and_no_more_than_it_needs():
-    assert ArrayWindow.around([], MATRIX) == ArrayWindow(0, 32, 0, 32)
-    assert ArrayWindow.around([32 * 20 + 30], MATRIX) == ArrayWindow(16, 32, 16, 32)
-    assert ArrayWindow.around([0, 32 * 31], MATRIX) == ArrayWindow(0, 32, 0, 16)
-    assert grid_of(RunArray("x", (2, 3, 40), 4, 0)) == (6, 40)
-    assert grid_of(RunArray("x", (40,), 4, 0)) == (2, 32)
+    assert _ArrayWindow.around([], MATRIX) == _ArrayWindow(0, 32, 0, 32)
+    assert _ArrayWindow.around([32 * 20 + 30], MATRIX) == _ArrayWindow(16, 32, 16, 32)
+    assert _ArrayWindow.around([0, 32 * 31], MATRIX) == _ArrayWindow(0, 32, 0, 16)
+    assert _grid_of(RunArray("x", (2, 3, 40), 4, 0)) == (6, 40)
+    assert _grid_of(RunArray("x", (40,), 4, 0)) == (2, 32)
 
 
 def test_lanes_are_named_in_short():
-    assert [lanes_label(lanes) for lanes in ((3,), (0, 1, 2), (0, 16), (0, 8, 16))] == ["3", "0–2", "0,16", "0,8…"]
+    assert [_lanes_label(lanes) for lanes in ((3,), (0, 1, 2), (0, 16), (0, 8, 16))] == ["3", "0–2", "0,16", "0,8…"]
 
 
 def test_words_that_wait_for_their_bank_have_a_colour_of_their_own():

@@ -4,6 +4,8 @@ import pytest
 
 from gpuexplore.core.errors import Unsupported
 from gpuexplore.features.machine_code.ui import machine_code
+from gpuexplore.jobs.reading import read_apart
+from gpuexplore.kernels.files import read_kernel_file
 from gpuexplore.kernels.files.machine_code import MachineCode
 from tests.features.machine_code.test_page import metrics
 from tests.kernels.files.kept import CUBIN, MATMUL, SAXPY_CUBIN, TRITON, TWO
@@ -18,8 +20,9 @@ pytestmark = pytest.mark.long
 
 
 @pytest.fixture
-def dropped(page):
-    """Return the page with a file dropped onto it."""
+def dropped(page, monkeypatch):
+    """Return the page with a file dropped onto it, which is read in this process."""
+    monkeypatch.setattr(machine_code, "read_apart", lambda _, content: read_kernel_file(content))
 
     def drop(path, gpu=H100, content=None):
         app = page("kernels", gpu=gpu)
@@ -56,7 +59,8 @@ def test_a_cubin_shows_what_our_kernels_show_but_for_the_roofline(dropped):
 
 
 @pytest.mark.usefixtures("nvdisasm")
-def test_the_block_can_be_named(dropped):
+def test_the_block_can_be_named(dropped, monkeypatch):
+    monkeypatch.setattr(machine_code, "read_apart", read_apart)  # in a process of its own
     app = dropped(SAXPY_CUBIN)
     app.text_input(key="kernels.file_block").set_value("32").run()
 

@@ -21,11 +21,6 @@ UNTIL = "import os, sys\nsys.stdin.read()\nopen({0!r}, 'w').close()\nwhile os.pa
 LOOKS = 10
 
 
-@pytest.fixture(autouse=True)
-def own_locks(monkeypatch, tmp_path):
-    monkeypatch.setenv("GPUEXPLORE_LOCKS", str(tmp_path))
-
-
 def counting(to=10):
     return [sys.executable, "-c", COUNT.format(to)]
 

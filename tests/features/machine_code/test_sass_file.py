@@ -31,11 +31,6 @@ ON_H100, ON_A100 = ("--gpu", "h100-sxm5-80gb"), ("--gpu", "a100-sxm4-80gb")
 pytestmark = pytest.mark.usefixtures("nvdisasm")
 
 
-@pytest.fixture(autouse=True)
-def own_locks(monkeypatch, tmp_path):
-    monkeypatch.setenv("GPUEXPLORE_LOCKS", str(tmp_path))
-
-
 @pytest.fixture
 def nvjitlink():
     pytest.importorskip("numba.cuda", reason="numba-cuda is not installed")

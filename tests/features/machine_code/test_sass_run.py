@@ -18,11 +18,6 @@ LAUNCHED = ("--grid", "2", "--block", "128", "--arg", "n=256", "--arg", "a=2.5")
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 
 
-@pytest.fixture(autouse=True)
-def own_locks(monkeypatch, tmp_path):
-    monkeypatch.setenv("GPUEXPLORE_LOCKS", str(tmp_path))
-
-
 def ran(capsys, path, *words):
     assert main(["sass", str(path), *ON_H100, "--run", *words, "--json"]) == EXIT_OK
     told = json.loads(capsys.readouterr().out)

@@ -36,7 +36,6 @@ from gpuexplore.operations.contract import Operation
 Bottleneck = Literal[
     "tensor_cores", "multiply_adds", "special_functions", "issue", "shared_memory", "latency", "global_memory"
 ]
-LEAST_LATENCY_S = 200e-9  # of device memory: 216 ns on an RTX 4090 to 330 ns on an A100, arXiv:2402.13499
 UNITS = {
     "fp64": "fp64 units",
     "fp64_tensor": "fp64 tensor cores",
@@ -130,7 +129,11 @@ def instruction_bound(facts: LoopFacts, gpu: Accelerator, full: Occupancy, inten
         called = ", but calls a subroutine, whose instructions are not counted" if facts.calls else ""
         why = f"{where} does no floating-point arithmetic and no products on tensor cores{called}"
         return replace(loads, no_rate=why)
-    times = {unit: facts.capacity[unit] / rate for unit in computing if (rate := _peak(gpu, unit))}
+    times = {}
+    for unit in computing:
+        column, factor = _executed(gpu, unit)
+        if peak_of_unit := gpu.rates.get(column):
+            times[unit] = facts.capacity[unit] / (factor * peak_of_unit)
     if len(times) < len(computing):
         return replace(loads, no_rate=f"the table has no peak of {words} for {gpu.name}")
     _, seconds = _busiest(times)
@@ -177,20 +180,6 @@ def instruction_bound(facts: LoopFacts, gpu: Accelerator, full: Occupancy, inten
         units=words,
         rate_unit=rate_unit,
     )
-
-
-def _peak(gpu: Accelerator, unit: str) -> float | None:
-    """Return what a unit does a second on a GPU; None: the table does not say."""
-    column, factor = _executed(gpu, unit)
-    peak = gpu.rates.get(column)
-    return peak and factor * peak
-
-
-def _flop_per_clock(gpu: Accelerator, unit: str) -> float | None:
-    """Return the same of a cycle of a multiprocessor."""
-    column, factor = _executed(gpu, unit)
-    per_clock = next((row.rate(column) for row in RATE_CLASSES if row.name == gpu.rate_class), None)
-    return per_clock and factor * per_clock
 
 
 def _executed(gpu: Accelerator, unit: str) -> tuple[str, float]:
@@ -250,11 +239,13 @@ def _cycles(facts: LoopFacts, gpu: Accelerator, full: Occupancy) -> dict[Bottlen
 
 def _unit_cycles(facts: LoopFacts, gpu: Accelerator, subpartitions: int) -> dict[str, float]:
     """Return how long each unit of a scheduler takes for one pass; without those whose rate is unknown."""
-    return {
-        unit: facts.capacity[unit] * subpartitions / per_clock
-        for unit in facts.flops
-        if (per_clock := _flop_per_clock(gpu, unit))
-    }
+    rates = next((row for row in RATE_CLASSES if row.name == gpu.rate_class), None)
+    times = {}
+    for unit in facts.flops:
+        column, factor = _executed(gpu, unit)
+        if rates and (per_clock := rates.rate(column)):
+            times[unit] = facts.capacity[unit] * subpartitions / (factor * per_clock)
+    return times
 
 
 def code_bound(facts: LoopFacts, gpu: Accelerator, full: Occupancy) -> InstructionBound:
@@ -272,13 +263,14 @@ def _by_loads(facts: LoopFacts, gpu: Accelerator, full: Occupancy) -> Instructio
     in_flight = facts.bytes_in_flight * full.active_warps * capability_named(gpu.compute_capability).warp_size
     if not in_flight or not gpu.multiprocessors or not gpu.bandwidth_bytes_per_s:
         return InstructionBound()
-    needed = gpu.bandwidth_bytes_per_s * LEAST_LATENCY_S / gpu.multiprocessors
+    latency_s = 200e-9  # of device memory at least: 216 ns on an RTX 4090 to 330 ns on an A100, arXiv:2402.13499
+    needed = gpu.bandwidth_bytes_per_s * latency_s / gpu.multiprocessors
     evidence = (
         f"Loads in flight: {facts.bytes_in_flight} B per thread, {format_bytes(in_flight)} per multiprocessor; "
         f"{format_bytes_per_s(gpu.bandwidth_bytes_per_s)} need {format_bytes(needed)} at a latency of "
-        f"{LEAST_LATENCY_S * 1e9:.0f} ns"
+        f"{latency_s * 1e9:.0f} ns"
     )
-    rate = min(in_flight * gpu.multiprocessors / LEAST_LATENCY_S, gpu.bandwidth_bytes_per_s)
+    rate = min(in_flight * gpu.multiprocessors / latency_s, gpu.bandwidth_bytes_per_s)
     return InstructionBound(bytes_per_s=rate, bottleneck="global_memory", evidence=evidence)
 
 
@@ -298,8 +290,8 @@ def _evidence(facts: LoopFacts, cycles: Mapping[Bottleneck, float], full: Occupa
     open_tiles = f". The tile of {facts.open_tiles} is known at launch only: the largest counts{format_too}"
     largest = open_tiles if facts.open_tiles else ""
     if slowest == "tensor_cores":
-        beside = f"; the {ordinary} {apart} beside them do not" if ordinary else ""
-        said = f"{work} of {facts.instructions} instructions use them{beside}"
+        others = f"; the {ordinary} {apart} do not" if ordinary else ""
+        said = f"{work} of {facts.instructions} instructions use them{others}"
         return f"The {' and '.join(_words(gpu, unit) for unit in times)} are the limit: {said}{largest}"
     if slowest == "multiply_adds":
         return _units_evidence(facts, gpu, subpartitions) + (f"; {alone} of their {taken}" if is_tensor else "")
@@ -307,19 +299,19 @@ def _evidence(facts: LoopFacts, cycles: Mapping[Bottleneck, float], full: Occupa
         named = f"{facts.special} instructions (MUFU: exponentials, reciprocals and their like)"
         return f"The special-function units are the limit: {named} take {taken} for {work} {what}; {alone}{largest}"
     if slowest == "issue":
-        told = f"Instruction issue: {facts.instructions} instructions take as many cycles, {work} of them {what}"
+        said = f"Instruction issue: {facts.instructions} instructions take as many cycles, {work} of them {what}"
     elif slowest == "shared_memory":
-        told = (
+        said = (
             f"Shared memory and the first-level cache: {facts.requests} requests of each of the schedulers take "
             f"{taken} for {work} {what}"
         )
     else:
         warps = full.active_warps / subpartitions
-        told = (
+        said = (
             f"Latency at this occupancy: {work} {what} take a warp at least {cycles[slowest] * warps:.0f} cycles, and "
             f"{warps:g} warps take turns on a scheduler"
         )
-    return f"{told}; {alone}{largest}"
+    return f"{said}; {alone}{largest}"
 
 
 def _units_evidence(facts: LoopFacts, gpu: Accelerator, subpartitions: int) -> str:

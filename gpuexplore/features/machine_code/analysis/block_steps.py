@@ -1,29 +1,168 @@
 """The steps of a block: a sentence for each, the warps that wait at a barrier, sums, and a small shape to run."""
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
+import numpy as np
+import numpy.typing as npt
+
 from gpuexplore.core.model import Shape
 from gpuexplore.core.units import format_percent
-from gpuexplore.features.machine_code.analysis.memory_access import (
-    SECTOR_BYTES,
-    SectorRequest,
-    collisions,
-    elements_of,
-    passes_of,
-    request_of,
-    unpadded_wavefronts,
-    wanted_words,
-)
 from gpuexplore.kernels.geometry import WARP, Block, Geometry, Launch
-from gpuexplore.kernels.ptx import Access, TraceStep, remembering_wavefronts
+from gpuexplore.kernels.ptx import BANK_BYTES, BANKS, Access, TraceStep, remembering_wavefronts, wavefronts, words_of
 from gpuexplore.measure.check.interpreted import BlockRun, RunArray
 from gpuexplore.operations.contract import Operation
 
-MOST_BLOCKS = 4
+SECTOR_BYTES = 32  # of device memory and its caches: less is never moved
+ROW_BYTES = BANKS * BANK_BYTES
 
-MOST_LANES = 4  # that a sentence names
+
+@dataclass(frozen=True, slots=True)
+class SectorRequest:
+    """The sectors that a warp's access to device memory touches.
+
+    Attributes:
+        sectors: how many, each of SECTOR_BYTES.
+        useful_bytes: that the lanes asked for; what several ask for counts once.
+        fewest_sectors: that would hold as many bytes.
+    """
+
+    sectors: int
+    useful_bytes: int
+    fewest_sectors: int
+
+    @property
+    def moved_bytes(self) -> int:
+        """Bytes of all sectors."""
+        return self.sectors * SECTOR_BYTES
+
+    @property
+    def useful_share(self) -> float | None:
+        """The useful fraction of what is moved, 0 to 1; None where nothing is."""
+        return self.useful_bytes / self.moved_bytes if self.sectors else None
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A 4-byte word of shared memory that lanes want at once.
+
+    Attributes:
+        group: of the lanes that go together: all, or halves or quarters of the warp for wider accesses.
+        bank: of the 32.
+        word: its number, from the start of shared memory.
+        lanes: who wants it.
+        wavefront: the pass, from 1, that it goes with.
+        turn: likewise among the words of its bank that the group wants: 2 and more have to wait.
+    """
+
+    group: int
+    bank: int
+    word: int
+    lanes: tuple[int, ...]
+    wavefront: int
+    turn: int
+
+
+def request_of(access: Access) -> SectorRequest:
+    """Return the sectors of an access to device memory."""
+    touched = np.unique(access.addresses[:, None] + np.arange(access.size_bytes))
+    return SectorRequest(np.unique(touched // SECTOR_BYTES).size, touched.size, -(-touched.size // SECTOR_BYTES))
+
+
+def passes_of(access: Access) -> tuple[int, int]:
+    """Return the passes through the banks that an access to shared memory takes, and those without a conflict."""
+    return wavefronts(access.addresses, access.size_bytes, access.lanes)
+
+
+def wanted_words(access: Access) -> tuple[Word, ...]:
+    """Return the words of shared memory that an access wants: those of a bank take turns, the lowest first."""
+    together, wanted = words_of(access.addresses, access.size_bytes, access.lanes)
+    lanes: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for row, lane in enumerate(access.lanes):
+        for group, word in zip(together[row], wanted[row], strict=True):
+            lanes[int(group), int(word)].append(int(lane))
+    found = []
+    before = 0
+    group_now = None
+    turn: dict[int, int] = {}
+    for (group, word), who in sorted(lanes.items()):
+        if group != group_now:
+            before = before + max(turn.values(), default=0)
+            turn = {}
+            group_now = group
+        bank = word % BANKS
+        turn[bank] = turn.get(bank, 0) + 1
+        found.append(Word(group, bank, word, tuple(dict.fromkeys(who)), before + turn[bank], turn[bank]))
+    return tuple(found)
+
+
+def collisions(words: Iterable[Word]) -> list[tuple[int, tuple[int, ...]]]:
+    """Return each bank of which lanes that go together want different words, and those lanes."""
+    found: dict[tuple[int, int], list[Word]] = defaultdict(list)
+    for word in words:
+        found[word.group, word.bank].append(word)
+    return [
+        (bank, tuple(sorted({lane for word in words for lane in word.lanes})))
+        for (_, bank), words in sorted(found.items())
+        if len(words) > 1
+    ]
+
+
+def elements_of(access: Access, array: RunArray) -> dict[int, tuple[int, ...]]:
+    """Return the elements of an array that an access touches, and the lanes that touch each; empty for another's."""
+    found: dict[int, list[int]] = defaultdict(list)
+    for lane, address in zip(access.lanes, access.addresses, strict=True):
+        start = int(address) - array.address
+        if 0 <= start < array.size_bytes:
+            for at in range(start, start + access.size_bytes, array.item_bytes):
+                found[at // array.item_bytes].append(int(lane))
+    return {element: tuple(lanes) for element, lanes in sorted(found.items())}
+
+
+def touched(steps: Iterable[TraceStep], array: RunArray) -> npt.NDArray[np.bool_]:
+    """Return of each element of an array whether any of the steps touches it."""
+    found = np.zeros(array.size_bytes // array.item_bytes, np.bool_)
+    for step in steps:
+        for access in step.accesses:
+            inside = array.holds(access.addresses)
+            if access.memory == "global" and inside.any():
+                places = np.arange(0, access.size_bytes, array.item_bytes)
+                found[((access.addresses[inside, None] - array.address) + places).ravel() // array.item_bytes] = True
+    return found
+
+
+def sector_elements(access: Access, array: RunArray) -> list[tuple[int, int]]:
+    """Return the first and the last element of an array within each sector that an access touches."""
+    inside = {element * array.item_bytes for element in elements_of(access, array)}
+    sectors = sorted({(array.address + at) // SECTOR_BYTES for at in inside})
+    each = SECTOR_BYTES // array.item_bytes
+    firsts = [(sector * SECTOR_BYTES - array.address) // array.item_bytes for sector in sectors]
+    last = array.size_bytes // array.item_bytes - 1
+    return [(max(0, first), min(last, first + each - 1)) for first in firsts]
+
+
+def _unpadded_wavefronts(access: Access) -> tuple[int, int, int] | None:
+    """Return how far apart in bytes the rows of an access lie, the whole multiple of 128 below, and its wavefronts.
+
+    None where they do not lie in rows that are longer than such a multiple, or begin elsewhere in each row (swizzled).
+    """
+    offsets = access.addresses - access.addresses.min()
+    positive = np.unique(offsets[offsets >= ROW_BYTES])
+    if not positive.size:
+        return None
+    pitch = int(positive[0])
+    shorter = pitch // ROW_BYTES * ROW_BYTES
+    rows, within = np.divmod(offsets, pitch)
+    begins = [within[rows == row].min() for row in np.unique(rows)]
+    if shorter == pitch or any(begins) or int(within.max()) + access.size_bytes > shorter:
+        return None
+    taken, _ = wavefronts(rows * shorter + within, access.size_bytes, access.lanes)
+    return pitch, shorter, taken
+
+
+MOST_BLOCKS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,25 +192,25 @@ def array_of(access: Access, arrays: Sequence[RunArray]) -> RunArray | None:
 def sentence(step: TraceStep, run: BlockRun) -> str:
     """Return what happens in a step and what it costs, with its figures."""
     if step.is_barrier:
-        arrived, missing = arrivals(step, run)
+        arrived, missing = _arrivals(step, run)
         if not missing:
             return f"Warp {step.warp} arrives at the barrier as the last one: all {_count(len(arrived), 'warp')} go on."
         return (
             f"Warp {step.warp} waits at the barrier: {len(arrived)} of {run.warps} warps have arrived, "
             f"{_warps(missing)} {'has' if len(missing) == 1 else 'have'} not."
         )
-    return " ".join(_told(step.warp, access, run) for access in step.accesses)
+    return " ".join(_access_sentence(step.warp, access, run) for access in step.accesses)
 
 
 def effect(step: TraceStep, run: BlockRun) -> str:
     """Return a step in a few words."""
     if step.is_barrier:
-        arrived, missing = arrivals(step, run)
+        arrived, missing = _arrivals(step, run)
         return f"barrier: {len(arrived)} of {len(arrived) + len(missing)} warps are there"
     return "; ".join(_effect(access, run) for access in step.accesses)
 
 
-def arrivals(step: TraceStep, run: BlockRun) -> tuple[list[int], list[int]]:
+def _arrivals(step: TraceStep, run: BlockRun) -> tuple[list[int], list[int]]:
     """Return the warps that have arrived at the barrier of a step, this one among them, and those that have not."""
     passed = sum(other.is_barrier and other.warp == step.warp for other in run.steps[: step.number])
     counts = dict.fromkeys(range(run.warps), 0)
@@ -132,9 +271,14 @@ def moments(run: BlockRun, warp: int) -> Mapping[str, int]:
         if step.is_barrier:
             found.setdefault("first barrier", number)
         for access in step.accesses:
-            if (name := _name(access, run)) is not None:
+            array = array_of(access, run.arrays) if access.memory != "shared" else None
+            name = "shared memory" if access.memory == "shared" else array and array.name
+            if name is not None:
                 found.setdefault(f"{'writes' if access.writes else 'reads'} {name}", number)
-    extra = _extra_wavefronts(steps)
+    count = remembering_wavefronts()
+    shared = [[access for access in step.accesses if access.memory == "shared"] for step in steps]
+    passes = [[count(each.addresses, each.size_bytes, each.lanes) for each in accesses] for accesses in shared]
+    extra = [sum(taken - fewest for taken, fewest in of_step) for of_step in passes]
     if any(extra):
         found["worst bank conflict"] = extra.index(max(extra)) + 1
     return dict(sorted(found.items(), key=lambda pair: pair[1]))
@@ -154,22 +298,7 @@ def costliest_read(run: BlockRun, warp: int) -> int:
     return sectors.index(max(sectors)) + 1 if sectors else 1
 
 
-def _extra_wavefronts(steps: Sequence[TraceStep]) -> list[int]:
-    """Return how many passes through the banks conflicts cost each step."""
-    count = remembering_wavefronts()
-    shared = [[access for access in step.accesses if access.memory == "shared"] for step in steps]
-    counts = [[count(access.addresses, access.size_bytes, access.lanes) for access in accesses] for accesses in shared]
-    return [sum(taken - fewest for taken, fewest in of_step) for of_step in counts]
-
-
-def _name(access: Access, run: BlockRun) -> str | None:
-    if access.memory == "shared":
-        return "shared memory"
-    array = array_of(access, run.arrays)
-    return None if array is None else array.name
-
-
-def _told(warp: int, access: Access, run: BlockRun) -> str:
+def _access_sentence(warp: int, access: Access, run: BlockRun) -> str:
     verb = "writes" if access.writes else "reads"
     if access.memory == "shared":
         return _at_banks(f"Warp {warp} {verb}", access)
@@ -181,23 +310,20 @@ def _told(warp: int, access: Access, run: BlockRun) -> str:
     what = f"{len(elements)} elements" if len(elements) > 1 else "one element"
     whom = f" for its {access.lanes.size} lanes," if len(elements) < access.lanes.size else ""
     moved = f"{_count(request.sectors, 'sector')} of {SECTOR_BYTES} bytes"
+    neighbours = "fewer sectors could not hold them"
+    if request.sectors > request.fewest_sectors:
+        neighbours = f"{_count(request.fewest_sectors, 'sector')} would hold them if they were neighbours"
     return (
         f"Warp {warp} {verb} {what} of {array.name}{whom} in {moved}: {request.useful_bytes} of "
-        f"{request.moved_bytes} bytes moved are useful ({format_percent(request.useful_share)}){_judged(request)}."
+        f"{request.moved_bytes} bytes moved are useful ({format_percent(request.useful_share)}); {neighbours}."
     )
-
-
-def _judged(request: SectorRequest) -> str:
-    if request.sectors == request.fewest_sectors:
-        return "; fewer sectors could not hold them"
-    return f"; {_count(request.fewest_sectors, 'sector')} would hold them if they were neighbours"
 
 
 def _at_banks(who: str, access: Access) -> str:
     taken, fewest = passes_of(access)
     words = wanted_words(access)
     start = f"{who} {_count(len(words), 'word')} of shared memory in {_count(taken, 'wavefront')}"
-    padded = unpadded_wavefronts(access)
+    padded = _unpadded_wavefronts(access)
     why = ""
     if padded is not None and padded[2] > taken:
         pitch, shorter, unpadded = padded
@@ -205,7 +331,7 @@ def _at_banks(who: str, access: Access) -> str:
     if taken == fewest:
         return f"{start}: no two lanes want different words of one bank at once.{why}"
     bank, lanes = collisions(words)[0]
-    named = ", ".join(map(str, lanes[:MOST_LANES])) + (" …" if len(lanes) > MOST_LANES else "")
+    named = ", ".join(map(str, lanes[:4])) + (" …" if len(lanes) > 4 else "")
     return f"{start}, where {fewest} would do: lanes {named} want different words of bank {bank}.{why}"
 
 

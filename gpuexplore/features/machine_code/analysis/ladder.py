@@ -7,6 +7,7 @@ fastest of them in the same dtype, at the same shape, on the same device, in the
 import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from math import prod
 
@@ -14,7 +15,6 @@ from gpuexplore.analysis.occupancy import occupancy
 from gpuexplore.analysis.speedup import speedup
 from gpuexplore.backends import load_backend
 from gpuexplore.core.model import Experiment, Result, Shape
-from gpuexplore.core.serialization import decode
 from gpuexplore.features.machine_code.analysis import (
     InstructionBound,
     flop_per_byte,
@@ -22,7 +22,7 @@ from gpuexplore.features.machine_code.analysis import (
 )
 from gpuexplore.hardware import Accelerator
 from gpuexplore.hardware.capabilities import capability_of
-from gpuexplore.operations.compiled import Recorded, recorded
+from gpuexplore.operations.compiled import recorded
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.implementation import Implementation
 
@@ -68,53 +68,28 @@ def ladder_experiment(operation: Operation, backend: str, shape: Shape, *, dtype
 
 
 def ladder(operation: Operation, backend: str, results: Sequence[Result] = ()) -> tuple[Rung, ...]:
-    """Return the rungs with their shares, as far as the first group of `results` tells: others are left out."""
+    """Return the rungs with their shares, of the first group of `results`; others are left out."""
     found = {result.case.implementation: result for result in results if result.case.group == results[0].case.group}
     timed = (found.get(row.name) for row in libraries(operation, backend))
     measured = [result for result in timed if result and result.measurement and not result.measurement.is_single]
     best = min(measured, key=lambda result: result.measurement.median_s if result.measurement else 0.0, default=None)
-    return tuple(_rung(row, found.get(row.name), best) for row in kernels(operation, backend))
+    rungs = []
+    for row in kernels(operation, backend):
+        result = found.get(row.name)
+        rung = Rung(row, result)
+        if best and result and result.measurement and not result.measurement.is_single:
+            compared = speedup(result, best)
+            rung = Rung(row, result, best.case.implementation, compared.ratio, compared.ci95)
+        rungs.append(rung)
+    return tuple(rungs)
 
 
-@dataclass(frozen=True, slots=True)
-class Published:
-    """What somebody else's kernel of the same kind reached.
-
-    Attributes:
-        share: of the vendor's library, as a fraction.
-        conditions: language and size.
-        source: where it is printed.
-    """
-
-    operation: str
-    implementation: str
-    dtype: str
-    share: float
-    device: str
-    conditions: str
-    source: str
-
-
-def published(operation: str, dtype: str) -> dict[str, Published]:
-    """Return the published shares of the kernels of `operation` in `dtype`, by implementation."""
-    return {entry.implementation: entry for entry in PUBLISHED if (entry.operation, entry.dtype) == (operation, dtype)}
-
-
-def _read_published() -> tuple[Published, ...]:
+@cache
+def published(operation: str, dtype: str) -> dict[str, dict[str, str]]:
+    """Return published shares of similar kernels of other authors, by implementation: rows of published_ladders.csv."""
     with (files("gpuexplore.analysis") / "data" / "published_ladders.csv").open(encoding="utf-8") as lines:
-        return tuple(decode(Published, row | {"share": float(row["share"])}) for row in csv.DictReader(lines))
-
-
-PUBLISHED = _read_published()
-
-
-def _rung(row: Implementation, result: Result | None, library: Result | None) -> Rung:
-    if result is None or library is None or result.measurement is None or library.measurement is None:
-        return Rung(row, result)
-    if result.measurement.is_single:
-        return Rung(row, result)
-    found = speedup(result, library)
-    return Rung(row, result, library.case.implementation, found.ratio, found.ci95)
+        rows = [row for row in csv.DictReader(lines) if (row["operation"], row["dtype"]) == (operation, dtype)]
+    return {row["implementation"]: row for row in rows}
 
 
 # The rate that the machine code of each rung allows at most on a GPU, as recorded when it was compiled.
@@ -124,18 +99,17 @@ def rung_bounds(
     operation: Operation, backend: str, shape: Shape, *, dtype: str, gpu: Accelerator
 ) -> dict[str, InstructionBound]:
     """Return the bound of each rung that is recorded for the compute capability of `gpu`, from the naive one up."""
-    found = (
-        (row, recorded(operation.name, row.name, dtype, gpu.compute_capability)) for row in kernels(operation, backend)
-    )
     intensity = flop_per_byte(operation, shape, dtype)
-    return {row.name: _bound(row, compiled, gpu, intensity) for row, compiled in found if compiled}
-
-
-def _bound(row: Implementation, compiled: Recorded, gpu: Accelerator, intensity: float | None) -> InstructionBound:
-    full = occupancy(
-        capability_of(gpu),
-        threads_per_block=prod(row.geometry.blocks[0]) if row.geometry else 1,
-        registers_per_thread=compiled.registers_per_thread,
-        shared_bytes_per_block=compiled.shared_bytes,
-    )
-    return instruction_bound(compiled.main_loop, gpu, full, intensity)
+    bounds = {}
+    for row in kernels(operation, backend):
+        compiled = recorded(operation.name, row.name, dtype, gpu.compute_capability)
+        if compiled is None:
+            continue
+        full = occupancy(
+            capability_of(gpu),
+            threads_per_block=prod(row.geometry.blocks[0]) if row.geometry else 1,
+            registers_per_thread=compiled.registers_per_thread,
+            shared_bytes_per_block=compiled.shared_bytes,
+        )
+        bounds[row.name] = instruction_bound(compiled.main_loop, gpu, full, intensity)
+    return bounds

@@ -11,21 +11,24 @@ from gpuexplore.charts.palette import color_of, scale_of
 from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.core.units import format_flop_per_s, format_interval, format_percent, format_seconds
 from gpuexplore.features.machine_code.analysis import InstructionBound
-from gpuexplore.features.machine_code.analysis.ladder import Published, Rung
-
-BOUND_TOOLTIPS = {"rung": "Kernel", "said": "At most", "percent": "Of its units' peak", "evidence": "First bottleneck"}
+from gpuexplore.features.machine_code.analysis.ladder import Rung
 
 ROW_HEIGHT = 40
+TOOLTIPS = {"rung": "Kernel", "percent": "Share", "interval": "95 % interval", "time": "Median time", "baseline": "Of"}
 
 
-def ladder(rungs: Sequence[Rung], published: Mapping[str, Published] | None = None) -> alt.LayerChart:
+def ladder(rungs: Sequence[Rung], published: Mapping[str, Mapping[str, str]] | None = None) -> alt.LayerChart:
     """Return a bar for each measured rung, in order, and the library itself as a line.
 
     Args:
         published: what other authors' kernels of that kind reached, by implementation; drawn as ticks.
     """
-    frame = _frame(rungs)
-    other = _published(rungs, published or {})
+    columns = ["rung", "share", "low", "high", *(name for name in TOOLTIPS if name != "rung")]
+    frame = pd.DataFrame([_row(rung) for rung in rungs if rung.share is not None], columns=columns)
+    known = [row for rung in rungs if (row := (published or {}).get(rung.implementation.name))]
+    ticked = [(row["implementation"], float(row["share"]), row["device"]) for row in known]
+    said = [(name, share, f"{format_percent(share)} on {device}") for name, share, device in ticked]
+    other = pd.DataFrame(said, columns=["rung", "share", "said"])
     names = [rung.implementation.name for rung in rungs]
     largest = max([1.0, *frame["share"], *other["share"]])
     y = alt.Y("rung:N", sort=names, title=None, axis=alt.Axis(labelLimit=240), scale=alt.Scale(domain=names))
@@ -47,24 +50,12 @@ def ladder(rungs: Sequence[Rung], published: Mapping[str, Published] | None = No
     )
     ticks = alt.Chart(other).mark_tick(thickness=3, size=24, color=NEUTRAL, orient="vertical")
     ticks = ticks.encode(y=y, x=x, tooltip=[alt.Tooltip("said:N", title="Published")])
+    shares = [f"{rung.implementation.name} {format_percent(rung.share)}" for rung in rungs if rung.share is not None]
+    described = f"Share of the library's speed: {', '.join(shares) or 'nothing is measured'}"
     sized: alt.LayerChart = alt.LayerChart(layer=[bars, spans, line, ticks, labels]).properties(
-        width="container", height=ROW_HEIGHT * len(names) + 50, description=_describe_ladder(rungs)
+        width="container", height=ROW_HEIGHT * len(names) + 50, description=described
     )
     return sized
-
-
-TOOLTIPS = {"rung": "Kernel", "percent": "Share", "interval": "95 % interval", "time": "Median time", "baseline": "Of"}
-
-
-def _describe_ladder(rungs: Sequence[Rung]) -> str:
-    """Return the alternative text of a ladder."""
-    shares = [f"{rung.implementation.name} {format_percent(rung.share)}" for rung in rungs if rung.share is not None]
-    return f"Share of the library's speed: {', '.join(shares) or 'nothing is measured'}"
-
-
-def _frame(rungs: Sequence[Rung]) -> pd.DataFrame:
-    columns = ["rung", "share", "low", "high", *(name for name in TOOLTIPS if name != "rung")]
-    return pd.DataFrame([_row(rung) for rung in rungs if rung.share is not None], columns=columns)
 
 
 def _row(rung: Rung) -> dict[str, object]:
@@ -82,17 +73,13 @@ def _row(rung: Rung) -> dict[str, object]:
     }
 
 
-def _published(rungs: Sequence[Rung], published: Mapping[str, Published]) -> pd.DataFrame:
-    known = [published[rung.implementation.name] for rung in rungs if rung.implementation.name in published]
-    rows = [(found.implementation, found.share, f"{format_percent(found.share)} on {found.device}") for found in known]
-    return pd.DataFrame(rows, columns=["rung", "share", "said"])
-
-
 def rung_bounds_chart(bounds: Mapping[str, InstructionBound]) -> alt.LayerChart:
     """Return a bar for each rung whose bound is known, hollow, for nothing of it is measured.
 
     It is in FLOP/s, for rungs use units of different peaks.
     """
+    known = {name: bound for name, bound in bounds.items() if bound.flop_per_s is not None}
+    tooltips = {"rung": "Kernel", "said": "At most", "percent": "Of its units' peak", "evidence": "First bottleneck"}
     frame = pd.DataFrame(
         [
             {
@@ -102,9 +89,9 @@ def rung_bounds_chart(bounds: Mapping[str, InstructionBound]) -> alt.LayerChart:
                 "percent": format_percent(bound.share_of_peak),
                 "evidence": bound.evidence,
             }
-            for name, bound in _known(bounds).items()
+            for name, bound in known.items()
         ],
-        columns=["rate", *BOUND_TOOLTIPS],
+        columns=["rate", *tooltips],
     )
     names = list(frame["rung"])
     y = alt.Y("rung:N", sort=names, title=None, axis=alt.Axis(labelLimit=240), scale=alt.Scale(domain=names))
@@ -114,7 +101,7 @@ def rung_bounds_chart(bounds: Mapping[str, InstructionBound]) -> alt.LayerChart:
         axis=alt.Axis(labelExpr=si_label("FLOP/s"), tickCount=6),
         scale=alt.Scale(domain=[0, 1.25 * max(frame["rate"], default=1.0)]),
     )
-    words = [alt.Tooltip(f"{name}:N", title=title) for name, title in BOUND_TOOLTIPS.items()]
+    words = [alt.Tooltip(f"{name}:N", title=title) for name, title in tooltips.items()]
     base = alt.Chart(frame).encode(y=y, x=x)
     bars = base.mark_bar(height={"band": 0.55}, fillOpacity=0.15, strokeWidth=2, strokeDash=[5, 3]).encode(
         color=alt.Color("rung:N", scale=scale_of(names), legend=None),
@@ -122,20 +109,12 @@ def rung_bounds_chart(bounds: Mapping[str, InstructionBound]) -> alt.LayerChart:
         tooltip=words,
     )
     labels = base.mark_text(align="left", dx=8, fontSize=13, color=NEUTRAL).encode(text=alt.Text("said:N"))
+    rates = [f"{name} {format_flop_per_s(bound.flop_per_s)}" for name, bound in known.items()]
+    described = f"Upper bound by the machine code: {', '.join(rates) or 'nothing is known'}"
     chart: alt.LayerChart = alt.LayerChart(layer=[bars, labels]).properties(
-        width="container", height=ROW_HEIGHT * max(1, len(names)) + 50, description=_describe_rung_bounds(bounds)
+        width="container", height=ROW_HEIGHT * max(1, len(names)) + 50, description=described
     )
     return chart
-
-
-def _describe_rung_bounds(bounds: Mapping[str, InstructionBound]) -> str:
-    """Return the alternative text."""
-    rates = [f"{name} {format_flop_per_s(bound.flop_per_s)}" for name, bound in _known(bounds).items()]
-    return f"Upper bound by the machine code: {', '.join(rates) or 'nothing is known'}"
-
-
-def _known(bounds: Mapping[str, InstructionBound]) -> dict[str, InstructionBound]:
-    return {name: bound for name, bound in bounds.items() if bound.flop_per_s is not None}
 
 
 BLOCK_TOOLTIPS = {"block": "Block", "said": "Value", "registers": "Registers", "limiter": "Limited by"}
@@ -144,7 +123,7 @@ BLOCK_TOOLTIPS = {"block": "Block", "said": "Value", "registers": "Registers", "
 def block_occupancy(implementation: str, shapes: Sequence[BlockShape]) -> alt.LayerChart:
     """Return the theoretical occupancy of each block shape of a kernel."""
     drawn = [(shape, shape.occupancy.occupancy) for shape in shapes if shape.occupancy]
-    x = _x("Occupancy", 1.12, alt.Axis(format=".0%", tickCount=5))
+    x = alt.X("value:Q", title="Occupancy", axis=alt.Axis(format=".0%", tickCount=5), scale=alt.Scale(domain=[0, 1.12]))
     return _bars(_block_frame(drawn, format_percent), x, color_of(implementation))
 
 
@@ -154,17 +133,14 @@ def block_times(implementation: str, shapes: Sequence[BlockShape]) -> alt.LayerC
         (shape, shape.result.measurement.median_s) for shape in shapes if shape.result and shape.result.measurement
     ]
     largest = max((seconds for _, seconds in drawn), default=1.0)
-    x = _x("Time per call", largest * 1.2, alt.Axis(labels=False, ticks=False))
+    scale = alt.Scale(domain=[0, largest * 1.2])
+    x = alt.X("value:Q", title="Time per call", axis=alt.Axis(labels=False, ticks=False), scale=scale)
     return _bars(_block_frame(drawn, format_seconds), x, color_of(implementation))
 
 
 def block_name(shape: BlockShape) -> str:
     """Return e.g. ``16 × 16``."""
     return " × ".join(map(str, shape.block))
-
-
-def _x(title: str, largest: float, axis: alt.Axis) -> alt.X:
-    return alt.X("value:Q", title=title, axis=axis, scale=alt.Scale(domain=[0, largest]))
 
 
 def _bars(frame: pd.DataFrame, x: alt.X, color: alt.ExprRef) -> alt.LayerChart:

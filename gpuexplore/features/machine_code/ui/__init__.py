@@ -19,7 +19,6 @@ from gpuexplore.operations.implementation import Implementation
 from gpuexplore.shapes import parse_shape
 from gpuexplore.ui import url_widgets
 
-MOST_BLOCKS = 2**31 - 1  # of a grid along x
 GPUS = {
     accelerator.key: of_the_table(accelerator)
     for accelerator in ACCELERATORS
@@ -99,15 +98,10 @@ def _kernel() -> tuple[Operation, Implementation, str]:
         names = sorted(own, key=lambda name: own[name].geometry is None)  # a GPU's kernels first
         implementation = own[url_widgets.select("Kernel", "impl", names)]
     with right:
-        dtype = url_widgets.select("Dtype", "dtype", _dtypes(operation, implementation))
+        known = [name for name in operation.dtypes if not implementation.dtypes or name in implementation.dtypes]
+        usable = [name for name in known if not DTYPES[name].matrix_only or name in implementation.on_matrix_units]
+        dtype = url_widgets.select("Dtype", "dtype", sorted(usable, key=lambda name: name != "fp32"))
     return operation, implementation, dtype
-
-
-def _dtypes(operation: Operation, implementation: Implementation) -> list[str]:
-    """Return the dtypes the kernel has code for, fp32 first."""
-    names = [dtype for dtype in operation.dtypes if not implementation.dtypes or dtype in implementation.dtypes]
-    usable = [name for name in names if not DTYPES[name].matrix_only or name in implementation.on_matrix_units]
-    return sorted(usable, key=lambda name: name != "fp32")
 
 
 def _shape(operation: Operation) -> str:
@@ -151,9 +145,10 @@ def _grid(text: str) -> tuple[int, ...] | None:
     """
     if not text.strip():
         return None
+    most = 2**31 - 1  # along x
     blocks = tuple(read_whole(word) or 0 for word in text.split(","))
-    if len(blocks) > 3 or not all(0 < count <= MOST_BLOCKS for count in blocks):
-        raise InvalidInput.of("grid", text, f"one to three whole numbers from 1 to {MOST_BLOCKS:,}, like 8,8")
+    if len(blocks) > 3 or not all(0 < count <= most for count in blocks):
+        raise InvalidInput.of("grid", text, f"one to three whole numbers from 1 to {most:,}, like 8,8")
     return blocks
 
 

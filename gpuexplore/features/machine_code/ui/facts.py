@@ -1,13 +1,13 @@
 """The meaning of a kernel's launch and compiled code: grid, waves, registers, occupancy; and of every block shape."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import prod
 
 import streamlit as st
 
 from gpuexplore.analysis.occupancy import BlockShape, Occupancy, TargetGpu, block_shapes, kernel_occupancy, waves
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Device, Experiment, Options, Result, Run
+from gpuexplore.core.model import Device, Experiment, Options
 from gpuexplore.core.units import format_bytes, format_percent
 from gpuexplore.features.machine_code.chart import block_name, block_occupancy, block_times
 from gpuexplore.features.machine_code.compiling import Target, compiled_kernels, known_kernels
@@ -37,23 +37,22 @@ def show_launch(choice: KernelChoice, launch: Launch, gpu: TargetGpu) -> None:
             "sooner, so its time would be wrong. It is shown here and never timed.",
             icon=":material/grid_off:",
         )
-    compiled = compile_choice(choice, gpu)
-    if compiled is None:
+    made = compile_choice(choice, gpu)
+    if made is None:
         show_on_its_way(f"Compiling for compute capability {gpu.compute_capability}: registers and occupancy follow")
-        _metrics(launch, None, None)
-        return
-    if isinstance(compiled, str):
-        st.warning(f"{gpu.name}: {plain(compiled)}. Registers and occupancy stay unknown.", icon=":material/block:")
+    if isinstance(made, str):
+        st.warning(f"{gpu.name}: {plain(made)}. Registers and occupancy stay unknown.", icon=":material/block:")
+    if not isinstance(made, CompiledKernel):
         _metrics(launch, None, None)
         return
     try:
-        full = kernel_occupancy(compiled, launch, gpu)
+        full = kernel_occupancy(made, launch, gpu)
     except InvalidInput as error:
         st.warning(f"{gpu.name}: {plain(str(error))}.", icon=":material/block:")
-        _metrics(launch, compiled, None)
+        _metrics(launch, made, None)
         return
-    _metrics(launch, compiled, full)
-    st.markdown("\n".join(f"- {sentence}" for sentence in sentences(launch, compiled, full, gpu)))
+    _metrics(launch, made, full)
+    st.markdown("\n".join(f"- {sentence}" for sentence in sentences(launch, made, full, gpu)))
 
 
 def compile_choice(choice: KernelChoice, gpu: TargetGpu) -> CompiledKernel | str | None:
@@ -96,21 +95,22 @@ def show_on_its_way(what: str) -> None:
 
 
 def _metrics(launch: Launch, compiled: CompiledKernel | None, full: Occupancy | None) -> None:
-    figures = {
-        "Occupancy": (
-            format_percent(full.occupancy) if full else "–",
-            "Active warps per multiprocessor, of the most it holds",
-        ),
-        "Registers": (str(compiled.registers_per_thread) if compiled else "–", "32-bit registers per thread"),
-        "Shared memory": (format_bytes(compiled.shared_bytes) if compiled else "–", "Per block"),
-        "Spills": (
-            spills_words(compiled.spill_bytes if compiled else None),
-            "Registers the compiler spilled to memory",
-        ),
-        "Grid": (" × ".join(f"{length:,}" for length in launch.grid if length > 1) or "1", "Blocks along x, y, z"),
-        "Block": (" × ".join(str(length) for length in launch.block if length > 1) or "1", "Threads along x, y, z"),
-    }
-    show_figures(figures)
+    show_figures(
+        {
+            "Occupancy": (
+                format_percent(full.occupancy) if full else "–",
+                "Active warps per multiprocessor, of the most it holds",
+            ),
+            "Registers": (str(compiled.registers_per_thread) if compiled else "–", "32-bit registers per thread"),
+            "Shared memory": (format_bytes(compiled.shared_bytes) if compiled else "–", "Per block"),
+            "Spills": (
+                spills_words(compiled.spill_bytes if compiled else None),
+                "Registers the compiler spilled to memory",
+            ),
+            "Grid": (" × ".join(f"{length:,}" for length in launch.grid if length > 1) or "1", "Blocks along x, y, z"),
+            "Block": (" × ".join(str(length) for length in launch.block if length > 1) or "1", "Threads along x, y, z"),
+        }
+    )
 
 
 def spills_words(size_bytes: int | None) -> str:
@@ -122,38 +122,27 @@ def spills_words(size_bytes: int | None) -> str:
 
 def sentences(launch: Launch, compiled: CompiledKernel, full: Occupancy, gpu: TargetGpu) -> list[str]:
     """Return what the figures mean, a sentence each."""
-    sentences = [_coverage(launch), _limit(full)]
+    domain = " × ".join(f"{length:,}" for length in launch.domain)
+    threads = launch.threads_per_block
+    sentences = [f"{launch.blocks:,} blocks of {threads} threads stride over {domain} elements."]
+    if launch.tile is not None:
+        each = prod(launch.tile) / threads
+        share = f"{each:g} per thread" if each >= 1 else f"{1 / each:g} threads per element"
+        sentences = [
+            f"Each block of {threads} threads ({-(-threads // WARP)} warps) covers {' × '.join(map(str, launch.tile))} "
+            f"of the {domain} elements, {share}; the grid has {launch.blocks:,} blocks."
+        ]
+    blocks = full.blocks_per_multiprocessor
+    said = (
+        f"{blocks} block{'s' if blocks > 1 else ''} per multiprocessor, {full.active_warps} of {full.max_warps} warps"
+    )
+    no_room = f"No block fits on a multiprocessor: {full.reason}."
+    sentences.append(no_room if full.limiter is None else f"{said}: {full.limited_by}.")
     if gpu.multiprocessors and full.blocks_per_multiprocessor:
         sentences.append(_waves(launch, full, gpu.multiprocessors))
     if compiled.spill_bytes:
         sentences.append(f"{format_bytes(compiled.spill_bytes)} of registers spill to memory: use a smaller tile.")
     return sentences
-
-
-def _coverage(launch: Launch) -> str:
-    domain = " × ".join(f"{length:,}" for length in launch.domain)
-    if launch.tile is None:
-        return f"{launch.blocks:,} blocks of {launch.threads_per_block} threads stride over {domain} elements."
-    tile = " × ".join(map(str, launch.tile))
-    return (
-        f"Each block of {launch.threads_per_block} threads ({-(-launch.threads_per_block // WARP)} warps) covers "
-        f"{tile} of the {domain} elements{_per_thread(launch)}; the grid has {launch.blocks:,} blocks."
-    )
-
-
-def _per_thread(launch: Launch) -> str:
-    each = prod(launch.tile or ()) / launch.threads_per_block
-    return f", {each:g} per thread" if each >= 1 else f", {1 / each:g} threads per element"
-
-
-def _limit(full: Occupancy) -> str:
-    if full.limiter is None:
-        return f"No block fits on a multiprocessor: {full.reason}."
-    blocks = full.blocks_per_multiprocessor
-    return (
-        f"{blocks} block{'s' if blocks > 1 else ''} per multiprocessor, {full.active_warps} of {full.max_warps} warps: "
-        f"{full.limited_by}."
-    )
 
 
 def _waves(launch: Launch, full: Occupancy, multiprocessors: int) -> str:
@@ -173,7 +162,6 @@ def _waves(launch: Launch, full: Occupancy, multiprocessors: int) -> str:
 
 SWEEP = "sweep"  # the URL's parameter: the runs of a sweep, one a block shape
 SHAPES: Shared[tuple[BlockShape, ...]] = Shared(100)
-UNITS = {"Shared": "B", "Blocks": "count", "Slot utilization": "%"}
 
 
 def show_blocks(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu, devices: Sequence[Device]) -> None:
@@ -213,7 +201,11 @@ def _draw(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu, registered: 
     problems = tuple(kernel for kernel in kernels if isinstance(kernel, str))
     measured = tuple((run.id, run.progress.done, run.progress.provisional) for run in runs)
     of = (choice.operation.name, name, choice.dtype, choice.shape, gpu, problems, measured)
-    shapes = SHAPES.get(of, lambda: block_shapes(launches, kernels, gpu, _measured(runs, choice)))
+    cases = {result.case: result for run in runs for result in run.results}
+    wanted = (choice.operation.name, choice.shape, choice.dtype, name)
+    fitting = [case for case in cases if (case.operation, case.shape, case.dtype, case.implementation) == wanted]
+    results = {case.options.block: cases[case] for case in fitting if case.options.block}
+    shapes = SHAPES.get(of, lambda: block_shapes(launches, kernels, gpu, results))
     left, right = st.columns([2, 3], gap="medium")
     with left:
         show_chart(lambda: block_occupancy(name, shapes), of, key="chart.blocks")
@@ -235,13 +227,6 @@ def _draw(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu, registered: 
                     for shape in shapes
                 ],
                 of,
-                UNITS,
+                {"Shared": "B", "Blocks": "count", "Slot utilization": "%"},
                 alt=f"Table of {len(shapes)} block shapes",
             )
-
-
-def _measured(runs: Sequence[Run], choice: KernelChoice) -> Mapping[Block, Result]:
-    cases = {result.case: result for run in runs for result in run.results}
-    wanted = (choice.operation.name, choice.shape, choice.dtype, choice.implementation.name)
-    fitting = [case for case in cases if (case.operation, case.shape, case.dtype, case.implementation) == wanted]
-    return {case.options.block: cases[case] for case in fitting if case.options.block}

@@ -1,6 +1,6 @@
 """A kernel run in the interpreter of PTX on a page: one block of it step by step, on a machine without a GPU."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 
@@ -21,8 +21,12 @@ from gpuexplore.features.machine_code.analysis.block_steps import (
     small_shape,
     steps_of,
 )
-from gpuexplore.features.machine_code.chart.block_arrays import array_overview, array_picture
-from gpuexplore.features.machine_code.chart.block_steps import bank_picture, warp_timeline
+from gpuexplore.features.machine_code.chart.block_arrays import (
+    array_overview,
+    array_picture,
+    bank_picture,
+    warp_timeline,
+)
 from gpuexplore.features.machine_code.kernel_files import interpret, kept_block
 from gpuexplore.features.machine_code.ui import KernelChoice
 from gpuexplore.features.machine_code.ui.facts import compiled_here
@@ -46,12 +50,8 @@ from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.ui.turns import run_queued
 from gpuexplore.ui.url_widgets import show_problem
 
-STEP = "step"  # the URL's parameter
-AROUND = 6  # instructions of the table before and after the step
-
 RUNS: Shared[BlockRun] = Shared(20)
 CLICKED = "kernels.interpreter.clicked"  # in a session: a link alone starts nothing
-LOOKS = 100  # what could not be run is tried again after so many
 LIMITS = (
     f"Arrays of {format_bytes(MOST_BYTES)} at most, {MOST_WORK:,} thread instructions, and the first "
     f"{MOST_STEPS:,} loads, stores and barriers of the block."
@@ -86,11 +86,16 @@ def _show(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu) -> None:
         return
     if found is None:
         st.button("Run it now", type="primary", icon=":material/play_arrow:", on_click=_click)
-        st.caption("Nobody has run this yet. It takes this server up to half a minute, and waits while it measures.")
+        st.caption("Not run yet. It takes this server up to half a minute, and waits while it measures.")
         return
     with warp_column:
         warp = int(url_widgets.select("Warp", "warp", [str(number) for number in range(found.warps)]))
-    _show_result(found)
+    for fault in found.faults:
+        st.error(plain(fault), icon=":material/report:")
+    if found.unwritten_bytes:
+        st.error(f"{found.unwritten_bytes:,} bytes of the output were never written.", icon=":material/report:")
+    icon = ":green[:material/check_circle:]" if found.is_right else ":red[:material/error:]"
+    st.markdown(f"{icon} {' '.join(outcome(found))}")
     _show_steps(found, warp)
 
 
@@ -112,7 +117,9 @@ def _request(
     x, y, z = launch.grid
     blocks = [f"{i % x},{i // x % y},{i // (x * y)}" for i in range(min(64, x * y * z))]
     with block_column:
-        place = url_widgets.select(f"Block of {launch.blocks:,}", "at", blocks, shown=_block_label)
+        place = url_widgets.select(
+            f"Block of {launch.blocks:,}", "at", blocks, shown=lambda at: at.removesuffix(",0").replace(",", ", ")
+        )
     along_x, along_y, along_z = map(int, place.split(","))
     request = KernelLaunch(
         made.ptx,
@@ -132,31 +139,31 @@ def _click() -> None:
 
 
 def _found(request: KernelLaunch) -> BlockRun | str | None:
-    """Return what running a kernel tells, or why it was not run; None where nobody has, and the visitor did not ask.
+    """Return the run of a kernel, or why there is none; None for one that is not stored, and not asked for.
 
     Raises:
         InvalidInput: too much waits already.
     """
     try:
-        return RUNS.get(request, lambda: _kept(request))
+        return RUNS.get(request, lambda: _stored(request))
     except NotFound:
         if CLICKED not in st.session_state:
             return None
     outcome: BlockRun | str = run_queued(
-        (request, moment(LOOKS)), lambda: _outcome(request), "Running the kernel in the interpreter"
+        (request, moment(100)), lambda: _outcome(request), "Running the kernel in the interpreter"
     )
     return outcome
 
 
-def _kept(request: KernelLaunch) -> BlockRun:
-    """Return what this kernel told before.
+def _stored(request: KernelLaunch) -> BlockRun:
+    """Return the stored run of a kernel.
 
     Raises:
-        NotFound: nobody has run it, which is asked again: somebody may just now.
+        NotFound: there is none yet; an error, which is not shared, so that the next visitor's look finds a new one.
     """
     found = kept_block(request)
     if found is None:
-        raise NotFound("nobody has run this kernel")
+        raise NotFound("this kernel was not run")
     return found
 
 
@@ -167,48 +174,23 @@ def _outcome(request: KernelLaunch) -> BlockRun | str:
         return str(error)
 
 
-def _block_label(place: str) -> str:
-    return place.removesuffix(",0").replace(",", ", ")
-
-
-def _show_result(run: BlockRun) -> None:
-    """Say whether the numbers are right, what went wrong if something did, and what the block costs as a whole."""
-    for fault in run.faults:
-        st.error(plain(fault), icon=":material/report:")
-    if run.unwritten_bytes:
-        st.error(f"{run.unwritten_bytes:,} bytes of the output were never written.", icon=":material/report:")
-    icon = ":green[:material/check_circle:]" if run.is_right else ":red[:material/error:]"
-    st.markdown(f"{icon} {' '.join(outcome(run))}")
-
-
 def outcome(run: BlockRun) -> list[str]:
     """Return whether all blocks computed what they should, and what this one costs as a whole, a sentence each."""
     error = run.accuracy.relative_error
     found = "not a number" if error is None else f"{error:.1e}"
-    return [
+    faults = {0: "No race and no error.", 1: "1 race or error."}
+    sentences = [
         f"**{'Correct' if run.is_right else 'Incorrect'}**: relative error {found} against the float64 reference "
         f"(tolerance {run.accuracy.tolerance:.1e}).",
-        _fault_count(len(run.faults)),
-        *_block_costs(run),
+        faults.get(len(run.faults), f"{len(run.faults)} races or errors."),
     ]
-
-
-def _fault_count(count: int) -> str:
-    if count == 0:
-        return "No race and no error."
-    return "1 race or error." if count == 1 else f"{count} races or errors."
-
-
-def _block_costs(run: BlockRun) -> list[str]:
-    """Return what the block moves and waits for, in sums of its steps that were kept."""
-    told = []
     if (share := block_sectors(run).useful_share) is not None:
-        told.append(f"In this block {format_percent(share)} of the bytes in sectors are useful.")
+        sentences.append(f"In this block {format_percent(share)} of the bytes in sectors are useful.")
     taken, fewest = block_wavefronts(run)
     if fewest:
         passes = f"{taken:,} wavefronts; without bank conflicts, {fewest:,}"
-        told.append(f"Its accesses to shared memory take {passes}.")
-    return told
+        sentences.append(f"Its accesses to shared memory take {passes}.")
+    return sentences
 
 
 # The steps of one warp on a page: the picture of the memory it touches, the sentence, and the instructions around.
@@ -222,8 +204,12 @@ def _show_steps(run: BlockRun, warp: int) -> None:
         return
     default = costliest_read(run, warp)
     label = f"Step of warp {warp} (of {len(steps):,}): a load, a store or a barrier"
-    place = url_widgets.slider(label, STEP, len(steps), default) if len(steps) > 1 else 1
-    _show_moments(moments(run, warp), place, len(steps))
+    place = url_widgets.slider(label, "step", len(steps), default) if len(steps) > 1 else 1
+    with st.container(horizontal=True, gap="small"):
+        _button("Back", max(1, place - 1), icon=":material/chevron_left:")
+        _button("Next", min(len(steps), place + 1), icon=":material/chevron_right:")
+        for name, at in moments(run, warp).items():
+            _button(f"{name[0].upper()}{name[1:]}", at)
     step = steps[place - 1]
     if run.step_count > len(run.steps):
         st.caption(f"The first {len(run.steps):,} of the block's {run.step_count:,} steps.")
@@ -239,7 +225,10 @@ def _show_steps(run: BlockRun, warp: int) -> None:
                 picture = partial(array_picture, array, access, run.steps[: step.number - 1])
                 show_chart(picture, of, key=f"chart.array.{index}")
             elif access.memory == "shared":
-                picture = partial(bank_picture, access, _shared_title(access, run))
+                first = int(access.addresses.min())
+                number = sum(start <= first for start in run.shared_arrays)
+                title = f"Shared memory: array {number} of {len(run.shared_arrays)}, by its {BANKS} banks"
+                picture = partial(bank_picture, access, title)
                 show_chart(picture, of, key=f"chart.banks.{index}")
     with right:
         _show_instructions(run, steps, place)
@@ -248,32 +237,29 @@ def _show_steps(run: BlockRun, warp: int) -> None:
         _show_warps(run, step)
 
 
-def _show_moments(found: Mapping[str, int], place: int, most: int) -> None:
-    """Show buttons that move the slider: by one step, and to each moment that is worth a look."""
-    with st.container(horizontal=True, gap="small"):
-        _button("Back", max(1, place - 1), icon=":material/chevron_left:")
-        _button("Next", min(most, place + 1), icon=":material/chevron_right:")
-        for name, moment in found.items():
-            _button(f"{name[0].upper()}{name[1:]}", moment)
-
-
 def _button(label: str, place: int, icon: str | None = None) -> None:
-    st.button(label, key=f"interpreter.{label}", icon=icon, on_click=link.write, args=(STEP, str(place)))
-
-
-def _shared_title(access: Access, run: BlockRun) -> str:
-    first = int(access.addresses.min())
-    number = sum(start <= first for start in run.shared_arrays)
-    return f"Shared memory: array {number} of {len(run.shared_arrays)}, by its {BANKS} banks"
+    st.button(label, key=f"interpreter.{label}", icon=icon, on_click=link.write, args=("step", str(place)))
 
 
 def _show_instructions(run: BlockRun, steps: Sequence[TraceStep], place: int) -> None:
     """Show the steps of the warp around the one that is chosen."""
-    start = max(0, min(place - 1 - AROUND, len(steps) - 2 * AROUND - 1))
-    shown = steps[start : start + 2 * AROUND + 1]
+    around = 6  # instructions before and after the step
+    start = max(0, min(place - 1 - around, len(steps) - 2 * around - 1))
+    shown = steps[start : start + 2 * around + 1]
     now = steps[place - 1]
     show_table(
-        lambda: [_row(step, run, step is now) for step in shown],
+        lambda: [
+            {
+                " ": "▶" if step is now else "",
+                "Step": step.number,
+                "Warp": step.warp,
+                "Line": step.line,
+                "Effect": effect(step, run),
+                "Instruction": " ".join(step.text.split()),
+                "Others": step.others,
+            }
+            for step in shown
+        ],
         (run.request, now.number),
         {},
         alt=f"Table of {len(shown)} steps of warp {now.warp} around step {place}: {effect(now, run)}",
@@ -283,18 +269,6 @@ def _show_instructions(run: BlockRun, steps: Sequence[TraceStep], place: int) ->
         },
     )
     st.caption("Step counts those of all warps, Line those of the PTX. Others compute or jump, before the step.")
-
-
-def _row(step: TraceStep, run: BlockRun, is_now: bool) -> dict[str, object]:
-    return {
-        " ": "▶" if is_now else "",
-        "Step": step.number,
-        "Warp": step.warp,
-        "Line": step.line,
-        "Effect": effect(step, run),
-        "Instruction": " ".join(step.text.split()),
-        "Others": step.others,
-    }
 
 
 def _show_arrays(run: BlockRun, step: TraceStep) -> None:

@@ -79,12 +79,11 @@ def show_ladder(choice: KernelChoice, devices: Sequence[Device]) -> None:
 
 def _offer(choice: KernelChoice, device: Device) -> None:
     place = f"{choice.dtype} at {shape_label(choice.shape)} on {device.id}"
-    if not st.button(f"Measure the ladder in {place}", type="primary", icon=":material/stairs:"):
-        return
-    experiment = ladder_experiment(
-        choice.operation, choice.implementation.backend, choice.shape, dtype=choice.dtype, device=device.id
-    )
-    start([experiment], [device], "run")
+    if st.button(f"Measure the ladder in {place}", type="primary", icon=":material/stairs:"):
+        backend = choice.implementation.backend
+        shape = choice.shape
+        asked = ladder_experiment(choice.operation, backend, shape, dtype=choice.dtype, device=device.id)
+        start([asked], [device], "run")
 
 
 def _show_measured(choice: KernelChoice, run: Run) -> None:
@@ -116,8 +115,8 @@ def _show(choice: KernelChoice, results: Sequence[Result], seen: tuple[object, .
     if any(rung.implementation.name in known for rung in rungs):
         first = next(iter(known.values()))
         words = (
-            f"Grey ticks: published results for comparable kernels on {first.device} ({first.conditions}), "
-            f"[source]({first.source}); not measured here."
+            f"Grey ticks: published results for comparable kernels on {first['device']} ({first['conditions']}), "
+            f"[source]({first['source']}); not measured here."
         )
         st.markdown(small(words))
     st.markdown("\n".join(f"1. **{rung.implementation.name}**: {rung.implementation.about}." for rung in rungs))
@@ -134,7 +133,7 @@ def _show(choice: KernelChoice, results: Sequence[Result], seen: tuple[object, .
 
 def _show_other_toolkits(choice: KernelChoice, rungs: Sequence[Rung]) -> None:
     """Say what another CUDA toolkit makes of the kernels, as torch brings one along."""
-    told: dict[str, list[str]] = {}
+    kernels_by_toolkit: dict[str, list[str]] = {}
     for rung in rungs:
         capability = choice.gpu.compute_capability if choice.gpu else ""
         names = choice.operation.name, rung.implementation.name, choice.dtype, capability
@@ -142,8 +141,8 @@ def _show_other_toolkits(choice: KernelChoice, rungs: Sequence[Rung]) -> None:
             spills = f", {made.spill_bytes} B of spills" if made.spill_bytes else ""
             loop = f"main loop of {made.main_loop.instructions}"
             words = f"{rung.implementation.name} ({made.registers_per_thread} registers{spills}, {loop})"
-            told.setdefault(toolkit, []).append(words)
-    for toolkit, kernels in told.items():
+            kernels_by_toolkit.setdefault(toolkit, []).append(words)
+    for toolkit, kernels in kernels_by_toolkit.items():
         st.caption(f"CUDA {toolkit} compiles these otherwise: {', '.join(kernels)}.")
 
 
@@ -197,14 +196,13 @@ def _measured(rung: Rung) -> dict[str, object]:
 
 def _compiled(rung: Rung, choice: KernelChoice) -> dict[str, object]:
     """Return the columns of compiled kernels, unknown on a CPU and for targets nothing is recorded for."""
-    names = ("Block", "Registers", "Shared", "Spills", "Occupancy")
     geometry = rung.implementation.geometry
     gpu = choice.gpu
-    if geometry is None or gpu is None:
-        return dict.fromkeys(names)
-    known = recorded(choice.operation.name, rung.implementation.name, choice.dtype, gpu.compute_capability)
-    if known is None:
-        return dict.fromkeys(names)
+    known = None
+    if gpu:
+        known = recorded(choice.operation.name, rung.implementation.name, choice.dtype, gpu.compute_capability)
+    if geometry is None or gpu is None or known is None:
+        return dict.fromkeys(("Block", "Registers", "Shared", "Spills", "Occupancy"))
     full = occupancy(
         gpu.limits,
         threads_per_block=prod(geometry.blocks[0]),

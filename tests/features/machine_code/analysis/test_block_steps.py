@@ -8,7 +8,7 @@ from gpuexplore.core.model import Shape
 from gpuexplore.features.machine_code.analysis.block_steps import (
     MOST_BLOCKS,
     BarrierInterval,
-    arrivals,
+    _arrivals,
     barrier_intervals,
     block_sectors,
     block_wavefronts,
@@ -52,7 +52,7 @@ def test_a_sentence_tells_what_padding_saves():
 def test_warps_wait_for_the_last_one():
     run = block_run()
 
-    assert arrivals(run.steps[2], run) == ([0], [1])
+    assert _arrivals(run.steps[2], run) == ([0], [1])
     assert told(run, 3) == "Warp 0 waits at the barrier: 1 of 2 warps have arrived, warp 1 has not."
     assert told(run, 6) == "Warp 1 arrives at the barrier as the last one: all 2 warps go on."
     assert effect(run.steps[2], run) == "barrier: 1 of 2 warps are there"

@@ -250,7 +250,7 @@ def test_without_a_peak_of_the_unit_the_reason_names_it(opcode, gpu, units):
 def test_multiply_adds_beside_products_are_counted_apart():
     bound = bound_of("HMMA.16816.F32.BF16", "a100-sxm4-80gb", *independent(24, first=64))
 
-    said = "16 of 41 instructions use them; the 24 multiply-adds beside them do not"
+    said = "16 of 41 instructions use them; the 24 multiply-adds do not"
     assert bound.evidence == f"The bf16 tensor cores are the limit: {said}"
     assert bound.cycles["tensor_cores"] == 16 * 4096 / (2048 / 4)
     assert bound.cycles["multiply_adds"] == 24 * 64 / (128 / 4)

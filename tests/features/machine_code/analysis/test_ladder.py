@@ -4,7 +4,6 @@ import pytest
 
 from gpuexplore.core.model import Shape
 from gpuexplore.features.machine_code.analysis.ladder import (
-    PUBLISHED,
     kernels,
     ladder,
     ladder_experiment,
@@ -77,9 +76,11 @@ def test_the_experiment_measures_libraries_and_rungs_at_one_shape():
 
 
 def test_published_shares_name_known_kernels_and_their_source():
-    for row in PUBLISHED:
-        operation_named(row.operation).implementation_named(row.implementation)
-        assert 0 < row.share <= 1
-        assert row.source.startswith("https://")
+    found = published("matmul", "fp32")
+
+    for name, row in found.items():
+        MATMUL.implementation_named(name)
+        assert 0 < float(row["share"]) <= 1
+        assert row["source"].startswith("https://")
+    assert found["numba-cuda-shared"]["implementation"] == "numba-cuda-shared"
     assert published("matmul", "bf16") == {}
-    assert published("matmul", "fp32")["numba-cuda-shared"] == replace(PUBLISHED[2])

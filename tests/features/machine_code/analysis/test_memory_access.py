@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from gpuexplore.features.machine_code.analysis.memory_access import (
+from gpuexplore.features.machine_code.analysis.block_steps import (
+    _unpadded_wavefronts,
     collisions,
     elements_of,
     passes_of,
     request_of,
     sector_elements,
-    unpadded_wavefronts,
     wanted_words,
 )
 from gpuexplore.kernels.ptx import Access, wavefronts
@@ -120,7 +120,7 @@ def test_sector_that_reaches_beyond_the_array_is_cut():
     ],
 )
 def test_padding_is_compared_with_rows_without_it(pitch, found):
-    assert unpadded_wavefronts(access(pitch * LANES)) == found
+    assert _unpadded_wavefronts(access(pitch * LANES)) == found
 
 
 def test_eight_columns_of_four_rows_as_the_register_kernel_stores_them():
@@ -128,12 +128,12 @@ def test_eight_columns_of_four_rows_as_the_register_kernel_stores_them():
     padded = access(528 * columns + 4 * rows)
 
     assert passes_of(padded)[0] == 1
-    assert unpadded_wavefronts(padded) == (528, 512, 8)
-    assert unpadded_wavefronts(access(4 * LANES)) is None
+    assert _unpadded_wavefronts(padded) == (528, 512, 8)
+    assert _unpadded_wavefronts(access(4 * LANES)) is None
 
 
 def test_chunks_turned_by_their_line_are_not_taken_for_padding():
     lines, chunks = LANES % 8, LANES // 8
     turned = access(512 * lines + 16 * ((chunks + 1) ^ lines) + 4 * (LANES // 8))
 
-    assert unpadded_wavefronts(turned) is None
+    assert _unpadded_wavefronts(turned) is None
