@@ -7,7 +7,7 @@ NumPy, in fp32. In each turn and in random order every case is called in a loop,
 40 ms that do, and every mode takes a round of each implementation of a group, as a run does. The figure is the median
 of a mode over the median of the loop.
 
-Modes: `rounds` is what results are made of. With `--modes` others leave out a guard each: they tell which are needed.
+Modes: `rounds` is what results are made of. With `--modes` others leave out a guard each: they show which are needed.
 `again` is the loop a second time, what it differs from itself by: beside a busy loop a call of two threads has two
 speeds. `free` is the loop where the scheduler places the threads. `plain` is a loop of NumPy on arrays that NumPy made,
 as a user writes it, for NumPy's cases. With `--busy` another process computes meanwhile.

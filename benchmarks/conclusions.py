@@ -15,7 +15,7 @@ the spreads of medians and of ratios from process to process are printed for bot
     python -m benchmarks.conclusions --out FOLDER [--processes 8] [--budget 0.1] [--busy] [--peer] [--replay]
 
 What a process found is a file in FOLDER, and its home is there too: run it again, and it goes on where it ended. With
-`--replay` nothing is measured: what is there is told with the spread that an empty home would know of it now.
+`--replay` nothing is measured: what is there is judged with the spread that an empty home would know of it now.
 """
 
 import argparse
@@ -122,7 +122,7 @@ def _measure_all(arguments: argparse.Namespace, chosen: Sequence[Case]) -> None:
 
 
 def _replayed(processes: Sequence[Process]) -> list[Process]:
-    """Return the results as a machine that learns from one process after the other would tell them."""
+    """Return the results as a machine that learns from one process after the other would report them."""
     told: list[Process] = []
     with TemporaryDirectory() as home:
         os.environ[HOME_VARIABLE] = home
@@ -196,7 +196,7 @@ def _peers(folder: Path, count: int, chosen: Sequence[Case]) -> list[Times]:
 
 
 def report(processes: Sequence[Process]) -> None:
-    """Print what is told, what agrees, and what intervals hold."""
+    """Print what is concluded, what agrees, and what intervals hold."""
     told = [_conclusions(process) for process in processes]
     print(f"{len(processes)} processes of {len(processes[0])} cases")
     for kind in ("limit", "fastest", "pair"):
@@ -215,7 +215,7 @@ Conclusions = Mapping[tuple[object, ...], str | None]
 
 
 def _conclusions(process: Process) -> Conclusions:
-    """Return what one process concludes; None of what it does not tell."""
+    """Return what one process concludes; None where it concludes nothing."""
     found: dict[tuple[object, ...], str | None] = {}
     by_operation: dict[str, list[Result]] = defaultdict(list)
     for result in process.values():
@@ -232,7 +232,7 @@ def _conclusions(process: Process) -> Conclusions:
 
 
 def _faster(this: Result, other: Result) -> str | None:
-    """Return which of two is told to be faster, or that they are told to be about equal."""
+    """Return which of two is concluded to be faster, or that they are about equal."""
     found = _ratio(this, other)
     if found is None or found.ci95 is None:
         return None
@@ -254,7 +254,7 @@ def _fastest(group: Sequence[Case], pairs: Mapping[tuple[Case, Case], str | None
 
 
 def _agreement(found: Sequence[Conclusions]) -> str:
-    """Return how many conclusions are told, and how many of those agree with what most processes tell.
+    """Return how many comparisons are conclusive, and how many of those agree with most processes.
 
     That two are about equal contradicts neither of both.
     """
@@ -265,7 +265,7 @@ def _agreement(found: Sequence[Conclusions]) -> str:
         told += said.total()
         agreeing += said.pop(EQUAL, 0) + max(said.values(), default=0)
     share = agreeing / told if told else 0.0
-    return f"told {told} of {count} ({told / count:.1%}), the same {agreeing} of {told} ({share:.2%})"
+    return f"conclusive {told} of {count} ({told / count:.1%}), the same {agreeing} of {told} ({share:.2%})"
 
 
 def _coverage_of_times(judged: Sequence[Process], processes: Sequence[Process]) -> Coverage:

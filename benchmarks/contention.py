@@ -1,4 +1,4 @@
-"""What the flags tell of other work: the same cases alone, and beside programs that take part of the CPU.
+"""Flags of other work: the same cases alone, and while programs take part of the CPU.
 
     python -m benchmarks.contention [--passes N]
 

@@ -1,4 +1,4 @@
-"""What visitors do to a measurement: the same run with nobody connected and with a classroom, in turns.
+"""What visitors do to a measurement: the same run without visitors and with a classroom, interleaved.
 
     python -m benchmarks.disturbance [--pairs N]
 
@@ -45,7 +45,7 @@ Times = dict[Case, Result]
 
 
 async def alone(_: str, store: Store) -> Times:
-    """Measure with nobody connected."""
+    """Measure without visitors."""
     return await _measured(store, store.submit(EXPERIMENT, _somebody()))
 
 

@@ -36,10 +36,10 @@ def main() -> int:
             reasons = {step["step"]: why for step in done if (why := " | ".join(_reasons(step)))}
             steps, untold = steps + len(done), untold + len(reasons)
             seconds = sum(step["seconds"] for step in done)
-            print(f"{name}: {len(done) - len(reasons)} of {len(done)} told, {seconds:.0f} s", flush=True)
+            print(f"{name}: {len(done) - len(reasons)} of {len(done)} conclusive, {seconds:.0f} s", flush=True)
             for letter, why in reasons.items():
                 print(f"   {letter}: {why}", flush=True)
-    print(f"{steps - untold} of {steps} steps told: {1 - untold / steps:.1%}")
+    print(f"{steps - untold} of {steps} steps conclusive: {1 - untold / steps:.1%}")
     return 0 if untold <= AT_MOST * steps else 1
 
 

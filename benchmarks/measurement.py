@@ -7,7 +7,7 @@ mean of the two, because machines drift: how far the slices lie apart over the w
 
 Other processes spoil everything on a small machine, and virtual machines change their pace for seconds at a time. So
 what a contestant measured does not count, and is taken again, when others took more than 5 % of the CPU meanwhile or
-when the slices around it differ by more than 5 %, whoever's it is; where that never ends, the least disturbed counts.
+when the slices around it differ by more than 5 %, of any process; where that never ends, the least disturbed counts.
 
 Idle pool threads disturb the next library's calls: OpenBLAS's spin for 0.1 s after a call, libgomp's for some
 milliseconds, and on two cores a call meanwhile takes up to 100 times as long. So the truth is the undisturbed steady

@@ -1,4 +1,4 @@
-"""Requests that nobody made before: for each page a link of its own for every visitor, and what opening them takes.
+"""First requests: for each page a link of its own for every visitor, and what opening them takes.
 
 Pages that differ cannot be drawn from what others drew: `python -m benchmarks.pages --requests` opens them.
 """

@@ -1,4 +1,4 @@
-"""What people write without gpuexplore: a Streamlit page that measures in its own process, for whoever looks at it.
+"""The usual way without gpuexplore: a Streamlit page that measures in its own process, for each of its visitors.
 
     streamlit run benchmarks/peer_app.py
 

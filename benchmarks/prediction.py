@@ -49,11 +49,11 @@ Predictor = Callable[..., Prediction]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Claim:
-    """What somebody reached on a GPU of the table.
+    """A published result on a GPU of the table.
 
     Attributes:
         origin: `measured`, `published`, `noted` or `recorded`.
-        timing: how the time was taken; None where nobody says.
+        timing: how the time was taken; None where it is unknown.
         conditions: what is known of the call.
         url: where a published measurement comes from.
     """

@@ -38,7 +38,7 @@ class Trial:
         origin: who measured it.
         device: key of the table, or a CPU's name.
         architecture: of the device; None for a CPU.
-        timing: how the time was taken; None where nobody says.
+        timing: how the time was taken; None where it is unknown.
         decade: of its FLOPs, or of its bytes where it has no products, e.g. ``1e9 FLOP``.
         took_s: what was measured, seconds.
         guesses: by way; a way that does not predict such a case is missing.

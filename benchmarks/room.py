@@ -1,4 +1,4 @@
-"""A class of a hundred in one room, beside the same server with nobody there.
+"""A class of a hundred in one room, compared with the same server without visitors.
 
 Each of them is a browser without a screen (`benchmarks.visitor`) that fills in the form of the door, waits on its page
 and guesses; one more shows the wall, and a supervisor measures here. Browsers take cores of the same machine. It
@@ -35,7 +35,7 @@ from scripts.app_server import ROOT, database_of, free_port, wait_until_served
 
 LEADER = "the leader of the benchmark"
 WATCHED_S, SETTLE_S = 20.0, 10.0
-ANSWERS_S = 20.0  # within which everybody answers, evenly
+ANSWERS_S = 20.0  # within which all answer, evenly
 GIVE_UP_S = 120.0
 STATES = re.compile(r"\*\*(\d+) of (\d+) done\*\*, (\d+) begun")
 GUESS = {"operation": "matmul", "size": "512", "dtype": "fp32", "implementation": "torch"}
@@ -115,7 +115,7 @@ class Served:
 
 
 async def joins(served: Served, room: Room, people: Sequence[Participant]) -> float:
-    """Let everybody open the door at once and join; return the seconds until the last one is in."""
+    """Let all open the room at once and join; return the seconds until the last one is in."""
     started_s = time.perf_counter()
 
     async def join(place: int, person: Participant) -> None:
@@ -185,7 +185,7 @@ async def room_of(served: Served, count: int, passes: int) -> None:
     alone = [await measured(served.store, LEADER) for _ in range(passes)]
 
     people = [Participant(served.address, "rooms", query, f"person{place}") for place in range(count)]
-    say(f"{count} people: everybody has joined", await joins(served, room, people), 10.0)
+    say(f"{count} people: all have joined", await joins(served, room, people), 10.0)
     wall = Participant(served.address, "rooms", f"{query}&view=wall", LEADER)
     await wall.open()
     delays_s = await answers(served, room, people, wall)
@@ -203,7 +203,7 @@ async def room_of(served: Served, count: int, passes: int) -> None:
     await wall.close()
     alone += [await measured(served.store, LEADER) for _ in range(passes)]
     ratios = [there / nobody for there, nobody in zip(medians(together), medians(alone), strict=True)]
-    print(f"{'medians with everybody over those with nobody':44s} {median(ratios):.3f}   aim 1.02")
+    print(f"{'medians with visitors over those without':44s} {median(ratios):.3f}   aim 1.02")
     for case, ratio in zip(MEASURED.cases(), ratios, strict=True):
         print(f"  {case.implementation:10s} {case.shape!s:24s} {format_percent(ratio - 1)}")
     if errors:

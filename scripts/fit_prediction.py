@@ -170,7 +170,7 @@ Split = tuple[tuple[CallObservation, ...], tuple[CallObservation, ...]]
 def without_devices(seen: Sequence[CallObservation]) -> list[Split]:
     """Return for each device the observations of all others, and its own; those that few measured are left out as one.
 
-    What the few tell of a device is one product or two: to leave each out alone would take most of the time.
+    What the few show of a device is one product or two: to leave each out alone would take most of the time.
     """
     counts = Counter(each.facts.device for each in seen)
     return _by(seen, lambda each: each.facts.device if counts[each.facts.device] >= FEW else "")

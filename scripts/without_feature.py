@@ -3,7 +3,7 @@
     python -m scripts.without_feature [NAME ...] [--workers N]
 
 Taken out are the folder of the feature and that of its tests, its name in the registry, and the features that need it.
-Left out of the tests are those of the documents, which tell of every feature, and of budgets, which are then not used
+Left out of the tests are those of the documents, which describe every feature, and of budgets, which are then not used
 up. Ends with 1 where one fails.
 """
 
