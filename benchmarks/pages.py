@@ -7,8 +7,8 @@ Served from a home with 202 runs, two of 36 results, and driven in a real Chromi
 turn the list of runs is opened by its link, a run by its own, presented, led a step on and left, and compared with
 another one. Drawn is when its text, its charts and its tables are there and the script of the page has ended, looked
 at with every frame of the browser. The peer, two pages of plain Streamlit, is clicked in a tab beside it in turns. The
-first turn, in which a tab loads the scripts that charts and tables need, is reported separately; `new tab` opens a page by its
-address. With `--busy` another process computes meanwhile. It asserts nothing.
+first turn, in which a tab loads the scripts that charts and tables need, is reported apart; `new tab` opens a page by
+its address. With `--busy` another process computes meanwhile. It asserts nothing.
 
 With `--requests` so many visitors each open every page with a request of their own (`benchmarks.own_requests`), by
 Streamlit's protocol and without a browser: what the server computes for a first request.

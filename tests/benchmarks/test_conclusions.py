@@ -28,7 +28,7 @@ def test_what_most_processes_do_not_tell_is_not_the_same():
     pair = ("pair",)
     found = [{pair: "numpy"}, {pair: "numpy"}, {pair: "torch"}, {pair: EQUAL}, {pair: None}]
 
-    assert _agreement(found) == "told 4 of 5 (80.0%), the same 3 of 4 (75.00%)"
+    assert _agreement(found) == "conclusive 4 of 5 (80.0%), the same 3 of 4 (75.00%)"
 
 
 def test_intervals_hold_where_the_median_of_all_lies_inside():
