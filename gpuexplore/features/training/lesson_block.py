@@ -154,13 +154,11 @@ def _mode_rows(block: Any, mode: ModeReport, report: TrainingReport) -> Iterator
         yield QuantityRow(labels | {"name": "first"}, _known("loss", _single(losses[0])))
         last = median(losses[-max(1, len(losses) // 5) :])
         yield QuantityRow(labels | {"name": "last"}, _known("loss", _single(last)))
-    for name, share in _shares(mode):
-        yield QuantityRow(labels | {"name": name}, _known("share", _single(share, style="percent")))
     yield from (QuantityRow(labels | {"name": name}, made) for name, made in _checked(mode, report.modes[0]))
 
 
 def _checked(mode: ModeReport, first: ModeReport) -> Iterator[tuple[str, dict[str, LessonFigure]]]:
-    """Yield how far a mode is from others, and what its scaler did."""
+    """Yield how far a mode is from others, what its scaler did, and which shares of its gradients are zero."""
     yield "gradients", _known("error", _single(mode.error))
     if mode is not first and " " not in mode.name:  # that of several processes is reported
         yield "losses", _known("error", _single(largest_difference(first.losses, mode.losses)))
@@ -168,15 +166,11 @@ def _checked(mode: ModeReport, first: ModeReport) -> Iterator[tuple[str, dict[st
         yield "skipped", {"count": exact(float(mode.skipped_steps))}
         yield "first scale", {"figure": exact(mode.scales[0][1])}
         yield "last scale", {"figure": exact(mode.scales[-1][1])}
-
-
-def _shares(mode: ModeReport) -> Iterator[tuple[str, float]]:
-    if mode.zero_gradients:
-        yield "zero", mode.zero_gradients[-1][1]
-    if mode.underflow:
-        yield "zero unscaled", mode.underflow.unscaled
-        yield "zero scaled", mode.underflow.scaled
-        yield "zero fp32", mode.underflow.dead
+    shares = {"zero": mode.zero_gradients[-1][1]} if mode.zero_gradients else {}
+    if lost := mode.underflow:
+        shares |= {"zero unscaled": lost.unscaled, "zero scaled": lost.scaled, "zero fp32": lost.dead}
+    for name, share in shares.items():
+        yield name, _known("share", _single(share, style="percent"))
 
 
 def _process_rows(block: Any, found: Processes) -> Iterator[QuantityRow]:
