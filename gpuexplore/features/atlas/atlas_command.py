@@ -49,15 +49,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `atlas`; values stay text."""
     add = parser.add_argument
     add("operation", nargs="?", metavar="OPERATION", help=f"{', '.join(OPERATIONS)}; without it, what there is")
-    add("--gpu", metavar="LIST", help="names or keys of `specs` (default: all that were measured)")
-    add("--dtype", metavar="LIST", help=f"{', '.join(FORMATS)} (default: all; with --which fp32)")
-    add("--source", metavar="NAME", help="only what one collection measured")
+    for option, metavar, about in (
+        ("--gpu", "LIST", "names or keys of `specs` (default: all that were measured)"),
+        ("--dtype", "LIST", f"{', '.join(FORMATS)} (default: all; with --which fp32)"),
+        ("--source", "NAME", "only what one collection measured"),
+        ("--size", "N", "of the call, with --which"),
+        ("--shape", "m=..|PRESET", "exact axes of the call, or a preset, with --which"),
+        ("--calls", "KIND", f"{', '.join(CALLS)}, of --which (default: {USUAL_CALLS}); see predict"),
+        ("--by", "|".join(ORDERS), "what --which ranks by (default: time)"),
+        ("--price", "KEY=AMOUNT,..", f"of an hour, instead of those that come along: {EXAMPLE}"),
+    ):
+        add(option, metavar=metavar, help=about)
     add("--which", action="store_true", help="rank GPUs for one call: measured there, else predicted")
-    add("--size", metavar="N", help="of the call, with --which")
-    add("--shape", metavar="m=..|PRESET", help="exact axes of the call, or a preset, with --which")
-    add("--calls", metavar="KIND", help=f"{', '.join(CALLS)}, of --which (default: {USUAL_CALLS}); see predict")
-    add("--by", metavar="|".join(ORDERS), help="what --which ranks by (default: time)")
-    add("--price", metavar="KEY=AMOUNT,..", help=f"of an hour, instead of those that come along: {EXAMPLE}")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
     form.add_argument("--csv", action="store_true", help="print CSV")

@@ -23,14 +23,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `train`; values stay text."""
     add = parser.add_argument
     add("model", nargs="?", default="", metavar="MODEL", help=f"{', '.join(PRESETS)}, or widths like 784-256-10")
-    add("--batch", default="", metavar="N", help="samples of a step (default: a usual one of the model)")
-    add("--steps", default="", metavar="N", help=f"of each mode (default: {DEFAULTS['steps']})")
-    add("--modes", default="", metavar="LIST", help=f"{', '.join(MODES)} (default: {DEFAULTS['modes']})")
-    add("--optimizer", default="", metavar="NAME", help=f"{', '.join(OPTIMIZERS)} (default: sgd)")
-    add("--learning-rate", default="", metavar="X", help="(default: a usual one of the optimizer)")
-    add("--data", default="", metavar="NAME", help="; ".join(f"{name}: {about}" for name, about in DATA.items()))
-    add("--processes", default="", metavar="N", help="by torch's launcher, compared with one process")
-    add("--seed", default="", metavar="N", help="of weights and batches (default: 0)")
+    for option, metavar, about in (
+        ("--batch", "N", "samples of a step (default: a usual one of the model)"),
+        ("--steps", "N", f"of each mode (default: {DEFAULTS['steps']})"),
+        ("--modes", "LIST", f"{', '.join(MODES)} (default: {DEFAULTS['modes']})"),
+        ("--optimizer", "NAME", f"{', '.join(OPTIMIZERS)} (default: sgd)"),
+        ("--learning-rate", "X", "(default: a usual one of the optimizer)"),
+        ("--data", "NAME", "; ".join(f"{name}: {labels}" for name, labels in DATA.items())),
+        ("--processes", "N", "by torch's launcher, compared with one process"),
+        ("--seed", "N", "of weights and batches (default: 0)"),
+    ):
+        add(option, default="", metavar=metavar, help=about)
     add("--device", default="cpu", metavar="NAME", help="where: cpu or cuda:0 (default: cpu)")
     add("--json", action="store_true", help="print JSON")
 

@@ -114,12 +114,20 @@ def test_rates_are_those_of_the_stated_time():
     assert addition.bytes_per_s == pytest.approx(1.2e12)
 
 
-def test_where_no_limit_is_known_nothing_is_told():
+@pytest.mark.parametrize(
+    ("operation", "gpu", "size", "dtype", "time", "said"),
+    [
+        ("matmul", "cuda:0", "64", "fp32", "1ns", "no limit"),
+        ("matmul", "Tesla T4", "4096", "fp8", "1ms", "Tesla T4 has none for it"),
+        ("vector_add", "Apple M1", "1000000000", "fp32", "2ms", "its cache is unknown"),
+    ],
+)
+def test_without_a_limit_units_or_a_known_cache_the_verdict_is_unknown(operation, gpu, size, dtype, time, said):
     bare = Device("cuda:0", "cuda", "a GPU of no table")
-
-    found = is_possible(PredictionRequest("matmul", "cuda:0", sizes="64", dtypes="fp32"), "1ns", [bare])
+    found = is_possible(PredictionRequest(operation, gpu, sizes=size, dtypes=dtype), time, [bare])
 
     assert (found.verdict, bool(found)) == ("unknown", True)
+    assert said in found.reason
 
 
 def test_a_ceiling_that_was_measured_is_not_the_most_there_is():
@@ -131,20 +139,6 @@ def test_a_ceiling_that_was_measured_is_not_the_most_there_is():
     assert is_possible(question, "1.63ms", [here])
     assert not is_possible(question, "1.63ms", [rated])
     assert not is_possible(question, "0.5ms", [here])
-
-
-def test_nothing_is_said_of_a_dtype_that_a_device_has_no_units_for():
-    found = is_possible(PredictionRequest("matmul", "Tesla T4", sizes="4096", dtypes="fp8"), "1ms", ())
-
-    assert (found.verdict, bool(found)) == ("unknown", True)
-    assert "Tesla T4 has none for it" in found.reason
-
-
-def test_nothing_is_said_of_what_caches_of_unknown_size_may_have_given():
-    found = is_possible(PredictionRequest("vector_add", "Apple M1", sizes="1000000000", dtypes="fp32"), "2ms", ())
-
-    assert (found.verdict, bool(found)) == ("unknown", True)
-    assert "its cache is unknown" in found.reason
 
 
 @pytest.mark.parametrize(
