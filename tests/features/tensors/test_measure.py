@@ -93,6 +93,17 @@ def test_a_reader_that_is_wrong_is_never_timed(reported):
     assert works[0].calls == 1
 
 
+def test_a_reader_that_turns_wrong_while_it_is_timed_reports_nothing(reported):
+    outputs = iter([np.ones(1)])
+
+    def turning(clock):
+        check = partial(_check_read, "loop strided", lambda: next(outputs, np.zeros(1)), np.ones(1))
+        return [(candidate(FakeWork(clock, [1e-3])), check)]
+
+    with pytest.raises(IncorrectOutput, match="loop strided read other elements"):
+        reported(readers_of=turning)
+
+
 def test_a_call_that_fails_ends_it(reported):
     def broken(clock):
         found = made(clock)
