@@ -152,7 +152,7 @@ def ask(nvml: Any, question: str, *arguments: Any) -> Any | None:
     return None
 
 
-def text(answer: Any | None) -> str | None:
+def _text(answer: Any | None) -> str | None:
     """Return NVML's string; old bindings answer in bytes."""
     return answer.decode() if isinstance(answer, bytes) else answer
 
@@ -199,7 +199,7 @@ def read_gpus(nvml: Any, visible: str | None) -> tuple[GpuFacts, ...]:
     """Return the GPUs that CUDA sees under CUDA_VISIBLE_DEVICES=`visible`, in CUDA's order."""
     count = ask(nvml, "nvmlDeviceGetCount") or 0
     handles = (ask(nvml, "nvmlDeviceGetHandleByIndex", index) for index in range(count))
-    uuids = [text(ask(nvml, "nvmlDeviceGetUUID", handle)) or "" for handle in handles if handle is not None]
+    uuids = [_text(ask(nvml, "nvmlDeviceGetUUID", handle)) or "" for handle in handles if handle is not None]
     found = ((uuid, handle_of(nvml, uuid)) for uuid in visible_uuids(uuids, visible))
     return tuple(_read(nvml, handle, uuid) for uuid, handle in found if handle is not None)
 
@@ -211,7 +211,7 @@ def _read(nvml: Any, handle: Any, uuid: str) -> GpuFacts:
     limit_mw = ask(nvml, "nvmlDeviceGetEnforcedPowerLimit", handle)
     cut = _is_cut(nvml, handle)
     return GpuFacts(
-        name=text(ask(nvml, "nvmlDeviceGetName", handle)) or "NVIDIA GPU without a name",
+        name=_text(ask(nvml, "nvmlDeviceGetName", handle)) or "NVIDIA GPU without a name",
         uuid=uuid,
         memory_bytes=getattr(ask(nvml, "nvmlDeviceGetMemoryInfo", handle), "total", None),
         multiprocessors=None if cut else _multiprocessors(nvml, handle, capability),
@@ -219,7 +219,7 @@ def _read(nvml: Any, handle: Any, uuid: str) -> GpuFacts:
         clock_hz=_clock(nvml, handle, "NVML_CLOCK_SM"),
         memory_clock_hz=_clock(nvml, handle, "NVML_CLOCK_MEM"),
         bus_bits=ask(nvml, "nvmlDeviceGetMemoryBusWidth", handle),
-        driver=text(ask(nvml, "nvmlSystemGetDriverVersion")),
+        driver=_text(ask(nvml, "nvmlSystemGetDriverVersion")),
         pci_id=None if pci_number is None else pci_id_of(pci_number),
         power_limit_w=limit_mw / 1e3 if limit_mw else None,
         sliced=cut or uuid.startswith("MIG-"),

@@ -1,6 +1,7 @@
-"""One connection pool and its clocks: how every query of this package reaches the database, and what is said where not.
+"""The connection pool of the database and its clocks, settings of SQLite's connections, and errors in one sentence.
 
-What a user reads when the database cannot be used now is one sentence, whatever the driver said.
+SQLite's settings are when transactions begin, how safely they end, and that the file still exists. What a user reads
+when the database cannot be used now is one sentence, whatever the driver said.
 """
 
 import json
@@ -31,7 +32,7 @@ PATIENCE_S = 10.0  # a writer waits this long for another one before it gives up
 OWNER_ONLY = 0o600  # owners are cookies: who reads one is its visitor
 
 
-def listen(engine: Engine) -> None:
+def _listen(engine: Engine) -> None:
     """Prepare every connection of `engine`."""
     file = _file(engine)
     event.listen(engine, "connect", lambda connection, record: _prepare(connection, record, file))
@@ -260,7 +261,7 @@ def connect(url: str) -> Engine:
     """Return the connection pool for `url`; nothing is opened yet."""
     engine = create_engine(url, pool_pre_ping=True, json_serializer=_json)
     if engine.dialect.name == "sqlite":
-        listen(engine)
+        _listen(engine)
     return engine
 
 

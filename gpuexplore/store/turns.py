@@ -86,7 +86,7 @@ def leaders_among(connection: Connection, owners: Collection[str]) -> set[str]:
     return set(connection.scalars(led)) if owners else set()
 
 
-def device_seconds(connection: Connection, owner: str) -> float:
+def _device_seconds(connection: Connection, owner: str) -> float:
     """Return the device seconds an owner used in the last hour."""
     return _used(connection, [owner]).get(owner, 0.0)
 
@@ -102,7 +102,7 @@ def _used(connection: Connection, names: Collection[str]) -> dict[str, float]:
 def next_turn_s(connection: Connection, owner: str) -> float:
     """Return the turn of what an owner queues now."""
     active = select(func.coalesce(func.sum(LEFT_S), 0.0)).where(RUNS.c.owner == owner, IS_ACTIVE)
-    return device_seconds(connection, owner) + float(connection.scalar(active) or 0.0)
+    return _device_seconds(connection, owner) + float(connection.scalar(active) or 0.0)
 
 
 def _group_of(owner: str, address: str | None) -> str | None:
@@ -246,7 +246,7 @@ def another_owner_waits(database: Database, owner: str, device_ids: Collection[s
             devices = claimable(connection, free_of(device_ids, restrictions))
         other = select(RUNS.c.number).where(QUEUED, RUNS.c.devices.in_(devices), RUNS.c.owner != owner)
         if start_s := head_start_s(connection, owner):
-            other = other.where(RUNS.c.turn_s < device_seconds(connection, owner) - start_s)
+            other = other.where(RUNS.c.turn_s < _device_seconds(connection, owner) - start_s)
         return connection.scalar(other.limit(1)) is not None
 
 
@@ -257,5 +257,5 @@ def first_pass_waits(database: Database, owner: str, device_ids: Collection[str]
         new = select(RUNS.c.number).where(
             QUEUED, RUNS.c.devices.in_(devices), RUNS.c.owner != owner, RUNS.c.attempt == 0
         )
-        due_s = device_seconds(connection, owner) - head_start_s(connection, owner)
+        due_s = _device_seconds(connection, owner) - head_start_s(connection, owner)
         return connection.scalar(new.where(RUNS.c.turn_s < due_s).limit(1)) is not None

@@ -60,7 +60,7 @@ def _upgrade(engine: Engine, connection: Connection, copies: list[Path]) -> None
     if found == newest_revision():
         return
     if found is not None:
-        check_known(found)
+        _check_known(found)
         copies += _copy(engine, found)
     from alembic import command
 
@@ -94,7 +94,7 @@ def newest_revision() -> str:
     return revisions()[-1]
 
 
-def check_known(revision: str) -> None:
+def _check_known(revision: str) -> None:
     """Return when this version of gpuexplore knows the schema.
 
     Raises:
@@ -117,7 +117,7 @@ def _copy(engine: Engine, revision: str) -> list[Path]:
         LOG.info("The schema is upgraded from %s: no copy is made (use pg_dump for one)", revision)
         return []
     file = Path(str(engine.url.database))
-    needed = needed_bytes(file)
+    needed = _needed_bytes(file)
     free = free_bytes(file)
     if free < needed:
         raise because(
@@ -169,7 +169,7 @@ def _write_ahead_log(switch: Callable[[], str]) -> str:
             time.sleep(0.02)
 
 
-def needed_bytes(file: Path) -> int:
+def _needed_bytes(file: Path) -> int:
     """Return how much an upgrade of this file of SQLite takes of its disk, at most.
 
     The copy, then tables and indexes that are written again, in the write-ahead log and in the file. Seen: 2.1 times
@@ -227,12 +227,12 @@ def _plan(engine: Engine, file: Path | None) -> Plan:
         found = _revision_of(connection)
         if found is None:
             return Plan(None, newest_revision(), {}, None, None, None)
-        check_known(found)
+        _check_known(found)
         steps = {revision: _about(revision) for revision in revisions() if revision > found}
         if file is None:
             size = connection.scalar(text("SELECT pg_database_size(current_database())"))
             return Plan(found, newest_revision(), steps, size, None, None)
-    return Plan(found, newest_revision(), steps, size_of(file), needed_bytes(file) if steps else 0, free_bytes(file))
+    return Plan(found, newest_revision(), steps, size_of(file), _needed_bytes(file) if steps else 0, free_bytes(file))
 
 
 def _about(revision: str) -> str:

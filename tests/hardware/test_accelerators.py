@@ -37,10 +37,6 @@ NOT_IN_THE_TABLE = (
 )
 
 
-def test_the_table_is_long():
-    assert len(ACCELERATORS) > 100
-
-
 @pytest.mark.parametrize(
     "defects",
     [
@@ -58,6 +54,7 @@ def test_the_table_is_long():
     ],
 )
 def test_every_row_agrees_with_itself_and_the_others(defects):
+    assert len(ACCELERATORS) > 100
     assert not defects(ACCELERATORS)
 
 
@@ -94,17 +91,6 @@ def test_cdna_has_fp32_matrix_units_of_its_own():
     assert mi210
     rates = {peak.unit: peak.flop_per_s for peak in peaks_of(mi210) if peak.dtype == "fp32"}
     assert rates == {"matrix": 45.3e12, "vector": 22.6e12}
-
-
-def test_a_figure_that_no_maker_prints_is_called_a_formula():
-    h100 = match("NVIDIA H100 80GB HBM3")
-    assert h100
-    assert {peak.kind for peak in peaks_of(h100)} <= {"datasheet", "formula"}
-    assert all(
-        (peak.kind == "formula") == ("fp16_vector" in h100.derived)
-        for peak in peaks_of(h100)
-        if peak.unit == "vector" and peak.dtype == "fp16"
-    )
 
 
 @pytest.mark.parametrize(

@@ -31,12 +31,9 @@ def test_device_without_a_row_is_the_same_by_kind_name_and_cores():
     assert not same_device(replace(CPU, name="another"), CPU)
 
 
-def test_nothing_is_known_of_a_device_that_a_result_does_not_name():
+def test_a_device_of_another_name_is_named_and_one_without_a_name_is_unknown():
     assert why_other_device(None, CPU) == "the result does not name its device"
     assert not same_unit(None, CPU)
-
-
-def test_device_of_another_name_is_named():
     assert why_other_device(ZEN_4, CPU) == "it was measured on AMD EPYC (Zen 4)"
 
 
@@ -44,16 +41,17 @@ def test_two_processors_of_one_name_are_two_devices():
     assert why_other_device(ZEN_4, ZEN_5) == OTHER + "it is Zen 4, not Zen 5"
     assert not same_unit(ZEN_4, ZEN_5)
     assert device_key(ZEN_4) != device_key(ZEN_5)
+    assert is_namesake(ZEN_5, ZEN_4)
+    assert not is_namesake(ZEN_4, ZEN_4)
+    assert not is_namesake(GPU, ZEN_4)
+    assert not is_namesake(None, ZEN_4)
 
 
-def test_processor_is_the_same_whatever_its_ceilings_are_today():
+def test_processor_is_the_same_whatever_its_ceilings_are_today_and_after_a_way_through_a_file():
     later = replace(ZEN_4, peaks=ceilings(150e9), notes=("Others used the CPU.",))
 
     assert same_device(ZEN_4, later)
     assert device_key(ZEN_4) == device_key(later)
-
-
-def test_key_is_the_same_after_a_way_through_a_file():
     assert device_key(decode(Device, json.loads(json.dumps(encode(ZEN_4))))) == device_key(ZEN_4)
 
 
@@ -136,10 +134,3 @@ def test_cards_without_a_row_are_told_apart_by_their_memory_but_for_what_ecc_kee
     assert same_device(plain, ecc)
     assert why_other_device(half, plain) == OTHER + "it has 8.00 GiB of memory, not 16.0 GiB"
     assert same_device(replace(ZEN_4, memory_bytes=2**33), replace(ZEN_4, memory_bytes=2**35))
-
-
-def test_namesake_is_another_processor_of_the_same_name_only():
-    assert is_namesake(ZEN_5, ZEN_4)
-    assert not is_namesake(ZEN_4, ZEN_4)
-    assert not is_namesake(GPU, ZEN_4)
-    assert not is_namesake(None, ZEN_4)

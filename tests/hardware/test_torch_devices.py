@@ -89,13 +89,10 @@ def test_without_such_a_row_peaks_are_unknown_and_a_note_says_why(tmp_path, kind
     assert device.notes[2] == f"Peaks are unknown: {doubt}."
 
 
-def test_what_torch_does_not_know_is_unknown(tmp_path):
+def test_what_torch_does_not_know_is_unknown_and_several_are_numbered_as_torch_does(tmp_path):
     device = found_on(tmp_path, "xpu", {"name": "a", "memory_bytes": 0, "multiprocessors": None, "cache_bytes": "many"})
 
     assert (device.cores, device.memory_bytes, device.cache_bytes, device.driver, device.uuid) == (None,) * 5
-
-
-def test_several_are_numbered_as_torch_does(tmp_path):
     found = find(host_with(tmp_path, "rocm"), build=lambda: EVERY_BUILD, ask=lambda _: [MI300X, MI300X | {"uuid": "b"}])
 
     assert [(device.id, device.uuid) for device in found] == [("rocm:0", "9a"), ("rocm:1", "b")]
