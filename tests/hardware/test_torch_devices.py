@@ -93,7 +93,8 @@ def test_what_torch_does_not_know_is_unknown_and_several_are_numbered_as_torch_d
     device = found_on(tmp_path, "xpu", {"name": "a", "memory_bytes": 0, "multiprocessors": None, "cache_bytes": "many"})
 
     assert (device.cores, device.memory_bytes, device.cache_bytes, device.driver, device.uuid) == (None,) * 5
-    found = find(host_with(tmp_path, "rocm"), build=lambda: EVERY_BUILD, ask=lambda _: [MI300X, MI300X | {"uuid": "b"}])
+    host = host_with(tmp_path / "another", "rocm")
+    found = find(host, build=lambda: EVERY_BUILD, ask=lambda _: [MI300X, MI300X | {"uuid": "b"}])
 
     assert [(device.id, device.uuid) for device in found] == [("rocm:0", "9a"), ("rocm:1", "b")]
 

@@ -107,7 +107,7 @@ def test_a_strict_reader_finds_queue_runs_use_supervisors_disk_and_errors(client
     assert values[("gpuexplore_build_info", (("version", gpuexplore.__version__),))] == 1
     assert values[("gpuexplore_database_up", ())] == 1
     assert values[("gpuexplore_queue_runs", (("devices", "cpu"),))] == 2
-    assert 0 <= values[("gpuexplore_queue_oldest_wait_seconds", (("devices", "cpu"),))] < 60
+    assert 0 < values[("gpuexplore_queue_oldest_wait_seconds", (("devices", "cpu"),))] < 60
     assert values[("gpuexplore_runs", (("state", "running"),))] == 1
     assert values[("gpuexplore_runs", (("state", "failed"),))] == 0
     assert values[("gpuexplore_device_use_seconds_total", (("devices", "cpu"),))] == 2.5

@@ -30,6 +30,14 @@ def test_a_share_of_the_limit_is_reached_or_not(time_s, passed):
     assert found.value == pytest.approx(2e-6 / time_s)
 
 
+def test_the_best_result_of_a_run_counts():
+    both = [ok(8e-6, implementation="numpy"), ok(4e-6)]
+
+    assert judged("share", both).value == pytest.approx(0.5)
+    assert judged("guess", both, size="100").value == 4e-6
+    assert judged("guess", [ok(8e-6), ok(4e-6)], size="100").value == 4e-6
+
+
 def test_what_is_faster_than_its_device_can_be_reaches_nothing():
     assert judged("share", [ok(1e-7)], percent="50") is None
 
