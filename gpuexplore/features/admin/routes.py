@@ -73,8 +73,8 @@ def figures(database: Database) -> list[Sequence[str]]:
     now = datetime.fromisoformat(database.now())
     with database.reading() as connection:
         queues = connection.execute(waiting.where(QUEUED).group_by(RUNS.c.devices).order_by(RUNS.c.devices)).all()
-        by_state = select(RUNS.c.state, func.count()).group_by(RUNS.c.state)
-        states: dict[RunState, int] = dict(connection.execute(by_state).tuples().all())
+        by_state = select(RUNS.c.state, func.count().label("runs")).group_by(RUNS.c.state)
+        states = {row.state: row.runs for row in connection.execute(by_state)}
         uses = connection.execute(select(DEVICE_USE).order_by(DEVICE_USE.c.devices)).all()
         supervisors = leased(connection)
         database_bytes = (
