@@ -1,4 +1,4 @@
-"""Everything a step knows: what was measured for it, what stands for a device that is not here, what is computed."""
+"""Everything a step knows: measured, computed, or in place of a device that is not here; and its rehearsal."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""A lesson on a page: all of them in a list, the steps of one and their states, alone or as a room opens them."""
+"""Lessons on a page: the list, the steps of one, alone or as a room opens them, and the instructor's view."""
 
 import json
 from collections import Counter

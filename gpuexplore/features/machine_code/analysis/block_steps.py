@@ -1,4 +1,4 @@
-"""The steps of a block: a sentence for each, the warps that wait at a barrier, sums, and a small shape to run."""
+"""The steps of a block: the cost of each access, sentences, waits at barriers, and a small shape to run."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""An array as its rows and columns: what a warp requests at a step, the sectors it lies in, what was touched before.
+"""Pictures of a block: arrays with what a warp requests at a step, the banks of shared memory, and waits at barriers.
 
 Whole sectors are moved: what of them was not requested has a colour of its own, so that waste is seen as area.
 """

@@ -1,4 +1,7 @@
-"""A trace as a table: one row for the calls of an operation with equal shapes and dtype."""
+"""A trace as a table: one row for the calls of an operation with equal shapes and dtype, next to its device's roofs.
+
+A trace names its GPUs. It names no CPU: a roof of this machine's is used where the user says that it was taken here.
+"""
 
 import re
 from collections import defaultdict
