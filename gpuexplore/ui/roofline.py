@@ -21,11 +21,10 @@ from gpuexplore.hardware.identity import OTHER_PROCESSOR, same_device, why_other
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import recorded_results, run_id
 from gpuexplore.ui import url_widgets
-from gpuexplore.ui.known_results import MOST_RESULTS, NOTHING, measured_results
 from gpuexplore.ui.navigation import file_of
-from gpuexplore.ui.run.submit import start, started
+from gpuexplore.ui.run.state import start, started
 from gpuexplore.ui.run.view import show_run
-from gpuexplore.ui.session import owner
+from gpuexplore.ui.session import MOST_RESULTS, NOTHING, measured_results, owner
 from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.tables import show_table

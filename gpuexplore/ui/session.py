@@ -3,13 +3,14 @@
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from threading import Lock
 
 import streamlit as st
 
 from gpuexplore.analysis.model import CustomPeaks
 from gpuexplore.core.errors import InvalidInput, StoreUnavailable
-from gpuexplore.core.model import Device
+from gpuexplore.core.model import Device, Result
 from gpuexplore.core.once import once
 from gpuexplore.hardware import discover
 from gpuexplore.store import Store, Supervisor, open_store
@@ -18,12 +19,16 @@ from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.shared import shared_values
 
 __all__ = [
+    "MOST_RESULTS",
+    "NOTHING",
     "PAGE_ERRORS",
+    "DeviceResults",
     "draw_once_back",
     "draw_once_writable",
     "is_silent",
     "known_devices",
     "live_supervisor",
+    "measured_results",
     "newest_result",
     "note_visit",
     "own_peaks",
@@ -33,6 +38,7 @@ __all__ = [
     "why_silent",
 ]
 
+MOST_RESULTS = 400  # of the newest runs: as many as a chart can show and a page can read at once
 RETRY_S = 2.0  # a page without a database looks for it again
 _VISITS: dict[str, float] = {}
 PAGE_ERRORS: list[str] = []  # references of unexpected errors since the server started
@@ -165,3 +171,42 @@ def own_peaks(device: Device) -> CustomPeaks:
 def stored_peaks(name: str, device: Device) -> CustomPeaks:
     """Return the peaks that an owner entered for a device."""
     return CustomPeaks(store().own_peaks(name, device), store().own_bandwidth(name, device))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeviceResults:
+    """Results on one device, each with its run's id, newest first; another object as soon as one came."""
+
+    found: tuple[tuple[str, Result], ...] = ()
+
+
+NOTHING = DeviceResults()
+
+
+@shared_values(500)
+def _reader(database: Store, device: Device, whose: str | None) -> Callable[[int], DeviceResults]:
+    """Return a function that reads the results on one device, of all owners or one, up to the one of a number.
+
+    It is safe to ask from several threads.
+    """
+    lock = Lock()
+    known = NOTHING
+    read_to = 0
+
+    def up_to(newest: int) -> DeviceResults:
+        nonlocal known, read_to
+        with lock:
+            if newest > read_to:
+                numbers = range(read_to + 1, newest + 1)
+                new = database.measured_results(device, owner=whose, limit=MOST_RESULTS, numbers=numbers)
+                if new:
+                    known = DeviceResults((*new, *known.found)[:MOST_RESULTS])
+                read_to = newest
+            return known
+
+    return up_to
+
+
+def measured_results(device: Device, whose: str | None = None) -> DeviceResults:
+    """Return the newest results with a measurement on `device`: those of an owner, or all."""
+    return _reader(store(), device, whose)(newest_result())

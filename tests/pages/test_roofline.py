@@ -7,7 +7,7 @@ import pytest
 
 from gpuexplore.core.model import Experiment, Shape
 from gpuexplore.hardware import ACCELERATORS
-from gpuexplore.ui import known_results, roofline, session
+from gpuexplore.ui import roofline, session
 from gpuexplore.ui.roofline import LEFT, run_of
 from tests.analysis.made import device, ok
 from tests.hardware.processors import OLD_ZEN_4, ZEN_4, ZEN_5, measured_on
@@ -208,7 +208,7 @@ def test_unknown_run_of_roofs_is_told(page):
 
 
 def test_more_results_than_the_chart_takes_are_told(page, finished, monkeypatch):
-    for module in (roofline, known_results):
+    for module in (roofline, session):
         monkeypatch.setattr(module, "MOST_RESULTS", 8)
 
     app = page("roofline")

@@ -10,11 +10,10 @@ from gpuexplore.core.model import Device, Result, Run
 from gpuexplore.features.fact_check.analysis import Claim, claims_of
 from gpuexplore.features.fact_check.analysis.judge import Judgement, Verdict, judge, judgements
 from gpuexplore.features.fact_check.analysis.measured import experiments
-from gpuexplore.ui.known_results import measured_results
 from gpuexplore.ui.markdown import plain
-from gpuexplore.ui.run.submit import show_what_ended, start, started
+from gpuexplore.ui.run.state import show_what_ended, start, started
 from gpuexplore.ui.run.view import show_run
-from gpuexplore.ui.session import known_devices
+from gpuexplore.ui.session import known_devices, measured_results
 from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.ui.url_widgets import select

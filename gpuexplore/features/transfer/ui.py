@@ -43,9 +43,8 @@ from gpuexplore.hardware import ACCELERATORS, TORCH_KINDS, target_named
 from gpuexplore.operations import operation_named
 from gpuexplore.ui import url_widgets
 from gpuexplore.ui.activity import newest_done, show_newest
-from gpuexplore.ui.known_results import measured_results
 from gpuexplore.ui.markdown import plain, small
-from gpuexplore.ui.session import known_devices
+from gpuexplore.ui.session import known_devices, measured_results
 from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.tables import show_table

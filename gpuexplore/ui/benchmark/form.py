@@ -24,12 +24,10 @@ from gpuexplore.request import Request, from_experiment, resolve, with_defaults
 from gpuexplore.ui.benchmark import settings
 from gpuexplore.ui.benchmark.settings import key
 from gpuexplore.ui.identity import address
-from gpuexplore.ui.known_results import measured_results
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.roles import Right, check
-from gpuexplore.ui.run.state import askers, fetch, is_mine
-from gpuexplore.ui.run.submit import queue_and_show, start
-from gpuexplore.ui.session import owner, store
+from gpuexplore.ui.run.state import askers, fetch, is_mine, queue_and_show, start
+from gpuexplore.ui.session import measured_results, owner, store
 from gpuexplore.ui.url_widgets import operation_title, show_problem
 
 OPEN = "form.open"  # the session's key of the run above which the form stands open

@@ -1,16 +1,22 @@
-"""One run as pages see it: read bit by bit while it grows, once for all who watch it; a recorded one is read whole."""
+"""Runs as pages see them: queued, and named in the URL; read bit by bit while they grow, once for all who watch.
 
+A recorded run is read whole.
+"""
+
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from itertools import islice
 from threading import Lock
 
 import streamlit as st
 
 from gpuexplore.activity import ActivityRun
-from gpuexplore.core.errors import GpuExploreError
-from gpuexplore.core.model import Case, Result, Run, RunState
+from gpuexplore.analysis.run.estimate import check_limits, estimate
+from gpuexplore.core.errors import GpuExploreError, InvalidInput, NotFound
+from gpuexplore.core.model import Case, Device, Experiment, Result, Run, RunState
 from gpuexplore.core.units import format_whole_seconds
 from gpuexplore.recorded import RUN_PREFIX, recorded_run
 from gpuexplore.request import Request, from_experiment
@@ -19,18 +25,19 @@ from gpuexplore.store import Description, ListedRun, WaitingRun, Wanted
 from gpuexplore.store.tolerant_decode import check_known
 from gpuexplore.ui.identity import address
 from gpuexplore.ui.markdown import plain
-from gpuexplore.ui.roles import is_admin
-from gpuexplore.ui.session import owner, store
+from gpuexplore.ui.roles import Right, check, is_admin
+from gpuexplore.ui.session import newest_result, owner, store
 from gpuexplore.ui.shared import Shared, moment, shared_values
-from gpuexplore.ui.url_widgets import show_problem
+from gpuexplore.ui.url_widgets import show_missing, show_problem
 
 RUNS: Shared[Run] = Shared(500)
+MEASURING = "measuring"  # the URL's parameter of runs that a page starts in addition to what it shows
 UNCHANGED_LOOKS = 200  # for so many a run that waits is not read again
 
 
 @shared_values(50)  # at most some megabytes each
 def _arrivals(run_id: str) -> Callable[[Run], tuple[Result, ...]]:
-    """Return what reads the results of one run, each once; safe to ask from several threads.
+    """Return a function that reads the results of one run, each once; safe to ask from several threads.
 
     They come in the order of the experiment of the run it is given, as one object while none changed.
     """
@@ -206,3 +213,63 @@ def seconds_left(run: Run, now: datetime | None = None) -> float | None:
     elapsed = (now or datetime.now(UTC)) - datetime.fromisoformat(run.started_utc)
     left_s = elapsed.total_seconds() * (1 / run.progress.share - 1)
     return left_s if left_s >= 0 else None
+
+
+def start(experiments: Sequence[Experiment], devices: Sequence[Device], parameter: str = MEASURING) -> None:
+    """Queue `experiments` on `devices` and show the page again, or say why one of them cannot be run.
+
+    Args:
+        parameter: of the URL, which then names the runs.
+    """
+
+    def queued() -> Sequence[str]:
+        check(Right.MEASURE)
+        for experiment in experiments:
+            check_limits(experiment, devices)
+        seconds = {experiment: estimate(experiment, devices).seconds for experiment in experiments}
+        return store().submit_all(seconds, owner(), address=address())
+
+    queue_and_show(queued, parameter)
+
+
+def queue_and_show(queue: Callable[[], Sequence[str]], parameter: str) -> None:
+    """Queue by `queue`, and show the page again with the runs in its URL, or say why nothing was queued."""
+    try:
+        with st.spinner("Queuing: the database is busy …"):  # shown where it takes longer than half a second
+            queued = queue()
+    except InvalidInput as error:
+        show_problem(error)
+        return
+    st.query_params[parameter] = ".".join(queued)
+    changed()
+    st.rerun()
+
+
+def started(parameter: str = MEASURING) -> list[Run]:
+    """Return the runs that were started here, as far as they can be found; the others are named."""
+    found = []
+    named = filter(None, re.split("[.,]", st.query_params.get(parameter, "")))
+    for run_id in islice(named, 8):
+        try:
+            found.append(fetch(run_id))
+        except NotFound as error:
+            show_missing(error)
+    return found
+
+
+def show_what_ended(runs: Sequence[Run], shown: Collection[Result]) -> None:
+    """Show the page again, once, when a run ended after the page had read `shown`: nothing else would redraw it."""
+    ended = tuple(run for run in runs if not run.active)
+    ids = tuple(run.id for run in ended)
+    key = "measuring.ended"
+    if ids == st.session_state.get(key, ()):
+        return
+    st.session_state[key] = ids
+    known = {_moment(result) for result in shown}
+    if any(_moment(result) not in known for run in ended for result in run.results if result.measurement):
+        newest_result.forget()
+        st.rerun()
+
+
+def _moment(result: Result) -> tuple[object, ...]:
+    return (result.case, result.environment and result.environment.started_utc)

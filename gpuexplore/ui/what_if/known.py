@@ -11,10 +11,10 @@ from gpuexplore.analysis.what_if.workload import Workload, WorkloadLayer
 from gpuexplore.core.dtypes import DTYPES, format_named
 from gpuexplore.core.model import Device, Experiment, Result, Run
 from gpuexplore.recorded import recorded_results
-from gpuexplore.ui.known_results import DeviceResults, measured_results
 from gpuexplore.ui.markdown import plain
-from gpuexplore.ui.run.submit import show_what_ended, start, started
+from gpuexplore.ui.run.state import show_what_ended, start, started
 from gpuexplore.ui.run.view import show_run
+from gpuexplore.ui.session import DeviceResults, measured_results
 from gpuexplore.ui.shared import shared_values
 from gpuexplore.ui.what_if.choice import WhatIfChoice
 

@@ -21,11 +21,10 @@ from gpuexplore.features.atlas.ui.picked import NAMES, POINT, AtlasChoice, Atlas
 from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.recorded import recorded_results
 from gpuexplore.ui import url_widgets
-from gpuexplore.ui.known_results import DeviceResults, measured_results
 from gpuexplore.ui.link import parameters, write
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.navigation import file_of
-from gpuexplore.ui.session import known_devices
+from gpuexplore.ui.session import DeviceResults, known_devices, measured_results
 from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.shared.charts import Spec, chart_of, show_spec
 from gpuexplore.ui.shared.tables import show_table

@@ -28,11 +28,10 @@ from gpuexplore.features.lessons.ui.measuring import AnyRun, StepRuns, age_s, al
 from gpuexplore.store.answers import Answer
 from gpuexplore.ui.activity import pending_words
 from gpuexplore.ui.glossary import help_on
-from gpuexplore.ui.known_results import measured_results
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.roles import may_cancel
 from gpuexplore.ui.run.state import cancel
-from gpuexplore.ui.session import known_devices, note_visit, owner, store
+from gpuexplore.ui.session import known_devices, measured_results, note_visit, owner, store
 from gpuexplore.ui.url_widgets import show_problem
 
 Guesses = dict[str, str | None]

@@ -15,7 +15,7 @@ from gpuexplore.features.machine_code.ui import KernelChoice, show_figures
 from gpuexplore.kernels.files.machine_code import CompiledKernel
 from gpuexplore.kernels.geometry import WARP, Block, Geometry, Launch
 from gpuexplore.ui.markdown import plain
-from gpuexplore.ui.run.submit import start, started
+from gpuexplore.ui.run.state import start, started
 from gpuexplore.ui.session import live_supervisor
 from gpuexplore.ui.shared import Shared, moment
 from gpuexplore.ui.shared.charts import show_chart

@@ -27,7 +27,7 @@ from gpuexplore.operations.compiled import recorded, recorded_elsewhere, toolcha
 from gpuexplore.ui.markdown import small
 from gpuexplore.ui.run.recorded import origin_of
 from gpuexplore.ui.run.results import show_diagnosis
-from gpuexplore.ui.run.submit import start
+from gpuexplore.ui.run.state import start
 from gpuexplore.ui.run.view import show_run
 from gpuexplore.ui.run_head import show_small_head
 from gpuexplore.ui.shared import Shared
