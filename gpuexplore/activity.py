@@ -29,7 +29,7 @@ class Activity:
         kind: its name in `kinds()`.
         arguments: (name, value) pairs, as text.
         device: id of the one it needs.
-        expected_s: device seconds it will take, which decide its turn in the queue.
+        expected_s: device seconds it will take, which decide its position in the queue.
     """
 
     kind: str

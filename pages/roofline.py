@@ -4,11 +4,10 @@ import streamlit as st
 
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
+from gpuexplore.ui.navigation import file_of
 from gpuexplore.ui.roofline import (
     choose,
-    nothing_here,
     offer,
-    open_benchmark,
     restore_after_back,
     show_progress,
     show_roofline,
@@ -23,6 +22,13 @@ st.caption(
     help=page_help("roofline"),
 )
 open_page("roofline")
+
+
+def open_benchmark() -> None:
+    """Draw the button that leads to the page where runs are made."""
+    if st.button("Run a benchmark", type="primary", icon=":material/timer:"):
+        st.switch_page(file_of("benchmark"))
+
 
 restore_after_back()
 devices = known_devices()
@@ -46,7 +52,14 @@ if not view.roofs:
     open_benchmark()
     st.stop()
 if not choice.here and not view.measured:
-    st.info(nothing_here(choice.device.title, view.points), icon=":material/info:")
+    labels = {"recorded": "recorded elsewhere by gpuexplore", "published": "published by others"}
+    origins = [words for origin, words in labels.items() if any(point.origin == origin for point in view.points)]
+    shown = f"The points are results {' and '.join(origins)}." if origins else ""
+    st.info(
+        f"No measurements of {choice.device.title} on this server: its peaks come from the table of accelerators. "
+        f"{shown or 'No result from elsewhere matches these choices.'}",
+        icon=":material/info:",
+    )
 show_roofline(view, choice)
 if all(device.kind == "cpu" for device in devices):
     st.caption("No CUDA device was found in this machine; any GPU of the table can be chosen above.")

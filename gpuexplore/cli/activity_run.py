@@ -1,4 +1,4 @@
-"""Activities from the command line: done in a worker of their own, as in the app."""
+"""Activities from the command line: performed in a worker of their own, as in the app."""
 
 from collections.abc import Callable
 

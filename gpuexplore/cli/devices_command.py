@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Print the devices of this machine and what of the server's is held back, or hold one back."""
+    """Print the devices of this machine and the restrictions of the server's devices, or change these."""
     if arguments.action:
         from gpuexplore.cli.held_devices import act
 

@@ -25,12 +25,6 @@ from gpuexplore.ui.shared import shared_values
 from gpuexplore.ui.shared.tables import table_of
 from gpuexplore.ui.url_widgets import show_problem
 
-HELD = {
-    RestrictionKind.PAUSED: "Runs on it are queued and keep their results.",
-    RestrictionKind.DRAINED: "The current run finishes; other runs on it are queued.",
-    RestrictionKind.RESERVED: "Other users' runs on it are queued.",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class _Queue:
@@ -41,7 +35,7 @@ class _Queue:
     waiting: tuple[WaitingRun, ...]
     length: int
     supervisors: tuple[Supervisor, ...]
-    holds: tuple[Restriction, ...]
+    restrictions: tuple[Restriction, ...]
 
     @property
     def alive(self) -> frozenset[str]:
@@ -61,8 +55,13 @@ def _draw() -> None:
         show_problem(error)
         return
     _show_health(queue.supervisors)
-    for held in queue.holds:
-        st.info(f"{plain(str(held))}. {HELD[held.kind]}", icon=":material/pause_circle:")
+    effects = {
+        RestrictionKind.PAUSED: "Runs on it are queued and keep their results.",
+        RestrictionKind.DRAINED: "The current run finishes; other runs on it are queued.",
+        RestrictionKind.RESERVED: "Other users' runs on it are queued.",
+    }
+    for restriction in queue.restrictions:
+        st.info(f"{plain(str(restriction))}. {effects[restriction.kind]}", icon=":material/pause_circle:")
     _show_running(queue)
     _show_waiting(queue)
     _show_hosts(queue.supervisors)

@@ -207,18 +207,6 @@ def run_of(event: Any) -> str | None:
     return next((point["run"] for point in picked if point.get("run")), None)
 
 
-def nothing_here(name: str, points: Sequence[Point]) -> str:
-    """Return what is shown of a device without measurements on this server."""
-    labels = {Origin.RECORDED: "recorded elsewhere by gpuexplore", Origin.PUBLISHED: "published by others"}
-    origins = [words for origin, words in labels.items() if any(point.origin == origin for point in points)]
-    shown = (
-        f"The points are results {' and '.join(origins)}."
-        if origins
-        else "No result from elsewhere matches these choices."
-    )
-    return f"No measurements of {name} on this server: its peaks come from the table of accelerators. {shown}"
-
-
 def _left_out(view: _View) -> tuple[str, ...]:
     """Return what the chart does not show, a sentence each."""
     found = []
@@ -230,12 +218,6 @@ def _left_out(view: _View) -> tuple[str, ...]:
         found.append(f"Only the newest {MOST_RESULTS} results are shown.")
     found += (f"{number} recorded results left out: {reason}." for reason, number in view.other_processors.items())
     return tuple(found)
-
-
-def open_benchmark() -> None:
-    """Draw the button that leads to the page where runs are made."""
-    if st.button("Run a benchmark", type="primary", icon=":material/timer:"):
-        st.switch_page(file_of("benchmark"))
 
 
 def _show_points(view: _View) -> None:

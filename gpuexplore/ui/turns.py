@@ -1,4 +1,4 @@
-"""Turns between visitors: of work that takes seconds, one piece at a time, and of whole pages, a few at a time.
+"""Fair shares of the server: work that takes seconds, one piece at a time, and whole pages, a few at a time.
 
 A request for work that is already awaited joins it. Work that is no longer awaited is not begun.
 
@@ -75,7 +75,7 @@ class PageLimit:
         self._clock = clock
         self._lock = Lock()
         self._began_s: dict[object, float] = {}
-        self._waiting: deque[Event] = deque()  # each set when it may be its turn
+        self._waiting: deque[Event] = deque()  # each set when its page may begin
 
     @contextmanager
     def one(self) -> Iterator[None]:
@@ -257,7 +257,7 @@ WORK_QUEUE = FairWorkQueue()
 
 
 def run_queued(key: Hashable, work: Callable[[], Any], doing: str) -> Any:
-    """Return what `work` returns once its turn has come; until then the page says what it waits for.
+    """Return what `work` returns, after the work that is queued before it; meanwhile the page says what it waits for.
 
     Args:
         key: everything that the value depends on; another moment where it is to be made again.

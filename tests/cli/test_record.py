@@ -18,12 +18,27 @@ def nothing_is_measured(monkeypatch):
     monkeypatch.setattr(record_command, "git_commit", lambda: None)
 
 
-@pytest.mark.parametrize("by", [(), ("--by", ""), ("--by", "  ")])
-def test_nobody_is_no_name(tmp_path, capsys, by):
+NO_NAME = "--by '': expected the name of who measured it"
+NO_COMMIT = "expected 7 to 40 hexadecimal digits"
+
+
+@pytest.mark.parametrize(
+    ("by", "commit", "said"),
+    [
+        ((), ("--commit", "0123456"), NO_NAME),
+        (("--by", ""), ("--commit", "0123456"), NO_NAME),
+        (("--by", "  "), ("--commit", "0123456"), NO_NAME),
+        (("--by", "a tester"), (), "--commit '': expected the commit of this code"),
+        (("--by", "a tester"), ("--commit", "nonsense"), f"commit 'nonsense': {NO_COMMIT}"),
+        (("--by", "a tester"), ("--commit", "main"), f"commit 'main': {NO_COMMIT}"),
+        (("--by", "a tester"), ("--commit", "12345"), f"commit '12345': {NO_COMMIT}"),
+    ],
+)
+def test_name_and_commit_that_would_be_refused_afterwards_are_refused_before(tmp_path, capsys, by, commit, said):
     path = tmp_path / "out.jsonl"
 
-    assert main([*WORDS, *by, "--commit", "0123456", "--out", str(path)]) == EXIT_UNUSABLE
-    assert "--by '': expected the name of who measured it" in capsys.readouterr().err
+    assert main([*WORDS, *by, *commit, "--out", str(path)]) == EXIT_UNUSABLE
+    assert said in capsys.readouterr().err
     assert not path.exists()
 
 
@@ -35,23 +50,6 @@ def test_a_commit_that_git_contradicts_is_refused(tmp_path, capsys, monkeypatch)
     assert "--commit 'fedcba9': expected 0123456789ab, the commit that git reports" in capsys.readouterr().err
     with pytest.raises(AssertionError, match="nothing may be measured"):
         main([*words, "--commit", "0123456"])
-
-
-def test_a_commit_nobody_knows_is_asked_for(tmp_path, capsys):
-    path = tmp_path / "out.jsonl"
-
-    assert main([*WORDS, "--by", "a tester", "--out", str(path)]) == EXIT_UNUSABLE
-    assert "--commit '': expected the commit of this code" in capsys.readouterr().err
-    assert not path.exists()
-
-
-@pytest.mark.parametrize("commit", ["nonsense", "main", "12345"])
-def test_a_commit_that_would_be_refused_afterwards_is_refused_before(tmp_path, capsys, commit):
-    path = tmp_path / "out.jsonl"
-
-    assert main([*WORDS, "--by", "a tester", "--commit", commit, "--out", str(path)]) == EXIT_UNUSABLE
-    assert f"commit '{commit}': expected 7 to 40 hexadecimal digits" in capsys.readouterr().err
-    assert not path.exists()
 
 
 def test_what_was_recorded_before_is_never_overwritten(tmp_path, capsys):
@@ -124,15 +122,12 @@ def test_check_refuses_a_file_that_lacks_cases_of_its_header(tmp_path, capsys):
     assert "cut.jsonl: 2 cases of its header have no result, " in told.err
 
 
-def test_check_refuses_a_file_without_provenance(tmp_path, capsys):
+def test_check_refuses_a_file_without_provenance_and_names_one_that_is_not_there(tmp_path, capsys):
     path = made.write(tmp_path / "made.jsonl", made.lines()[1:])
 
     assert main(["record", "--check", str(path)]) == EXIT_FAILED
     told = capsys.readouterr()
     assert told.err.startswith("gpuexplore: made.jsonl, line 1: schema_version")
     assert told.out == ""
-
-
-def test_check_names_a_file_that_is_not_there(tmp_path, capsys):
     assert main(["record", "--check", str(tmp_path / "nothere.jsonl")]) == EXIT_FAILED
     assert "nothere.jsonl: " in capsys.readouterr().err

@@ -1,7 +1,7 @@
 """The settings of a page and the URL: both ways, with a message for every value that cannot be used.
 
 The URL is the memory: a link restores the settings, and each change is written back. A bad value in a
-link is named, the field gets its default, and the rest of the link holds.
+link is named, the field gets its default, and the rest of the link applies.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from gpuexplore.ui import link
 WRITTEN = "settings.written"  # the fields the URL names, and the request that stands for those it leaves out
 LINKED_REQUEST = "settings.meant"  # the request that the URL stands for
 PROBLEMS = "settings.problems"
-LISTS = ("dtypes", "implementations", "devices")  # fields that widgets hold as lists
+LISTS = ("dtypes", "implementations", "devices")  # fields whose widgets have a list as their value
 
 
 def restore(fallback: Request, device_ids: Iterable[str]) -> tuple[str, ...]:
@@ -50,7 +50,7 @@ def key(name: str) -> str:
 
 
 def current() -> Request:
-    """Return the request the widgets hold; where nothing is chosen that has to be, a list of nothing."""
+    """Return the request that the widgets make; where nothing is chosen that has to be, a list of nothing."""
     texts: dict[str, str] = {}
     for field in fields(Request):
         value = st.session_state.get(key(field.name))

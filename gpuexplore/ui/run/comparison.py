@@ -26,13 +26,13 @@ class RunView:
 
     Attributes:
         choice: what decides how the run is drawn, its results aside.
-        beside: whose results are drawn with it, as Markdown; empty for none.
+        overlay: the recording that is drawn with it, in words, as Markdown; empty for none.
         made: charts, tables and texts, by what they are.
     """
 
     analysis: RunAnalysis
     choice: Hashable
-    beside: str = ""
+    overlay: str = ""
     made: Shared[Any] = field(default_factory=lambda: Shared(100))
 
 
@@ -84,26 +84,26 @@ def _label(choice: PeakChoice[Peak] | PeakChoice[Bandwidth], fastest: AnalyzedRe
     return f"{label[0].upper()}{label[1:]}"
 
 
-def _drawn_by(run: Run, beside: RecordedOverlay) -> Callable[[Comparison], RunView]:
+def _drawn_by(run: Run, overlay: RecordedOverlay) -> Callable[[Comparison], RunView]:
     """Return a function that draws a run and its overlay for this visitor, by what the run is compared with.
 
     It is made when the first visitor looks at it after a result came or a choice.
     """
-    key = (run.id, run.progress.measured, beside.name)
-    devices = RUN_DEVICES.get(key, lambda: _devices((*run.results, *beside.results)))
+    key = (run.id, run.progress.measured, overlay.name)
+    devices = RUN_DEVICES.get(key, lambda: _devices((*run.results, *overlay.results)))
     own = tuple((device_key(device), own_peaks(device)) for device in devices)
 
     def context() -> Context:
         """Return the visitor's custom peaks, what was measured on these devices before, and the overlay."""
         earlier = best_of(result for device in devices for result in _earlier(run, device))
-        return Context(dict(own), earlier, beside.results, origin_of(run))
+        return Context(dict(own), earlier, overlay.results, origin_of(run))
 
     def drawn(comparison: Comparison) -> RunView:
-        choice = (run.id, comparison, beside.name, own)
+        choice = (run.id, comparison, overlay.name, own)
         known = tuple(_known_as_of(run, device) for device in devices)
         return DRAWN.get(
             (choice, run.progress.done, run.progress.provisional, run.active, known),
-            lambda: RunView(analyze(run.results, comparison, context(), running=run.active), choice, beside.about),
+            lambda: RunView(analyze(run.results, comparison, context(), running=run.active), choice, overlay.about),
         )
 
     return drawn

@@ -1,9 +1,8 @@
 """Charts of a growing run, made as rarely as is honest: building one takes a tenth of a second of a core.
 
 That core may be the one that is being measured. So while a run is active, one chart is made anew each second, for all
-who watch: the one that was made longest ago; the others are shown as they were. A chart that nobody has chosen yet is
-made at once, and once the first pass met every case all that lack points: the whole run is seen then. A finished run
-shows all as new.
+visitors: the one that was made longest ago; the others are shown as they were. A chart that was not chosen before is
+made at once; so are all that lack points, as soon as the first pass is complete. A finished run shows all as new.
 """
 
 import time
@@ -68,7 +67,7 @@ class _LiveCharts:
         self._refreshed_s = float("-inf")
 
     def refresh(self, run: Run, drawn: RunView, drawings: Sequence[Drawing]) -> list[MadeChart | None]:
-        """Make the charts that have to be new on this redraw, and return all, None for one whose turn has not come.
+        """Make the charts that are due on this redraw, and return all, None for one that was not made yet.
 
         Visitors who come while they are made see the previous ones.
         """

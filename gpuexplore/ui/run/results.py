@@ -68,7 +68,7 @@ PARTS: Shared[Callable[[DeltaGenerator, Callable[[], None]], None]] = Shared(60)
 
 
 def draw_once(key: Hashable, draw: Callable[[], None]) -> None:
-    """Show in a container what `draw` draws, which is drawn anew only where it was not drawn yet at this place.
+    """Show in a container what `draw` draws, which is drawn anew only where this container of the page lacks it.
 
     Later visitors wait; where the first one leaves before it is drawn, the next one draws it.
 
@@ -77,12 +77,12 @@ def draw_once(key: Hashable, draw: Callable[[], None]) -> None:
         draw: draws no widgets, for each visitor has an own state of those.
     """
     container = st.container()
-    place = delta_path_of(container)
-    if place is None:
+    path = delta_path_of(container)
+    if path is None:
         with container:
             draw()
         return
-    PARTS.get((key, place), _part)(container, draw)
+    PARTS.get((key, path), _part)(container, draw)
 
 
 def _show_conditions(run: Run) -> None:
@@ -129,8 +129,8 @@ def show_results(run: Run) -> None:
     with compared.popover("Baseline, lines", icon=":material/tune:", width="stretch"):
         drawn = choose_comparison(run)
         hidden = _choose_hidden(drawn)
-    if drawn.beside:
-        st.caption(drawn.beside)
+    if drawn.overlay:
+        st.caption(drawn.overlay)
     analysis = drawn.analysis
     headline.markdown(f"#### {analysis.summary.headline}")
     with tabs:

@@ -103,7 +103,7 @@ def shown_row(analyzed: AnalyzedResult) -> dict[str, Any]:
 
 
 def _scope(measurement: Measurement) -> str | None:
-    """Return what the interval of the median holds for; None where there is none."""
+    """Return the scope of the interval of the median; None where there is none."""
     if measurement.ci95_s is None:
         return None
     if len(measurement.processes) > 1:
