@@ -45,8 +45,7 @@ from gpuexplore.core.serialization import decode, encode
 from gpuexplore.hardware import discover
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.measure.check.group import groups_of
-from gpuexplore.measure.conditions.spread import NORMAL_95, with_spread
-from gpuexplore.measure.conditions.spread_log import note_results
+from gpuexplore.measure.conditions.spread import NORMAL_95, note_results, with_spread
 from gpuexplore.operations import operation_named
 
 SIZES: Mapping[str, Sequence[int]] = {

@@ -23,7 +23,7 @@ from gpuexplore.core.model import Case, Device, Experiment, Result, Shape
 from gpuexplore.core.units import format_percent
 from gpuexplore.hardware import cpu_loss, discover, ensure_ceiling, read_cpu_times
 from gpuexplore.measure.flags import DRIFTED_BY
-from gpuexplore.measure.sweep import sweep
+from gpuexplore.measure.runner import sweep
 
 PASSES = 6
 OFF = 0.10

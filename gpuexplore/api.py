@@ -19,7 +19,7 @@ from gpuexplore.core.typed_text import Words, name_typed, text_typed
 from gpuexplore.hardware import discover, ensure_ceiling, peaks_json, readings
 from gpuexplore.hardware.discovery import first_dtypes
 from gpuexplore.jobs.locks import device_lock
-from gpuexplore.measure.sweep import sweep
+from gpuexplore.measure.runner import sweep
 from gpuexplore.operations import additions, operation_named
 from gpuexplore.operations.contract import Operation
 from gpuexplore.request import Request, listed, resolve

@@ -18,7 +18,7 @@ from gpuexplore.core.model import Case, Environment, Result
 from gpuexplore.core.statistics import median
 from gpuexplore.core.units import UNKNOWN, format_percent, format_ratio, format_si
 from gpuexplore.hardware.identity import same_device
-from gpuexplore.measure.conditions.spread_log import length_of, prior
+from gpuexplore.measure.conditions.spread import length_of, prior
 
 
 @dataclass(frozen=True, slots=True)

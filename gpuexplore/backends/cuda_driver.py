@@ -11,10 +11,7 @@ from gpuexplore.hardware.nvml import driver_cuda
 
 # the least driver on Linux for any minor version: https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/#id7
 LEAST_DRIVERS = {"11": "450.80.02", "12": "525.60.13", "13": "580.65.06"}
-DRIVERS, TORCH_BUILDS = "https://www.nvidia.com/drivers", "https://pytorch.org/get-started/locally/"
-BUILDS_FOR_12 = "https://download.pytorch.org/whl/cu129"
-IN_A_CHECKOUT = "make install CUDA=12"
-FROM_A_WHEEL = f"pip install 'gpuexplore[cuda12]' torch==2.13.0 --extra-index-url {BUILDS_FOR_12}"
+DRIVERS = "https://www.nvidia.com/drivers"
 
 Version = tuple[int, int]
 
@@ -28,7 +25,8 @@ def why_no_gpu(library: str, cuda_version: str | None, build_for_12: str | None 
         build_for_12: what installs its build for CUDA 12; None: the command that does so for torch and numba-cuda.
     """
     if cuda_version is None:
-        return f"{library} is built for CPUs only: install its build for CUDA ({TORCH_BUILDS})"
+        builds = "https://pytorch.org/get-started/locally/"
+        return f"{library} is built for CPUs only: install its build for CUDA ({builds})"
     driver = driver_cuda()
     if driver is not None and (problem := why_too_old(library, _version(cuda_version), driver, build_for_12)):
         return problem
@@ -57,7 +55,10 @@ def _remedy(driver_version: Version, build_for_12: str | None) -> str:
     """Return what helps on a driver of an older CUDA: builds for it where there are any, else a newer driver."""
     if driver_version[0] != 12:
         return f"install a newer driver ({DRIVERS})"
-    return build_for_12 or (FROM_A_WHEEL if is_installed_from_wheel() else IN_A_CHECKOUT)
+    if build_for_12 or not is_installed_from_wheel():
+        return build_for_12 or "make install CUDA=12"
+    index = "https://download.pytorch.org/whl/cu129"
+    return f"pip install 'gpuexplore[cuda12]' torch==2.13.0 --extra-index-url {index}"
 
 
 def _version(text: str) -> Version:
@@ -81,3 +82,7 @@ def index_in_this_process(device: str) -> int:
     """
     visible = [word for word in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if word]
     return 0 if len(visible) == 1 else int(device.partition(":")[2])
+
+
+def set_threads(count: int) -> None:
+    """Do nothing: a library of GPUs has no CPU threads."""

@@ -6,16 +6,14 @@ from typing import Any
 import numpy as np
 
 from gpuexplore.backends import DriverFacts, host
-from gpuexplore.backends.cuda_driver import index_in_this_process, why_no_gpu
+from gpuexplore.backends.cuda_driver import index_in_this_process, set_threads, why_no_gpu  # noqa: F401 one is the contract's
+from gpuexplore.backends.host import slow_product  # noqa: F401 part of the contract
 from gpuexplore.backends.timer import SPIN_HZ, Call, Clock, EventTimer
 from gpuexplore.core.dtypes import DType, Stored
 from gpuexplore.core.model import Device
 
 INSTALL = "pip install cupy-cuda13x"
 DEVICE_KINDS: tuple[str, ...] = ("cuda",)
-SPIN = 'extern "C" __global__ void spin(long long n) { for (long long t = clock64(); clock64() - t < n;); }'
-
-slow_product = host.slow_product
 
 
 def is_available() -> bool:
@@ -88,7 +86,8 @@ def timer(device: str, clock: Clock) -> EventTimer:
     def elapsed_s(start: Any, end: Any) -> float:
         return float(cupy.cuda.get_elapsed_time(start, end)) * 1e-3
 
-    spin = cupy.RawKernel(SPIN, "spin")
+    source = 'extern "C" __global__ void spin(long long n) { for (long long t = clock64(); clock64() - t < n;); }'
+    spin = cupy.RawKernel(source, "spin")
     return EventTimer(
         clock,
         cupy.cuda.Event,
@@ -105,7 +104,9 @@ def flusher(device: str, size_bytes: int) -> Call:
 
     _gpu(device).use()
     count = max(1, size_bytes // 4)
-    overwritten, kept, total = cupy.empty(count, np.float32), cupy.zeros(count, np.float32), cupy.empty((), np.float32)
+    overwritten = cupy.empty(count, np.float32)
+    kept = cupy.zeros(count, np.float32)
+    total = cupy.empty((), np.float32)
 
     def flush() -> None:
         overwritten.fill(0)
@@ -128,14 +129,9 @@ def capture(run: Call, device: str, calls: int) -> Call:
     return replay
 
 
-def set_threads(count: int) -> None:
-    """Do nothing: a GPU library has no CPU threads."""
-
-
 def versions() -> Mapping[str, str]:
     """Return CuPy's version; its wheel is named after the CUDA it is for."""
-    found = {name: host.version_of(name) for name in ("cupy-cuda13x", "cupy-cuda12x", "cupy")}
-    return {name: version for name, version in found.items() if version}
+    return host.versions_of("cupy-cuda13x", "cupy-cuda12x", "cupy")
 
 
 def _gpu(device: str) -> Any:

@@ -19,11 +19,7 @@ from gpuexplore.core.dtypes import DType, Stored
 from gpuexplore.core.model import Environment
 from gpuexplore.core.timed import Alignment
 
-AVX512_NAMES = frozenset({"X86_V4", "AVX512F", "AVX512_SKX"})  # what NumPy calls it, by version
-LIBRARIES = ("numpy", "numba", "llvmlite", "numba-cuda", "torch")  # what activities are done with
-
 HUGE_PAGE_BYTES = 2**21
-PRIVATE = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}  # not on Windows
 ADVICE = getattr(mmap, "MADV_HUGEPAGE", None)  # Linux only
 _ALIGNMENT: ContextVar[Alignment] = ContextVar("alignment", default="library")
 
@@ -37,8 +33,13 @@ def is_installed(*modules: str) -> bool:
 
 
 def installed_versions() -> dict[str, str]:
-    """Return the versions of what does the work, this package among it, by name; what is not installed is left out."""
-    found = {"gpuexplore": gpuexplore.__version__} | {name: version_of(name) for name in LIBRARIES}
+    """Return the versions of what does the work of activities, this package among it, by name."""
+    return {"gpuexplore": gpuexplore.__version__, **versions_of("numpy", "numba", "llvmlite", "numba-cuda", "torch")}
+
+
+def versions_of(*distributions: str) -> dict[str, str]:
+    """Return the versions of those distributions that are installed, by name."""
+    found = {name: version_of(name) for name in distributions}
     return {name: version for name, version in found.items() if version}
 
 
@@ -86,7 +87,8 @@ def flusher(device: str, size_bytes: int) -> Call:
 
 def has_avx512(environment: Environment) -> bool:
     """Return whether NumPy found AVX-512 on the CPU; False where it was not asked."""
-    return bool(AVX512_NAMES & set(environment.libraries.get("numpy_vectors", "").split()))
+    named = {"X86_V4", "AVX512F", "AVX512_SKX"}  # by versions of NumPy
+    return bool(named & set(environment.libraries.get("numpy_vectors", "").split()))
 
 
 def slow_product(dtype: DType, environment: Environment) -> None:
@@ -128,8 +130,9 @@ def in_pages(shape: tuple[int, ...], dtype: np.dtype) -> npt.NDArray[Any] | None
     """Return an array whose first element lies on a boundary of huge pages; None where libraries allocate."""
     if _ALIGNMENT.get() == "library":
         return None
+    private = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}  # not on Windows
     count = prod(shape)
-    memory = mmap.mmap(-1, HUGE_PAGE_BYTES * (2 + count * dtype.itemsize // HUGE_PAGE_BYTES), **PRIVATE)
+    memory = mmap.mmap(-1, HUGE_PAGE_BYTES * (2 + count * dtype.itemsize // HUGE_PAGE_BYTES), **private)
     if ADVICE is not None:
         with suppress(OSError):  # a kernel without huge pages
             memory.madvise(ADVICE)

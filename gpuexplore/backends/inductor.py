@@ -13,17 +13,15 @@ from typing import Any
 import torch
 import torch._dynamo
 
-ISOLATED = "isolate_recompiles"
-SILENCED: tuple[tuple[str, type[Warning]], ...] = (
-    ("TensorFloat32 tensor cores", UserWarning),  # a hint for fp32; TF32 is a dtype of its own here
-    ("\nOnline softmax is disabled", UserWarning),  # a hint for rows that it sums in pieces
-    ("`torch.jit.script_method`", DeprecationWarning),  # torch's own use of it, where it loads Inductor
-)
-
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return `function`, to be compiled as one graph when it is first called."""
-    for message, category in SILENCED:
+    silenced: tuple[tuple[str, type[Warning]], ...] = (
+        ("TensorFloat32 tensor cores", UserWarning),  # a hint for fp32; TF32 is a dtype of its own here
+        ("\nOnline softmax is disabled", UserWarning),  # a hint for rows that it sums in pieces
+        ("`torch.jit.script_method`", DeprecationWarning),  # torch's own use of it, where it loads Inductor
+    )
+    for message, category in silenced:
         warnings.filterwarnings("ignore", message, category)
     compile_graph: Any = torch.compile  # its hints leave out isolate_recompiles
     made: Callable[..., Any] = compile_graph(function, fullgraph=True, dynamic=False, **_isolated())
@@ -33,8 +31,8 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 @cache
 def _isolated() -> Mapping[str, bool]:
     """Return what keeps shapes of a sweep from counting against one limit of eight; before torch 2.13, raise it."""
-    if ISOLATED in signature(torch.compile).parameters:
-        return {ISOLATED: True}
+    if "isolate_recompiles" in signature(torch.compile).parameters:
+        return {"isolate_recompiles": True}
     settings = torch._dynamo.config
     for name in ("recompile_limit", "accumulated_recompile_limit"):
         if hasattr(settings, name):

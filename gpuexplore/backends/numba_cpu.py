@@ -11,22 +11,22 @@ import numpy as np
 import numpy.typing as npt
 
 from gpuexplore.backends import host
+from gpuexplore.backends.host import (  # noqa: F401 parts of the contract
+    capture,
+    driver_facts,
+    flusher,
+    load,
+    slow_product,
+    stored,
+    synchronize,
+    timer,
+)
 from gpuexplore.core.dtypes import DType, Stored
 from gpuexplore.core.errors import Unsupported
 from gpuexplore.core.model import Device
 
 INSTALL = "pip install numba"
 DEVICE_KINDS: tuple[str, ...] = ("cpu",)
-KERNEL_TYPES: Mapping[np.dtype, np.dtype] = {np.dtype(np.float16): np.dtype(np.int16)}
-
-driver_facts = host.driver_facts
-load = host.load
-stored = host.stored
-synchronize = host.synchronize
-timer = host.timer
-flusher = host.flusher
-capture = host.capture
-slow_product = host.slow_product
 
 
 def is_available() -> bool:
@@ -71,9 +71,8 @@ def set_threads(count: int) -> None:
 
 def versions() -> Mapping[str, str]:
     """Return the versions of Numba and the LLVM binding."""
-    found = {name: host.version_of(name) for name in ("numba", "llvmlite")}
-    return {name: version for name, version in found.items() if version}
+    return host.versions_of("numba", "llvmlite")
 
 
 def _kernel_type(dtype: DType) -> np.dtype:
-    return KERNEL_TYPES.get(dtype.storage, dtype.storage)
+    return np.dtype(np.int16) if dtype.storage == np.float16 else dtype.storage

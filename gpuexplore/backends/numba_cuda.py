@@ -9,16 +9,20 @@ from typing import Any
 import numpy as np
 
 from gpuexplore.backends import DriverFacts, host
-from gpuexplore.backends.cuda_driver import index_in_this_process, why_no_gpu, why_too_old
+from gpuexplore.backends.cuda_driver import (  # noqa: F401 one is part of the contract
+    index_in_this_process,
+    set_threads,
+    why_no_gpu,
+    why_too_old,
+)
+from gpuexplore.backends.host import slow_product  # noqa: F401 part of the contract
 from gpuexplore.backends.timer import SPIN_HZ, Call, Clock, EventTimer
 from gpuexplore.core.dtypes import DType, Stored
 from gpuexplore.core.model import Device
 
 INSTALL = "pip install 'gpuexplore[cuda13]'"
 DEVICE_KINDS: tuple[str, ...] = ("cuda",)
-FLUSH_BLOCKS, FLUSH_THREADS = 1024, 256  # enough to fill any GPU
 
-slow_product = host.slow_product
 vars(np).setdefault("row_stack", np.vstack)  # numba-cuda 0.30 asks for it as it first compiles; NumPy 2.5 has none
 
 
@@ -117,9 +121,12 @@ def flusher(device: str, size_bytes: int) -> Call:
 
     _select(device)
     count = max(1, size_bytes // 4)
-    overwritten, kept = cuda.device_array(count, np.float32), cuda.device_array(count, np.float32)
-    threads = min(count, FLUSH_BLOCKS * FLUSH_THREADS)
-    totals, launch = cuda.device_array(threads, np.float32), (-(-threads // FLUSH_THREADS), FLUSH_THREADS)
+    overwritten = cuda.device_array(count, np.float32)
+    kept = cuda.device_array(count, np.float32)
+    block = 256
+    threads = min(count, 1024 * block)  # enough to fill any GPU
+    totals = cuda.device_array(threads, np.float32)
+    launch = (-(-threads // block), block)
     cuda_kernels.overwrite[launch](kept)  # or it would add up whatever lay there
 
     def flush() -> None:
@@ -133,14 +140,9 @@ def capture(run: Call, device: str, calls: int) -> None:
     """Return None: the kernels run on Numba's default stream, which CUDA cannot capture."""
 
 
-def set_threads(count: int) -> None:
-    """Do nothing: a GPU kernel has no CPU threads."""
-
-
 def versions() -> Mapping[str, str]:
     """Return the versions of Numba and its CUDA target."""
-    found = {name: host.version_of(name) for name in ("numba", "numba-cuda")}
-    return {name: version for name, version in found.items() if version}
+    return host.versions_of("numba", "numba-cuda")
 
 
 def _why_too_old(cuda: Any) -> str | None:

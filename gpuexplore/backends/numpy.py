@@ -11,6 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from gpuexplore.backends import host
+from gpuexplore.backends.host import (  # noqa: F401 parts of the contract
+    capture,
+    driver_facts,
+    flusher,
+    load,
+    stored,
+    synchronize,
+    timer,
+)
 from gpuexplore.core.dtypes import DType, Stored
 from gpuexplore.core.errors import Unsupported
 from gpuexplore.core.model import Device, Environment
@@ -18,15 +27,6 @@ from gpuexplore.core.model import Device, Environment
 INSTALL = "pip install numpy"
 DEVICE_KINDS: tuple[str, ...] = ("cpu",)
 OPENBLAS_PIN = "scipy_openblas_set_num_threads64_"
-AVX512_KERNELS = ("skylakex", "cooperlake", "sapphirerapids")
-
-driver_facts = host.driver_facts
-load = host.load
-stored = host.stored
-synchronize = host.synchronize
-timer = host.timer
-flusher = host.flusher
-capture = host.capture
 
 
 def is_available() -> bool:
@@ -88,7 +88,8 @@ def slow_product(dtype: DType, environment: Environment) -> str | None:
         return (
             f"OpenBLAS runs its {kernel} kernel because OPENBLAS_CORETYPE={asked} is set; start without it to compare"
         )
-    if host.has_avx512(environment) and kernel.lower() not in AVX512_KERNELS:
+    for_avx512 = ("skylakex", "cooperlake", "sapphirerapids")
+    if host.has_avx512(environment) and kernel.lower() not in for_avx512:
         return f"OpenBLAS chose its {kernel} kernel, though the CPU has AVX-512; start with OPENBLAS_CORETYPE=SkylakeX"
     return f"OpenBLAS computes it with its {kernel} kernel"
 

@@ -13,22 +13,23 @@ import numpy.typing as npt
 
 from gpuexplore.backends import host, numba_cpu
 from gpuexplore.backends import numpy as plain
+from gpuexplore.backends.host import (  # noqa: F401 parts of the contract
+    capture,
+    driver_facts,
+    flusher,
+    slow_product,
+    synchronize,
+    timer,
+)
+from gpuexplore.backends.numpy import (  # noqa: F401 parts of the contract
+    DEVICE_KINDS,
+    INSTALL,
+    is_available,
+    to_device,
+    unsupported,
+)
 from gpuexplore.core.dtypes import DType, Stored
 from gpuexplore.core.errors import WrongReturn
-
-VIEW = "it returns memory of its inputs: it creates no output, so its time is not comparable"
-INSTALL = plain.INSTALL
-DEVICE_KINDS = plain.DEVICE_KINDS
-
-is_available = plain.is_available
-unsupported = plain.unsupported
-to_device = plain.to_device
-driver_facts = host.driver_facts
-synchronize = host.synchronize
-timer = host.timer
-flusher = host.flusher
-capture = host.capture
-slow_product = host.slow_product
 
 
 @dataclass(slots=True)
@@ -64,7 +65,7 @@ def stored(array: npt.NDArray[Any] | ReturnedArray, dtype: DType) -> Stored:
     """
     returned = array.array if isinstance(array, ReturnedArray) else array
     if isinstance(array, ReturnedArray) and any(np.may_share_memory(returned, given) for given in array.inputs):
-        raise WrongReturn(VIEW)
+        raise WrongReturn("it returns memory of its inputs: it creates no output, so its time is not comparable")
     contiguous = returned if returned.flags.c_contiguous else np.ascontiguousarray(returned)
     return contiguous.view(dtype.storage)
 
@@ -82,5 +83,4 @@ def set_threads(count: int) -> None:
 
 def versions() -> Mapping[str, str]:
     """Return the versions of NumPy, and of Numba where it is there."""
-    found = {name: host.version_of(name) for name in ("numba", "llvmlite")}
-    return {**plain.versions(), **{name: version for name, version in found.items() if version}}
+    return {**plain.versions(), **host.versions_of("numba", "llvmlite")}

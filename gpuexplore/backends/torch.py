@@ -1,26 +1,19 @@
 """PyTorch: on the CPU with the host's clock, on GPUs with events on the current stream, where they can time it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from gpuexplore.backends import host, torch_place
-from gpuexplore.backends.timer import Call
+from gpuexplore.backends import DriverFacts, host
+from gpuexplore.backends.cuda_driver import index_in_this_process, why_no_gpu
+from gpuexplore.backends.timer import SPIN_HZ, Call, Clock, EventTimer, HostTimer, Timer
 from gpuexplore.core.dtypes import DTYPES, DType, Stored
 from gpuexplore.core.model import Device, Environment
 from gpuexplore.hardware.torch_devices import TORCH_KINDS
 
 INSTALL = "pip install torch"
 DEVICE_KINDS: tuple[str, ...] = ("cpu", "cuda", *TORCH_KINDS)
-MKL_MIN_BITS = 32  # narrower dtypes go to oneDNN
-POISONED_BLOCKS = range(1, 17)  # of unused memory, for an output that moves: as many as fit the bytes, at least one
-POISONED_BYTES = 2**20
-
-driver_facts = torch_place.driver_facts
-synchronize = torch_place.synchronize
-timer = torch_place.timer
-torch_device = torch_place.torch_device
 
 
 def is_available() -> bool:
@@ -104,10 +97,9 @@ def _poison_unused(array: Any) -> None:
     """
     import torch
 
-    torch_place.empty_cache(array)
-    count = POISONED_BYTES // max(1, array.nbytes)
-    count = min(max(count, POISONED_BLOCKS.start), POISONED_BLOCKS.stop - 1)
-    blocks = [torch.empty_like(array) for _ in range(count)]
+    _empty_cache(array)
+    count = 2**20 // max(1, array.nbytes)  # as many as fit a megabyte
+    blocks = [torch.empty_like(array) for _ in range(min(max(count, 1), 16))]
     for block in blocks:
         block.fill_(float("nan"))
 
@@ -132,9 +124,11 @@ def flusher(device: str, size_bytes: int) -> Call:
         return host.flusher(device, size_bytes)
     import torch
 
-    count, there = max(1, size_bytes // 4), torch_device(device)
+    count = max(1, size_bytes // 4)
+    there = torch_device(device)
     overwritten = torch.empty(count, dtype=torch.float32, device=there)
-    kept, total = torch.zeros(count, dtype=torch.float32, device=there), torch.empty((), device=there)
+    kept = torch.zeros(count, dtype=torch.float32, device=there)
+    total = torch.empty((), device=there)
 
     def flush() -> None:
         overwritten.zero_()
@@ -148,7 +142,7 @@ def capture(run: Call, device: str, calls: int) -> Call | None:
 
     torch offers graphs for some of these too, where it is untested that they contain what they should.
     """
-    if torch_place.kind_of(device) != torch_place.CUDA:
+    if _kind_of(device) != "cuda":
         return None
     import torch
 
@@ -180,7 +174,7 @@ def versions() -> Mapping[str, str]:
 
 def slow_product(dtype: DType, environment: Environment) -> str | None:
     """Return what MKL or oneDNN, which compute torch's products, do on this CPU."""
-    if dtype.bits < MKL_MIN_BITS:
+    if dtype.bits < 32:
         return "oneDNN computes this dtype for torch; ONEDNN_VERBOSE=1 prints which of its kernels it chose"
     if "AMD" in environment.device.name and host.has_avx512(environment):
         return "MKL, which computes it for torch, uses AVX2 on AMD CPUs, although this one has AVX-512"
@@ -195,4 +189,119 @@ def _as_integers(values: Stored) -> Any:
 
 
 def _is_gpu(device: str) -> bool:
-    return torch_place.kind_of(device) != torch_place.CPU
+    return _kind_of(device) != "cpu"
+
+
+# The devices torch computes on: their names in torch, and how to wait for and time each kind.
+
+
+def _kind_of(device: str) -> str:
+    """Return the kind of the device with this id."""
+    return device.partition(":")[0]
+
+
+def torch_device(device: str) -> str:
+    """Return what torch calls `device` in this process; it counts those of its other kinds as they are discovered."""
+    kind, _, index = device.partition(":")
+    if kind == "cuda":
+        return f"cuda:{index_in_this_process(device)}"
+    return f"{TORCH_KINDS[kind].torch_type}:{index}" if kind in TORCH_KINDS else "cpu"
+
+
+def device_of(torch_type: str, index: int | str) -> str:
+    """Return our id of what torch calls `torch_type`, in a process that has loaded torch: ROCm's are called cuda."""
+    import torch
+
+    names = [kind.name for kind in TORCH_KINDS.values() if kind.torch_type == torch_type]
+    if torch_type == "cuda" and not is_rocm(torch):
+        return f"cuda:{index}"
+    return f"{names[0]}:{index}" if names else "cpu"
+
+
+def is_rocm(torch: Any) -> bool:
+    """Return whether this torch is built for AMD's GPUs, which it calls cuda."""
+    return bool(getattr(torch.version, "hip", None))
+
+
+def driver_facts(device: str) -> DriverFacts:
+    """Return what torch says of `device`: of NVIDIA's which one it is, of others why it finds none."""
+    import torch
+
+    kind = _kind_of(device)
+    if kind == "cpu":
+        return DriverFacts()
+    if kind != "cuda":
+        return DriverFacts(problem=_why_not_there(torch, kind))
+    if is_rocm(torch):
+        built = f"torch {torch.__version__} is built for ROCm {torch.version.hip}, which runs only on AMD GPUs"
+        return DriverFacts(problem=f"{built}: install its build for CUDA (https://pytorch.org/get-started/locally/)")
+    if not torch.cuda.is_available():
+        return DriverFacts(problem=why_no_gpu(f"torch {torch.__version__}", torch.version.cuda))
+    found = torch.cuda.get_device_properties(torch_device(device))
+    return DriverFacts(uuid=str(found.uuid), cache_bytes=found.L2_cache_size or None)
+
+
+def _why_not_there(torch: Any, kind: str) -> str | None:
+    """Return why this torch finds no device of one of its other kinds, though one was discovered."""
+    row = TORCH_KINDS[kind]
+    if row.build is not None and not getattr(torch.version, row.build, None):
+        return f"torch {torch.__version__} is not built for {row.title} (https://pytorch.org/get-started/locally/)"
+    available = torch.backends.mps.is_available if kind == "mps" else _module(torch, kind).is_available
+    return None if available() else f"torch {torch.__version__} no longer finds a device of {row.title}"
+
+
+def synchronize(device: str) -> None:
+    """Wait for the device's queue to drain."""
+    if _kind_of(device) != "cpu":
+        _waiting(device)()
+
+
+def timer(device: str, clock: Clock) -> Timer:
+    """Return events on the device's current stream; the host's clock for a CPU, and where events have no times.
+
+    Only NVIDIA's devices spin before a round: elsewhere torch says in no known unit for how long.
+    """
+    kind = _kind_of(device)
+    if kind == "cpu":
+        return HostTimer(clock)
+    wait = _waiting(device)
+    if kind != "cuda" and TORCH_KINDS[kind].timed_by == "host":
+        return HostTimer(clock, wait)
+    import torch
+
+    module = _module(torch, kind)
+    return EventTimer(
+        clock,
+        new_event=lambda: module.Event(enable_timing=True),
+        elapsed_s=lambda start, end: float(start.elapsed_time(end)) * 1e-3,
+        wait=wait,
+        on_device=lambda: module.device(torch_device(device)),
+        enqueue_spin=(lambda seconds: torch.cuda._sleep(int(seconds * SPIN_HZ))) if kind == "cuda" else None,
+    )
+
+
+def _empty_cache(array: Any) -> None:
+    """Wait for the device of `array` and give back what torch keeps there unused; a CPU's allocator keeps nothing."""
+    import torch
+
+    kind = str(array.device).partition(":")[0]
+    if kind == "mps":
+        torch.mps.synchronize()
+        torch.mps.empty_cache()
+    elif kind != "cpu":
+        module = getattr(torch, kind)
+        module.synchronize(array.device)
+        module.empty_cache()
+
+
+def _waiting(device: str) -> Callable[[], None]:
+    import torch
+
+    module = _module(torch, _kind_of(device))
+    arguments = () if _kind_of(device) == "mps" else (torch_device(device),)  # of that there is one
+    return lambda: module.synchronize(*arguments)
+
+
+def _module(torch: Any, kind: str) -> Any:
+    """Return the part of torch for a kind of device: its events, waiting and current device."""
+    return getattr(torch, "cuda" if kind == "cuda" else TORCH_KINDS[kind].torch_type)

@@ -10,26 +10,27 @@ from collections.abc import Mapping
 
 from gpuexplore.backends import host
 from gpuexplore.backends import torch as torch_backend
+from gpuexplore.backends.torch import (  # noqa: F401 parts of the contract
+    INSTALL,
+    capture,
+    driver_facts,
+    empty,
+    flusher,
+    is_available,
+    load,
+    poison,
+    set_threads,
+    slow_product,
+    stored,
+    synchronize,
+    timer,
+    to_device,
+)
 from gpuexplore.core.dtypes import DType
 from gpuexplore.core.model import Device
 from gpuexplore.hardware.torch_devices import TORCH_KINDS
 
-INSTALL = torch_backend.INSTALL
 DEVICE_KINDS: tuple[str, ...] = ("cpu", "cuda", *(name for name, row in TORCH_KINDS.items() if row.compiled_by_triton))
-
-is_available = torch_backend.is_available
-driver_facts = torch_backend.driver_facts
-to_device = torch_backend.to_device
-empty = torch_backend.empty
-poison = torch_backend.poison
-load = torch_backend.load
-stored = torch_backend.stored
-synchronize = torch_backend.synchronize
-timer = torch_backend.timer
-flusher = torch_backend.flusher
-capture = torch_backend.capture
-set_threads = torch_backend.set_threads
-slow_product = torch_backend.slow_product
 
 
 def unsupported(dtype: DType, device: Device) -> str | None:
@@ -39,19 +40,16 @@ def unsupported(dtype: DType, device: Device) -> str | None:
 
 def versions() -> Mapping[str, str]:
     """Return torch's versions and Triton's, where there is one."""
-    triton = host.version_of("triton")
-    return {**torch_backend.versions(), **({"triton": triton} if triton else {})}
+    return {**torch_backend.versions(), **host.versions_of("triton")}
 
 
 def _missing_compiler(device: Device) -> str | None:
-    if device.kind == "cuda":
-        return None if host.is_installed("triton") else "torch.compile needs Triton on CUDA: pip install triton"
+    if device.kind == "cpu":
+        compiler = os.environ.get("CXX", "g++")  # as torch._inductor.config.cpp.cxx has it
+        missing = f"torch.compile needs a C++ compiler on a CPU, but {compiler} was not found"
+        return None if shutil.which(compiler) else missing
+    missing = "torch.compile needs Triton on CUDA: pip install triton"
     if device.kind in TORCH_KINDS:
-        needs = (
-            f"torch.compile needs Triton on {TORCH_KINDS[device.kind].title}, which the build of torch for it includes"
-        )
-        return None if host.is_installed("triton") else needs
-    compiler = os.environ.get("CXX", "g++")  # as torch._inductor.config.cpp.cxx has it
-    return (
-        None if shutil.which(compiler) else f"torch.compile needs a C++ compiler on a CPU, but {compiler} was not found"
-    )
+        title = TORCH_KINDS[device.kind].title
+        missing = f"torch.compile needs Triton on {title}, which the build of torch for it includes"
+    return None if host.is_installed("triton") else missing

@@ -26,7 +26,7 @@ from gpuexplore.core.model import Case, Device, Experiment, Result, Status
 from gpuexplore.core.serialization import encode
 from gpuexplore.hardware import discover, ensure_ceiling
 from gpuexplore.measure.conditions.environment import describe_environment, git_commit, utc_now
-from gpuexplore.measure.sweep import sweep
+from gpuexplore.measure.runner import sweep
 from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.recorded import Provenance, Recording, check_commit, header, missing_provenance, validate
 from gpuexplore.request import Request, resolve, to_query

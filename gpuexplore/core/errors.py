@@ -14,14 +14,11 @@ GpuExploreError
 
 from collections.abc import Iterable, Mapping, Sequence
 
-MAX_NAMED = 12  # values in one sentence
-MAX_VALUE_CHARACTERS = 60
 CANCELLED_BY_OWNER = "cancelled by its owner"  # the reason a stopped run carries
 CANCELLED_BY_ADMIN = "cancelled by an administrator"
 CANCELLED = "the run was cancelled"  # the reason of each of its cases
 
-# What a module is called where it is installed from, and the extra that brings it: the others come with gpuexplore.
-DISTRIBUTIONS: Mapping[str, str] = {"pynvml": "nvidia-ml-py", "yaml": "PyYAML"}
+# The extra that brings a module; the others come with gpuexplore.
 EXTRAS: Mapping[str, Sequence[str]] = {
     "app": (
         "altair",
@@ -51,19 +48,21 @@ class InvalidInput(GpuExploreError):
     def of(cls, what: str, value: object, accepted: Iterable[object] | str) -> "InvalidInput":
         """Return the error for one bad value, e.g. ``dtype 'fp8': expected fp64, fp32``."""
         listed = accepted if isinstance(accepted, str) else ", ".join(str(value) for value in accepted)
-        return cls(f"{what} {_shown(value)[:MAX_VALUE_CHARACTERS]!r}: expected {listed}")
+        return cls(f"{what} {_shown(value)!r}: expected {listed}")
 
     @classmethod
     def repeated(cls, what: str, values: Sequence[object]) -> "InvalidInput":
         """Return the error for values some of which stand there twice; it names the first of them."""
-        named = ", ".join(_shown(value)[:MAX_VALUE_CHARACTERS] for value in values[:MAX_NAMED])
-        more = f" and {len(values) - MAX_NAMED:,} more" if len(values) > MAX_NAMED else ""
+        most = 12
+        named = ", ".join(map(_shown, values[:most]))
+        more = f" and {len(values) - most:,} more" if len(values) > most else ""
         return cls(f"{what} repeat: {named}{more}")
 
 
 def _shown(value: object) -> str:
+    """Return the first 60 characters of a value."""
     try:
-        return str(value)
+        return str(value)[:60]
     except (ValueError, RecursionError):  # a whole number of more digits than Python writes; a list within itself
         return f"a very large {type(value).__name__}"
 
@@ -106,5 +105,6 @@ def not_installed(error: ImportError) -> str:
     if not isinstance(error, ModuleNotFoundError) or module in ("", "gpuexplore"):
         return str(error)
     extra = next((extra for extra, modules in EXTRAS.items() if module in modules), None)
-    wanted = f"gpuexplore[{extra}]" if extra else DISTRIBUTIONS.get(module, module)
+    distributions = {"pynvml": "nvidia-ml-py", "yaml": "PyYAML"}
+    wanted = f"gpuexplore[{extra}]" if extra else distributions.get(module, module)
     return f"{module} is not installed: pip install '{wanted}'"

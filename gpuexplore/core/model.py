@@ -9,11 +9,9 @@ from enum import StrEnum
 from math import isfinite
 from typing import Literal
 
-from gpuexplore.core.accuracy import Accuracy, WorstElement
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.hardware import Bandwidth, CacheRoof, Device, Identity, Peak, PeakKind, ThreadRoofs, Unit
-from gpuexplore.core.run_summary import RunSummary
-from gpuexplore.core.timed import OMIT_DEFAULT, Alignment, Contrast, Measurement, Phase
+from gpuexplore.core.timed import OMIT_DEFAULT, Accuracy, Alignment, Contrast, Measurement, Phase, WorstElement
 from gpuexplore.core.typed_text import LONGEST_REASON, readable
 
 __all__ = [
@@ -63,6 +61,7 @@ CacheState = Literal["cold", "warm"]
 CacheMode = Literal["cold", "warm", "both"]
 DataMode = Literal["normal", "zeros", "ones"]
 Layout = Literal["NN", "NT", "TN"]
+Quality = Literal["clean", "noisy", "contended"]
 FlagName = Literal[
     "noisy",
     "contended",
@@ -361,6 +360,29 @@ class Progress:
     def __str__(self) -> str:
         refining = f", refining {self.provisional}" if self.provisional and self.measured == self.total else ""
         return f"{self.measured} of {self.total} measured{refining}"
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """A run that has ended, as lists show it; None is unknown.
+
+    Attributes:
+        best: the result with the highest rate, e.g. ``torch in fp32, 384 × 384 × 384``.
+        rate: of that result, in `unit`.
+        unit: ``FLOP/s``, or ``B/s`` where memory bounds the operation.
+        share: of its peak that the rate reaches, as a fraction.
+        peak: what that peak is, for a reader.
+        quality: how far its times can be trusted.
+        why: the evidence for that, in a sentence.
+    """
+
+    best: str | None = None
+    rate: float | None = None
+    unit: str | None = None
+    share: float | None = None
+    peak: str | None = None
+    quality: Quality | None = None
+    why: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ class Once(Generic[Made]):
     """A function with its values, each made by one thread."""
 
     def __init__(self, make: Callable[..., Made]) -> None:
-        self._make, self._lock = make, RLock()
+        self._make = make
+        self._lock = RLock()
         self._made: dict[Hashable, Made] = {}
         update_wrapper(self, make)
 

@@ -14,11 +14,7 @@ from statistics import fmean, stdev
 
 from gpuexplore.core.errors import InvalidInput
 
-DISAGREES_ABOVE = 1.01  # times the interval of paired ratios: what lies outside it by less is rounding
 SMALLEST_SAMPLE_WITH_INTERVAL = 6  # two-sided 2 * 0.5**6 = 3.1 %: with five no 95 % interval exists
-# Student's t at 97.5 % for 1 to 20 degrees of freedom; beyond, 1.96 + 2.5 / degrees is within 0.2 % of it
-STUDENT_T: tuple[float, ...] = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
-STUDENT_T += (2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086)
 
 
 def check_samples(samples_s: Sequence[float]) -> None:
@@ -51,7 +47,8 @@ def median_interval(samples: Sequence[float]) -> tuple[float, float] | None:
         return None
     ordered = sorted(samples)
     rank, share = _lower_rank(len(ordered))
-    low, high = ordered[rank], ordered[-1 - rank]
+    low = ordered[rank]
+    high = ordered[-1 - rank]
     return low + (ordered[rank + 1] - low) * share, high + (ordered[-2 - rank] - high) * share
 
 
@@ -67,13 +64,15 @@ def interval_of_few(values: Sequence[float]) -> tuple[float, float] | None:
         return found
     logs = list(map(log, values))
     half = student_t(len(logs) - 1) * stdev(logs) / sqrt(len(logs))
-    center, middle = exp(fmean(logs)), median(values)
+    center = exp(fmean(logs))
+    middle = median(values)
     return min(center * exp(-half), middle), max(center * exp(half), middle)
 
 
 def paired_median(ratios: Sequence[float], of_medians: float, interval: tuple[float, float] | None) -> float | None:
     """Return the median of paired `ratios` where it disagrees with the ratio of the medians; None where it does not."""
-    if interval is None or interval[0] / DISAGREES_ABOVE <= of_medians <= interval[1] * DISAGREES_ABOVE:
+    rounding = 1.01  # what lies outside the interval by less
+    if interval is None or interval[0] / rounding <= of_medians <= interval[1] * rounding:
         return None
     return median(ratios)
 
@@ -118,7 +117,11 @@ def paired_ratio(
 
 def student_t(degrees: int) -> float:
     """Return the 97.5 % quantile of Student's t."""
-    return STUDENT_T[degrees - 1] if degrees <= len(STUDENT_T) else 1.96 + 2.5 / degrees
+    table = (
+        *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
+        *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),
+    )
+    return table[degrees - 1] if degrees <= len(table) else 1.96 + 2.5 / degrees  # within 0.2 % of it
 
 
 def widened(interval: tuple[float, float], center: float, deviation: float) -> tuple[float, float]:
@@ -129,7 +132,8 @@ def widened(interval: tuple[float, float], center: float, deviation: float) -> t
         center: the estimate.
         deviation: half width of the other 95 % interval, in natural logarithms.
     """
-    below, above = (hypot(log(center / interval[0]), deviation), hypot(log(interval[1] / center), deviation))
+    below = hypot(log(center / interval[0]), deviation)
+    above = hypot(log(interval[1] / center), deviation)
     return center * exp(-below), center * exp(above)
 
 
@@ -141,7 +145,8 @@ def _lower_rank(count: int) -> tuple[int, float]:
     """
     if count > 1000:  # the normal approximation is within one rank here
         return int(count / 2 - 1.96 * sqrt(count) / 2) - 1, 0.0
-    tail, rank = 0, 0
+    tail = 0
+    rank = 0
     while tail + comb(count, rank) <= 0.025 * 2**count:
         tail += comb(count, rank)
         rank += 1

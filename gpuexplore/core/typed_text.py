@@ -15,14 +15,10 @@ LONGEST_TEXT = 200  # characters of a text, or of each value of a list
 LONGEST_REASON = 500  # characters of what a library said when it failed
 LONGEST_LIST = 64 * LONGEST_TEXT  # characters of a list
 _ACCEPTED = "text, numbers, and lists of them"
-_MOST_WORDS = 1000  # of a list
-_BEYOND = 10**300  # Python writes no whole number of more than 4,300 digits
 # Control characters, but for tabs and line ends; and halves of a surrogate pair, which no database stores.
 _UNUSABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _TERMINAL_COMMANDS = re.compile("\x1b(\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(\x07|\x1b\\\\)|[@-Z\\\\-_])")  # ECMA-48
-_BIDI_CONTROLS = re.compile("[\u202a-\u202e\u2066-\u2069]")  # what follows is read from right to left
 REPLACEMENT = "\ufffd"
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet computes what begins so
 
 
 def in_any_case(text: str, accepted: Iterable[str]) -> str:
@@ -69,13 +65,14 @@ def readable(text: str, longest: int | None = None) -> str:
         longest: characters to keep.
     """
     kept = text if longest is None else text[: 2 * longest]
-    shown = _UNUSABLE.sub(REPLACEMENT, _BIDI_CONTROLS.sub("", _TERMINAL_COMMANDS.sub("", kept)))
-    return shown[:longest]
+    without_commands = _TERMINAL_COMMANDS.sub("", kept)
+    from_left_to_right = re.sub("[\u202a-\u202e\u2066-\u2069]", "", without_commands)
+    return _UNUSABLE.sub(REPLACEMENT, from_left_to_right)[:longest]
 
 
 def spreadsheet_safe(text: str) -> str:
     """Return `text` as a cell of a CSV file that no spreadsheet computes: a formula gets an apostrophe before it."""
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
 
 
 def name_typed(what: str, value: str, *, empty: bool = False) -> str:
@@ -104,16 +101,17 @@ def text_typed(what: str, value: Words | float | None, separator: str = ",") -> 
         return _word(what, value)
     if not isinstance(value, Iterable) or isinstance(value, bytes | bytearray | memoryview | Mapping):
         raise InvalidInput.of(what, value, _ACCEPTED)
-    words = list(islice(value, _MOST_WORDS + 1))
-    if len(words) > _MOST_WORDS:
-        raise InvalidInput.of(what, f"more than {_MOST_WORDS} of them", f"at most {_MOST_WORDS}")
+    most = 1000
+    words = list(islice(value, most + 1))
+    if len(words) > most:
+        raise InvalidInput.of(what, f"more than {most} of them", f"at most {most}")
     return separator.join(_word(what, word) for word in words)
 
 
 def _word(what: str, value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, str | Real):
         raise InvalidInput.of(what, value, _ACCEPTED)
-    if isinstance(value, int) and abs(value) >= _BEYOND:
+    if isinstance(value, int) and abs(value) >= 10**300:  # Python writes none of more than 4,300 digits
         raise InvalidInput.of(what, value, "numbers of fewer digits")
     return str(value)
 

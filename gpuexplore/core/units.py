@@ -12,13 +12,6 @@ from typing import TypeVar
 
 UNKNOWN = "—"
 _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ns": 1e-9}  # either of Unicode's micro signs
-_TIME = re.compile(rf"(?P<number>[0-9.eE+-]+)\s*(?P<unit>{'|'.join(_SECONDS)})")
-SMALLEST_PLAIN_PERCENT = 1e-3
-_WHOLE = re.compile("[0-9]+(?:_[0-9]+)*")  # 4_096 as in Python
-_LENGTH = re.compile("([0-9_]+) ?(k|m|)i?")
-_POWER = re.compile(
-    r"(?P<base>[0-9]{1,6})(?:\*\*|\^)(?P<power>[0-9]{1,2})|(?P<times>[0-9]{1,6})e\+?(?P<ten>[0-9]{1,2})"
-)
 _RATE = re.compile(
     r"(?P<number>[0-9][0-9.,]*(?:e[+-]?[0-9]+)?)\s{0,2}(?P<prefix>[kKmMgGtTpPeE]?)(?P<binary>i?)\s{0,2}"
     r"(?:(?P<flop>(?i:flops?|ops?|f(?=\s{0,2}/)))|B|(?i:bytes?))(?:\s{0,2}/\s{0,2}s(?:ec(?:ond)?)?|ps|(?<=[sS]))"
@@ -28,28 +21,28 @@ _SI = {-9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "
 _PREFIXES = {name: 10.0**power for power, name in _SI.items()} | {
     name: 1024.0**power for power, name in _BINARY.items() if name
 }
-_BYTES = re.compile(r"(?P<number>[0-9][0-9.e+]{0,15}) ?(?P<prefix>[kmgt])(?P<binary>i?)b", re.IGNORECASE)
 _NUMBER = r"(?<![\w.,-])(?<!min )-?[0-9]+(?:\.[0-9]+)?"
 _UNIT = r"(?:FLOP/s|FLOP|B/s|B|s|J|Hz|W)(?![\w/])"
 _QUANTITY = re.compile(rf"(?P<number>{_NUMBER}) (?P<prefix>[nµmkMGTP]|[KMGTP]i|)(?P<unit>{_UNIT})")
 _OF_CELL = re.compile(rf"(?:[~<>≈≤≥±] ?)?{_NUMBER} (?:[KMGTP]i|[nµmkMGTP]|){_UNIT}(?: to {_NUMBER} \w*{_UNIT})?")
-TINY = 1e-4  # of a unit: more zeros are not counted at a glance
-COMPARABLE = 1000.0  # times: what differs by more is read apart
 K = TypeVar("K", bound=Hashable)
 
 
 def read_whole(text: str) -> int | None:
     """Return the whole number from 0 that was typed, e.g. ``4_096``; None where it is none, or beyond 19 digits."""
     typed = text.strip()
-    return int(typed) if _WHOLE.fullmatch(typed) and len(typed) < 20 else None
+    is_whole = re.fullmatch("[0-9]+(?:_[0-9]+)*", typed)  # 4_096 as in Python
+    return int(typed) if is_whole and len(typed) < 20 else None
 
 
 def read_length(text: str) -> int | None:
     """Return the length of an axis that was typed: 4096 for ``4k`` and ``2^12``, 1000 for ``1e3``; None as there."""
-    if power := _POWER.fullmatch(text.strip().casefold()):
-        times, base, exponent = power["times"] or 1, power["base"] or 10, power["power"] or power["ten"]
-        return read_whole(str(int(times) * int(base) ** int(exponent)))
-    found = _LENGTH.fullmatch(text.strip().casefold())
+    typed = text.strip().casefold()
+    if power := re.fullmatch(r"([0-9]{1,6})(?:\*\*|\^)([0-9]{1,2})", typed):
+        return read_whole(str(int(power[1]) ** int(power[2])))
+    if power := re.fullmatch(r"([0-9]{1,6})e\+?([0-9]{1,2})", typed):
+        return read_whole(str(int(power[1]) * 10 ** int(power[2])))
+    found = re.fullmatch("([0-9_]+) ?(k|m|)i?", typed)
     number = read_whole(found[1]) if found else None
     return None if found is None or number is None else number * 2 ** {"": 0, "k": 10, "m": 20}[found[2]]
 
@@ -65,14 +58,15 @@ def read_number(text: str) -> float | None:
 
 def read_seconds(text: str) -> float | None:
     """Return the seconds that were typed with their unit, e.g. ``90us`` or ``1.25 ms``; None where it is none."""
-    found = _TIME.fullmatch(text.strip())
+    found = re.fullmatch(rf"(?P<number>[0-9.eE+-]+)\s*(?P<unit>{'|'.join(_SECONDS)})", text.strip())
     number = read_number(found["number"]) if found else None
     return None if found is None or number is None else number * _SECONDS[found["unit"]]
 
 
 def read_bytes(text: str) -> int | None:
     """Return the bytes that were typed with their unit, e.g. ``500MB`` or ``4 GiB``; None where it is none."""
-    found = _BYTES.fullmatch(text.strip())
+    pattern = r"(?P<number>[0-9][0-9.e+]{0,15}) ?(?P<prefix>[kmgt])(?P<binary>i?)b"
+    found = re.fullmatch(pattern, text.strip(), re.IGNORECASE)
     number = read_number(found["number"]) if found else None
     if found is None or number is None:
         return None
@@ -156,11 +150,12 @@ def format_bytes(count: float | None) -> str:
     """Return a size in binary units, as memory is sold: ``23.4 GiB``."""
     if count is None:
         return UNKNOWN
-    size, prefixes = float(count), iter(("B", "KiB", "MiB", "GiB", "TiB", "PiB"))
-    prefix = next(prefixes)
-    while size >= 1024 and prefix != "PiB":
-        size, prefix = size / 1024, next(prefixes)
-    return f"{size:.0f} B" if prefix == "B" else f"{_significant(size, 3)} {prefix}"
+    size = float(count)
+    power = 0
+    while size >= 1024 and power < max(_BINARY):
+        size /= 1024
+        power += 1
+    return f"{_significant(size, 3)} {_BINARY[power]}B" if power else f"{size:.0f} B"
 
 
 def format_gigabytes(count: float | None) -> str:
@@ -173,7 +168,7 @@ def format_percent(share: float | None) -> str:
     if share is None:
         return UNKNOWN
     percent = 100 * share
-    if 0 < percent < SMALLEST_PLAIN_PERCENT:
+    if 0 < percent < 1e-3:
         return f"{percent:.1e} %"
     return f"{_significant(percent, 3 if share >= 0.1 else 2)} %"
 
@@ -222,14 +217,14 @@ def common_unit(values: Sequence[float], unit: str, *, binary: bool | None = Non
 
 
 def shared_units(columns: Mapping[K, Sequence[float]], unit: str, **about: bool) -> dict[K, tuple[float, str]]:
-    """Return the `common_unit` of each column, one for all those whose medians lie within COMPARABLE of each other."""
+    """Return the `common_unit` of each column, one for all those whose medians lie within a factor of 1000."""
     middles = {
         key: median_high(known) for key, values in columns.items() if (known := [abs(each) for each in values if each])
     }
     found = {key: common_unit((), unit, **about) for key in columns}
     rest = sorted(middles, key=lambda key: middles[key])
     while rest:
-        alike = [key for key in rest if middles[key] <= COMPARABLE * middles[rest[0]]]
+        alike = [key for key in rest if middles[key] <= 1000 * middles[rest[0]]]
         found |= dict.fromkeys(
             alike, common_unit([each for key in alike for each in columns[key] if each], unit, **about)
         )
@@ -282,7 +277,8 @@ def _rewritten(texts: Mapping[K, str], columns: Mapping[K, Hashable]) -> dict[K,
             return quantity.group()
         digits = len(quantity["number"].lstrip("-0.").replace(".", ""))
         value = _si(quantity) / size
-        text = f"{value:.{max(digits, 1) - 1}e}" if 0 < abs(value) < TINY else _significant(value, digits)
+        is_tiny = 0 < abs(value) < 1e-4  # more zeros are not counted at a glance
+        text = f"{value:.{max(digits, 1) - 1}e}" if is_tiny else _significant(value, digits)
         return f"{text if digits else 0} {name}"
 
     return {key: _QUANTITY.sub(partial(shown, columns[key]), text) for key, text in texts.items()}

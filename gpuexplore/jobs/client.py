@@ -56,7 +56,8 @@ class SupervisorKeeper:
             return
         sign = (holder, self._lock.last_sign())
         if sign != self._sign:
-            self._sign, self._seen_s = sign, self._clock()
+            self._sign = sign
+            self._seen_s = self._clock()
         elif self._clock() - self._seen_s > FROZEN_S:
             LOG.warning("%s has not responded for %g s: it is killed and replaced", holder, FROZEN_S)
             self._end(holder, patience_s=0)

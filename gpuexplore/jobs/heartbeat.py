@@ -26,16 +26,9 @@ from gpuexplore.core.model import Device
 from gpuexplore.jobs.locks import lock_directory
 from gpuexplore.store import Store, Supervisor, SupervisorState
 
-HOST_VARIABLE = "GPUEXPLORE_HOST"
-BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 LOG = logging.getLogger(__name__)
 BEAT_S = 1.0
 STUCK_S = 60.0  # a loop that did nothing for so long is stuck
-LOOK_S = 5.0
-ORDER_S = 60.0
-JUMP_S = 60.0  # by which two clocks differ more than before: one of them was set, or the host slept
-KEPT = timedelta(days=30)  # a deleted run, which its owner may want back
-SEEN_AGAIN_S = 180.0  # in which every open page says again that its owner is there, once a minute
 
 
 class Heartbeat:
@@ -167,18 +160,20 @@ class Housekeeping:
         if now_s >= self._look_s:
             self._take_over()
             self._drop_abandoned(now_s)
-            self._look_s = now_s + LOOK_S
+            self._look_s = now_s + 5
         if now_s >= self._order_s:
             self._store.order_all()
-            self._store.purge_deleted((self._store.clock() - KEPT).isoformat(timespec="microseconds"))
-            self._order_s = now_s + ORDER_S
+            deleted_before = self._store.clock() - timedelta(days=30)  # an owner may want a run back
+            self._store.purge_deleted(deleted_before.isoformat(timespec="microseconds"))
+            self._order_s = now_s + 60
 
     def _drop_abandoned(self, now_s: float) -> None:
-        ahead_s, before_s = self._store.epoch_s() - now_s, self._ahead_s
-        self._ahead_s = ahead_s
-        if before_s is not None and abs(ahead_s - before_s) > JUMP_S:
-            LOG.warning("The clock was set by %+.0f s: no owner is treated as gone for a while", ahead_s - before_s)
-            self._absence_counts_s = now_s + SEEN_AGAIN_S
+        before_s = self._ahead_s
+        self._ahead_s = self._store.epoch_s() - now_s
+        set_by_s = 0.0 if before_s is None else self._ahead_s - before_s
+        if abs(set_by_s) > 60:  # one of two clocks was set, or the host slept
+            LOG.warning("The clock was set by %+.0f s: no owner is treated as gone for a while", set_by_s)
+            self._absence_counts_s = now_s + 180  # every open page says again that its owner is there, once a minute
         if now_s >= self._absence_counts_s and (dropped := self._store.drop_abandoned()):
             LOG.info("%d queued runs have owners who are gone: they are cancelled", dropped)
 
@@ -196,7 +191,8 @@ def this_instance(*, side_by_side: bool = False) -> Supervisor:
     Args:
         side_by_side: whether it measures on each of its devices by itself.
     """
-    host, boot = host_name(), _boot()
+    host = host_name()
+    boot = _boot()
     name = f"{host}/{boot[:8]}/{secrets.token_hex(4)}"
     return Supervisor(
         name,
@@ -210,12 +206,12 @@ def this_instance(*, side_by_side: bool = False) -> Supervisor:
 
 def host_name() -> str:
     """Return this host's name as its devices carry it: the setting GPUEXPLORE_HOST, or the system's."""
-    return re.sub(r"[^\w.-]", "-", os.environ.get(HOST_VARIABLE) or socket.gethostname())[:100]
+    return re.sub(r"[^\w.-]", "-", os.environ.get("GPUEXPLORE_HOST") or socket.gethostname())[:100]
 
 
 def _boot() -> str:
     try:
-        return BOOT_ID.read_text(encoding="ascii").strip()
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
         pass
     try:

@@ -21,7 +21,6 @@ from gpuexplore.activity import Activity, ActivityReport
 from gpuexplore.core.model import Case, Device, Result
 from gpuexplore.core.serialization import decode, encode
 
-CURRENT_CASE = "current_case"
 _WORD = Struct("<qqd")
 TASK = "task.json"
 JOURNAL = "journal.jsonl"
@@ -150,7 +149,7 @@ class CurrentCase:
 
 def current_case_word(directory: Path, *, create: bool = False) -> mmap:
     """Return the word in a task's directory; the engine opens it first, with `create`."""
-    path = directory / CURRENT_CASE
+    path = directory / "current_case"
     if create:
         path.write_bytes(bytes(_WORD.size))
     with path.open("r+b") as file:

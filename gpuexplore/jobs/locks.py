@@ -28,12 +28,7 @@ from gpuexplore.core.model import Device
 
 DIRECTORY_VARIABLE = "GPUEXPLORE_LOCKS"
 SHARED_MEMORY = Path("/dev/shm")
-STICKY_WORLD_WRITABLE = 0o1777  # each may remove what is theirs
-WORLD_WRITABLE, OWNER_WRITABLE = 0o666, 0o644  # whose locks all take; who holds one says so alone
-LONGEST_HOLDER = 4096  # bytes
-LOOK_S = 0.05  # between two looks at a lock that is held
 _ASKING = "asks-cpu-"
-MOST_ASKING = 8  # who comes later is not seen to ask, and waits as others do
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +79,7 @@ class HostLock:
         while not self._has_taken():
             if 0 <= timeout <= time.monotonic() - began_s or (cancel_check is not None and cancel_check()):
                 raise Timeout(str(self._path))
-            time.sleep(LOOK_S)
+            time.sleep(0.05)
         with suppress(OSError):  # a full disk: then it is not known who it is
             self._write(json.dumps(asdict(_myself())))
 
@@ -117,7 +112,7 @@ class HostLock:
             self._file = None
 
     def _write(self, text: str) -> None:
-        file = open_shared(self._own, os.O_RDWR | os.O_CREAT, OWNER_WRITABLE)
+        file = open_shared(self._own, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             if os.fstat(file).st_uid == os.geteuid():
                 os.ftruncate(file, 0)
@@ -159,7 +154,8 @@ class HostLock:
         with suppress(OSError, ValueError, TypeError, psutil.Error):
             file = open_shared(path, os.O_RDONLY)
             try:
-                about, text = os.fstat(file), os.read(file, LONGEST_HOLDER).decode()
+                about = os.fstat(file)
+                text = os.read(file, 4096).decode()
             finally:
                 os.close(file)
             is_open_to_all = stat.S_IMODE(about.st_mode) & 0o022  # as of 0.2.0, which is replaced where it is ours
@@ -234,7 +230,7 @@ def first_free(name: str, most: int) -> Iterator[None]:
 
 def asking_for_cpu() -> AbstractContextManager[None]:
     """Context in which compilers and interpreters of pages yield the CPU to a measurement."""
-    return first_free(_ASKING, MOST_ASKING)
+    return first_free(_ASKING, most=8)  # one that comes later is not seen to ask, and waits as others do
 
 
 def cpu_is_asked_for() -> bool:
@@ -256,6 +252,7 @@ def lock_directory() -> Path:
     Raises:
         InvalidInput: it cannot be written, or is a link that another user may have made.
     """
+    sticky_world_writable = 0o1777  # each user may remove what is theirs
     shared = SHARED_MEMORY if SHARED_MEMORY.is_dir() else Path(tempfile.gettempdir())
     asked = os.environ.get(DIRECTORY_VARIABLE)
     directory = Path(asked).resolve() if asked else shared / "gpuexplore-locks"
@@ -264,14 +261,14 @@ def lock_directory() -> Path:
         found = directory.lstat()
         if not stat.S_ISDIR(found.st_mode):
             raise NotADirectoryError("it is a link")
-        if found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) != STICKY_WORLD_WRITABLE:
-            directory.chmod(STICKY_WORLD_WRITABLE)
+        if found.st_uid == os.geteuid() and stat.S_IMODE(found.st_mode) != sticky_world_writable:
+            directory.chmod(sticky_world_writable)
     except OSError as error:
         raise InvalidInput.of(DIRECTORY_VARIABLE, directory, f"directories that can be written ({error})") from error
     return directory
 
 
-def open_shared(path: Path, flags: int, mode: int = WORLD_WRITABLE) -> int:
+def open_shared(path: Path, flags: int, mode: int = 0o666) -> int:
     """Return the descriptor of a file in a directory that other users write to: never what a link of theirs names.
 
     Raises:

@@ -32,10 +32,7 @@ POLL_S = 0.05
 CANCEL_POLL_S = 0.2  # each poll reads the database, and disturbs the measurement
 TIME_SLICE_S = 5.0  # a run that used its devices for so long yields to other owners
 YIELD_POLL_S = 0.5
-BOOK_S = 5.0  # device seconds are booked so often
 RETRY_S = 1.0
-MOST_RETRY_S = 10.0
-MAX_CRASHES = 3
 _Lanes = dict[threading.Thread, frozenset[str]]  # the devices that each thread measures on
 
 
@@ -73,7 +70,7 @@ def _measure_next(store: Store, engine: Engine, heartbeat: Heartbeat, *, lanes: 
     if claim is None:
         return False
     devices = frozenset(claim.devices)
-    run = ClaimedRun(store, claim, heartbeat, stop=stop, available=lambda: free() | devices)
+    run = _ClaimedRun(store, claim, heartbeat, stop=stop, available=lambda: free() | devices)
     if not engine.side_by_side:
         _measure(engine, run)
         return True
@@ -96,7 +93,7 @@ def _lanes() -> Iterator[_Lanes]:
             lane.join()
 
 
-def _measure(engine: Engine, run: "ClaimedRun") -> None:
+def _measure(engine: Engine, run: "_ClaimedRun") -> None:
     """Measure a run until it ends or yields."""
     run_id = run.claim.run_id
     with run.heartbeat.measuring():
@@ -115,7 +112,7 @@ def _measure(engine: Engine, run: "ClaimedRun") -> None:
             run.finish(RunState.FAILED, describe_error(error))
 
 
-def _perform(engine: Engine, run: "ClaimedRun", activity: Activity) -> None:
+def _perform(engine: Engine, run: "_ClaimedRun", activity: Activity) -> None:
     """Do an activity in one piece; one that the supervisor's end interrupts begins anew with its successor."""
     LOG.info("Run %s, attempt %d: %s", run.claim.run_id, run.claim.attempt, activity)
     run.begin()
@@ -128,7 +125,7 @@ def _perform(engine: Engine, run: "ClaimedRun", activity: Activity) -> None:
         run.finish(RunState.DONE)
 
 
-def _measure_cases(engine: Engine, run: "ClaimedRun") -> None:
+def _measure_cases(engine: Engine, run: "_ClaimedRun") -> None:
     claim = run.claim
     LOG.info("Run %s, attempt %d: %d cases", claim.run_id, claim.attempt, len(claim.remaining))
     if (claim.done or claim.passed) and (reason := _begun_elsewhere(run)):
@@ -150,7 +147,7 @@ def _measure_cases(engine: Engine, run: "ClaimedRun") -> None:
     run.finish(RunState.DONE)
 
 
-def _begun_elsewhere(run: "ClaimedRun") -> str | None:
+def _begun_elsewhere(run: "_ClaimedRun") -> str | None:
     """Return why a run cannot go on here: another processor began it, as where a home was copied; None where it can."""
     here = {device.id: device for device in run.heartbeat.devices}
     for before in run.store.devices_of_results(run.claim.run_id):
@@ -165,7 +162,7 @@ def _begun_elsewhere(run: "ClaimedRun") -> str | None:
 
 
 def _measure_batch(
-    engine: Engine, run: "ClaimedRun", cases: Sequence[Case], take: Callable[[Case | Result], None]
+    engine: Engine, run: "_ClaimedRun", cases: Sequence[Case], take: Callable[[Case | Result], None]
 ) -> None:
     """Measure cases as devices are named here, and take results by the names asked for."""
     here = _names_here(run.heartbeat)
@@ -182,7 +179,7 @@ def _names_here(heartbeat: Heartbeat) -> Mapping[str, str]:
     return {f"{heartbeat.instance.host}/{device.id}": device.id for device in heartbeat.devices}
 
 
-class ClaimedRun:
+class _ClaimedRun:
     """A run between its claim and its end.
 
     Args:
@@ -248,7 +245,7 @@ class ClaimedRun:
             self._keep_for_later(event)
         else:
             self._write(lambda: self.store.add_result(claim, event))
-        if time.monotonic() - (self._began_s or 0.0) > BOOK_S:
+        if time.monotonic() - (self._began_s or 0.0) > 5:
             self.book()
             self.begin()
 
@@ -326,7 +323,8 @@ class ClaimedRun:
     def finish(self, state: RunState, reason: str | None = None) -> None:
         """End the run, as soon as the database takes its results and its end."""
         if self.cancelled and state is RunState.DONE:
-            state, reason = RunState.CANCELLED, CANCELLED_BY_OWNER
+            state = RunState.CANCELLED
+            reason = CANCELLED_BY_OWNER
         self._until_written(lambda: self.store.finish(self.claim, state, reason=reason))
 
     def give_back(self) -> None:
@@ -354,7 +352,7 @@ class ClaimedRun:
             if self._writes and not self.lost and self.stop.wait(wait_s):
                 LOG.error("Run %s: %d writes were abandoned", self.claim.run_id, len(self._writes))
                 return
-            wait_s = min(2 * wait_s, MOST_RETRY_S)
+            wait_s = min(2 * wait_s, 10.0)
 
     def _write(self, write: Callable[[], bool]) -> None:
         self._writes.append(write)
@@ -417,11 +415,10 @@ def crash_limit(on_event: Callable[[Case | Result], None]) -> Callable[[Case | R
         elif isinstance(event, Result) and not (event.provisional and event.case in passed):
             crashed.clear()  # what is measured again after a crash is no evidence
             passed.add(event.case)
-        if len(crashed) == MAX_CRASHES:
-            raise GpuExploreError(f"{MAX_CRASHES} crashes in a row: {'; '.join(map(_name, crashed))}")
+        if len(crashed) == 3:
+            names = (
+                f"{case.operation} {case.implementation} {case.dtype} {case.shape} on {case.device}" for case in crashed
+            )
+            raise GpuExploreError(f"3 crashes in a row: {'; '.join(names)}")
 
     return take
-
-
-def _name(case: Case) -> str:
-    return f"{case.operation} {case.implementation} {case.dtype} {case.shape} on {case.device}"

@@ -17,17 +17,14 @@ from gpuexplore.core.errors import InvalidInput
 from gpuexplore.jobs.locks import HostLock, first_free, lock_directory, open_shared
 
 LOOK_S = 200e-6  # so long a server must do nothing, or nearly, before a round
-IDLE_SHARE = 0.3  # of a core
 PROCESSES = Path("/proc")
 MIN_WAIT_S = 2e-3  # any round may wait so long for servers
 MAX_WAIT_S = 0.25  # one round may wait so long at most, while the budget of its group lasts
 WAIT_BUDGET_S = 0.4  # the rounds of a group may wait so long in all
 WAIT_FRACTION = 0.1  # of the time of past rounds, which is added to the budget
 PAGE_WAIT_S = 0.1  # a page waits so long for a round to end
-PAGE_LOOK_S = 2e-3
 _END = Struct("<d")
-_ROUND, _SERVER = "round", "pages-"
-MOST_SERVERS = 64  # measurements do not wait for pages of more
+_SERVER = "pages-"
 
 
 class Rounds:
@@ -39,7 +36,7 @@ class Rounds:
 
     def __init__(self) -> None:
         # Read and written, not mapped: of a mapped file what another user cuts off would end this process
-        self._file = open_shared(lock_directory() / _ROUND, os.O_RDWR | os.O_CREAT)
+        self._file = open_shared(lock_directory() / "round", os.O_RDWR | os.O_CREAT)
         weakref.finalize(self, os.close, self._file)
         self._budget_s = WAIT_BUDGET_S
 
@@ -60,7 +57,8 @@ class Rounds:
         """
         asked_s = time.monotonic()
         _wait_for(self._servers, max(MIN_WAIT_S, min(MAX_WAIT_S, self._budget_s)))
-        began_s, before_s = time.monotonic(), self._cpu_s()
+        began_s = time.monotonic()
+        before_s = self._cpu_s()
         self._write_end(began_s + expected_s)
         try:
             yield lambda: sum(after_s - before_s.get(server, after_s) for server, after_s in self._cpu_s().items())
@@ -72,7 +70,7 @@ class Rounds:
         """Return when no round is on, or `limit_s` has passed."""
         end_s = time.monotonic() + limit_s
         while (left_s := min(self._end_s(), end_s) - time.monotonic()) > 0:
-            time.sleep(min(left_s, PAGE_LOOK_S))
+            time.sleep(min(left_s, 2e-3))
 
     def _cpu_s(self) -> dict[int, float]:
         """Return the CPU seconds so far of each server that lives."""
@@ -97,7 +95,7 @@ def serving() -> Iterator[None]:
     """Inside, the worker of this host sees that this process serves pages."""
     with ExitStack() as held:
         with suppress(InvalidInput, OSError):  # then measurements do not wait for it
-            held.enter_context(first_free(_SERVER, MOST_SERVERS))
+            held.enter_context(first_free(_SERVER, most=64))
         yield
 
 
@@ -137,5 +135,5 @@ def _wait_for(servers: Sequence[int], limit_s: float) -> None:
             before_s = sum(_cpu_s(server) for server in servers)
             time.sleep(LOOK_S)
             used_s = sum(_cpu_s(server) for server in servers) - before_s
-            if used_s < IDLE_SHARE * LOOK_S and not any(_is_at_work(server) for server in servers):
+            if used_s < 0.3 * LOOK_S and not any(_is_at_work(server) for server in servers):
                 return

@@ -20,8 +20,8 @@ from gpuexplore.core.errors import GpuExploreError, InvalidInput
 from gpuexplore.core.units import format_gigabytes
 
 LOG = logging.getLogger(__name__)
-NAME = "gpuexplore.jobs.reading"
-MEMORY_BYTES, CPU_S, WALL_S = 3 * 2**30, 60, 180.0
+MEMORY_BYTES = 3 * 2**30
+CPU_S = 60
 NICE = 5  # pages go first
 _AT_ONCE = BoundedSemaphore(2)
 _TOO_MUCH = f"reading this file takes more than {format_gigabytes(MEMORY_BYTES)} of memory, or too long"
@@ -39,15 +39,13 @@ def read_apart(function: str, *arguments: object, cpu_s: int = CPU_S) -> Any:
         GpuExploreError: as the function raises.
         InvalidInput: it took too much time or memory, or failed.
     """
-    command = [sys.executable, "-P", "-m", NAME]
+    command = [sys.executable, "-P", "-m", "gpuexplore.jobs.reading"]
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # each thread's buffers count as memory
     try:
         with _AT_ONCE, TemporaryFile() as given:
             pickle.dump((function, arguments, cpu_s), given)  # a file: what is large is copied nowhere in this process
             given.seek(0)
-            done = subprocess.run(
-                command, stdin=given, capture_output=True, timeout=WALL_S, env=environment, check=False
-            )
+            done = subprocess.run(command, stdin=given, capture_output=True, timeout=180, env=environment, check=False)
     except subprocess.TimeoutExpired as error:
         raise InvalidInput(_TOO_MUCH) from error
     finally:

@@ -4,7 +4,7 @@ What is imported is kept with its origin. What a list says of a run is worked ou
 analysis takes some hundredths of a second.
 """
 
-from dataclasses import replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,24 +21,10 @@ from gpuexplore.recorded.files import SUFFIXES, ReadRun, read_runs
 from gpuexplore.store import Description, ListedRun, Store, Wanted
 from gpuexplore.store.tolerant_decode import check_known
 
-MOST_AT_ONCE = 25  # of one list; the others are worked out when it is looked at again
-
 ROW = (
-    *(
-        "id",
-        "title",
-        "operation",
-        "device_names",
-        "devices",
-        "created_utc",
-        "state",
-        "best",
-        "rate",
-        "unit",
-        "share",
-        "peak",
-    ),
-    *("quality", "why", "tags", "note", "origin", "number"),
+    *("id", "title", "operation", "device_names", "devices", "created_utc", "state"),
+    *(field.name for field in fields(RunSummary)),
+    *("tags", "note", "origin", "number"),
 )  # the keys of a line as a flat row
 
 
@@ -158,7 +144,8 @@ def listed_with_summaries(
         InvalidInput: as of `Store.listed`.
     """
     page = store.listed(wanted, before=before, limit=limit)
-    missing = [run.id for run in page if run.summary is None and not run.active][:MOST_AT_ONCE]
+    most = 25  # the others are worked out when the list is looked at again
+    missing = [run.id for run in page if run.summary is None and not run.active][:most]
     made = {run_id: summarize(store, run_id) for run_id in missing}
     return tuple(replace(run, summary=made.get(run.id) or run.summary) for run in page)
 
@@ -177,7 +164,6 @@ def summarize(store: Store, run_id: str) -> RunSummary:
 
 def row_of(run: ListedRun) -> dict[str, Any]:
     """Return a line of a list as a flat row: plain values, SI base units, unknown is None."""
-    summary = run.summary or RunSummary()
     return {
         "id": run.id,
         "title": run.title,
@@ -186,13 +172,7 @@ def row_of(run: ListedRun) -> dict[str, Any]:
         "devices": list(run.devices),
         "created_utc": run.created_utc,
         "state": run.state.value,
-        "best": summary.best,
-        "rate": summary.rate,
-        "unit": summary.unit,
-        "share": summary.share,
-        "peak": summary.peak,
-        "quality": summary.quality,
-        "why": summary.why,
+        **asdict(run.summary or RunSummary()),
         "tags": list(run.tags),
         "note": run.note,
         "origin": run.origin,

@@ -13,12 +13,8 @@ from gpuexplore.measure.conditions.environment import describe_environment
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
 from gpuexplore.operations import operation_named
 
-RATE_FLOP_PER_S = 1e12
-LEAST_S = 1e-6
-SAMPLES, FIRST_SAMPLES = 10, 3
+FIRST_SAMPLES = 3
 FIRST_SHARE = 0.1  # of the budget, for the first pass
-POLL_S = 0.01
-FLAG = Flag("simulated", "simulated: nothing was computed; the time is that of its FLOPs at 1 TFLOP/s")
 
 
 def warm_up(device: Device, hurried: Callable[[], bool]) -> None:
@@ -52,21 +48,19 @@ def measure_cases(
         whole = _has_slept(rest_s, clock, lambda: progress.cancelled() or progress.preempted())
         if progress.preempted():
             return
-        progress.report(_result(case, SAMPLES if whole else FIRST_SAMPLES, environment))
+        progress.report(_result(case, 10 if whole else FIRST_SAMPLES, environment))
 
 
 def _has_slept(seconds: float, clock: Clock, cancelled: Callable[[], bool]) -> bool:
     """Let `seconds` pass; return whether it was not cancelled meanwhile."""
     end_ns = clock() + seconds * 1e9
     while clock() < end_ns and not cancelled():
-        sleep(POLL_S)
+        sleep(0.01)
     return not cancelled()
 
 
 def _result(case: Case, samples: int, environment: Environment) -> Result:
-    measurement = Measurement((_call_s(case),) * samples, first_call_s=_call_s(case))
-    return Result(case, Status.OK, measurement=measurement, flags=(FLAG,), environment=environment)
-
-
-def _call_s(case: Case) -> float:
-    return max(operation_named(case.operation).flop_count(case.shape) / RATE_FLOP_PER_S, LEAST_S)
+    call_s = max(operation_named(case.operation).flop_count(case.shape) / 1e12, 1e-6)
+    flag = Flag("simulated", "simulated: nothing was computed; the time is that of its FLOPs at 1 TFLOP/s")
+    measurement = Measurement((call_s,) * samples, first_call_s=call_s)
+    return Result(case, Status.OK, measurement=measurement, flags=(flag,), environment=environment)

@@ -41,10 +41,6 @@ from gpuexplore.store.database import database_url
 
 LOG = logging.getLogger("gpuexplore.jobs.supervisor")
 EXIT_UNUSABLE = 2
-LOCK_S = 1.0  # testing whether the lock is free takes it for a moment
-OPEN_RETRY_S = 1.0
-LOG_BYTES, LOG_FILES = 5_000_000, 3
-ABOUT = "Start the supervisor, unless this host already runs one."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -64,19 +60,19 @@ def _alone(options: argparse.Namespace) -> None:
     stop = Event()
     lock = supervisor_lock(database_url(options.database))
     try:
-        lock.acquire(timeout=LOCK_S)
+        lock.acquire(timeout=1)  # testing whether it is free takes it for a moment
     except Timeout:
         LOG.info("%s already serves this database: there is nothing to do", lock.holder() or "Another supervisor")
         return
     try:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
-        supervise(options.database, lock, stop=stop, once=options.once)
+        _supervise(options.database, lock, stop=stop, once=options.once)
     finally:
         lock.release()
 
 
-def supervise(database: str | None, lock: HostLock, *, stop: Event, once: bool = False) -> None:
+def _supervise(database: str | None, lock: HostLock, *, stop: Event, once: bool = False) -> None:
     """Measure what is queued in `database` on the devices of this host, or of a cluster, until `stop` is set."""
     scheduler = server_settings.scheduler()
     devices = () if scheduler else discover()
@@ -120,13 +116,13 @@ def _open(database: str | None, lock: HostLock, stop: Event) -> Store | None:
         except StoreUnavailable as error:
             LOG.warning("%s", error)
             lock.sign_life()
-            stop.wait(OPEN_RETRY_S)
+            stop.wait(1)
     return None
 
 
 def _log_to(path: Path | None) -> None:
     try:
-        handlers = [RotatingFileHandler(path, maxBytes=LOG_BYTES, backupCount=LOG_FILES)] if path else None
+        handlers = [RotatingFileHandler(path, maxBytes=5_000_000, backupCount=3)] if path else None
     except OSError as error:
         raise InvalidInput.of("log", path, f"files that can be written ({error.strerror})") from error
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", handlers=handlers)
@@ -146,7 +142,8 @@ def warm_all(engine: Engine, heartbeat: Heartbeat, devices: Sequence[Device]) ->
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m gpuexplore.jobs.supervisor", description=ABOUT)
+    about = "Start the supervisor, unless this host already runs one."
+    parser = argparse.ArgumentParser(prog="python -m gpuexplore.jobs.supervisor", description=about)
     parser.add_argument("--database", metavar="URL", help="default: GPUEXPLORE_DATABASE_URL, then the data directory")
     parser.add_argument("--log", type=Path, metavar="FILE", help="log file (default: standard error)")
     parser.add_argument("--once", action="store_true", help="exit when the queue is empty")

@@ -59,12 +59,8 @@ from gpuexplore.measure.sample.compile_ahead import compile_ahead
 
 LOG = logging.getLogger(__name__)
 AUTOGROUP = Path("/proc/self/autogroup")
-AUTOGROUP_TRIES, AUTOGROUP_WAIT_S = 4, 0.05
 LOADING_NICE = 5  # while libraries are loaded: a page has three times its share of a core
 LIMITS = (resource.RLIMIT_AS, resource.RLIMIT_DATA, resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE, resource.RLIMIT_CPU)
-NO_RESULT_REPORTED = "the runner reported no result for this case"
-PREEMPTED = "preempted by other runs: it is finished later"
-PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # https://man7.org/linux/man-pages/man2/prctl.2.html
 
 
 def main() -> None:
@@ -102,7 +98,8 @@ def _carry_out(task: WorkerTask, directory: Path, journal: IO[str]) -> Ended:
 
 def _take_pipes() -> tuple[IO[str], IO[str]]:
     """Return what was standard input and output: what is measured reads nothing, and prints to standard error."""
-    tasks, done = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
+    tasks = os.fdopen(os.dup(0))
+    done = os.fdopen(os.dup(1), "w")
     with Path(os.devnull).open() as nothing:
         os.dup2(nothing.fileno(), 0)
     os.dup2(2, 1)
@@ -112,9 +109,11 @@ def _take_pipes() -> tuple[IO[str], IO[str]]:
 def _prepare_process() -> None:
     """End with the engine, become the parent of every descendant that loses its own, and step aside for now."""
     _lower_priority()
-    prctl = ctypes.CDLL(None, use_errno=True).prctl
-    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    prctl = ctypes.CDLL(None, use_errno=True).prctl  # https://man7.org/linux/man-pages/man2/prctl.2.html
+    pr_set_pdeathsig = 1
+    pr_set_child_subreaper = 36
+    prctl(pr_set_pdeathsig, signal.SIGKILL)
+    prctl(pr_set_child_subreaper, 1)
 
 
 def _raise_priority() -> None:
@@ -138,11 +137,11 @@ def _take_priority(priority: int) -> None:
     raise_priority(priority)
     if os.getsid(0) != os.getppid():
         return
-    for _ in range(AUTOGROUP_TRIES):
+    for _ in range(4):
         try:
             AUTOGROUP.write_text(str(priority), encoding="ascii")
         except BlockingIOError:  # without privileges it may be written ten times a second
-            time.sleep(AUTOGROUP_WAIT_S)
+            time.sleep(0.05)
         else:
             return
 
@@ -178,7 +177,8 @@ def _warm_up(task: WorkerTask, directory: Path) -> Ended:
 def _perform_activity(task: WorkerTask, directory: Path, journal: IO[str]) -> Ended:
     """Do what no sweep of an operation is; what goes wrong in it is its own failure."""
     assert task.activity is not None
-    children, failure = _children(), None
+    children = _children()
+    failure = None
     versions = {**installed_versions(), DEVICE: device_key(task.device)}
     try:
         resolve_name(task.runner).perform(
@@ -218,15 +218,20 @@ def _measure(task: WorkerTask, directory: Path, journal: IO[str]) -> Ended:
     """
     if task.device.kind == "cpu":
         SPEEDS.prepare()  # its threads are the worker's own
-    before, reporter = _running(), _Reporter(task, current_case_word(directory), journal)
+    before = _running()
+    reporter = _Reporter(task, current_case_word(directory), journal)
     try:
         with _limits_put_back():
             error = _measure_cases(task, reporter, directory)
     except BaseException as end:  # SystemExit and its like, of the case at work: this process ends
         return Ended(f"{type(end).__name__}: it ends the process that raises it")
-    lost = (Status.CANCELLED, PREEMPTED) if (directory / LEAVE).exists() else (Status.ERROR, NO_RESULT_REPORTED)
+    status = Status.ERROR
+    reason = "the runner reported no result for this case"
+    if (directory / LEAVE).exists():
+        status = Status.CANCELLED
+        reason = "preempted by other runs: it is finished later"
     for case in tuple(reporter.left):
-        reporter.report(failed(case, error) if error else Result(case, *lost))
+        reporter.report(failed(case, error) if error else Result(case, status, reason))
     return Ended(reporter.context_error, left_behind=len(_running() - before))
 
 
@@ -268,16 +273,14 @@ class _Reporter:
             return
         if isinstance(event, Case):
             self.take_up(event)
-        elif self._breaks_context(event):
-            self.context_error, event = event.reason, event.case
+        elif event.status is Status.ERROR and breaks_context(event.reason or "", self._device):
+            self.context_error = event.reason
+            event = event.case
         else:
             if not event.provisional:
                 del self.left[event.case]
             event = with_fewer_samples(event)
         write_event(self._journal, event)
-
-    def _breaks_context(self, result: Result) -> bool:
-        return result.status is Status.ERROR and breaks_context(result.reason or "", self._device)
 
 
 def _measure_cases(task: WorkerTask, reporter: _Reporter, directory: Path) -> Exception | None:

@@ -17,16 +17,9 @@ from gpuexplore.measure.conditions.contention import SLOW_BELOW, contention, is_
 from gpuexplore.operations.contract import Operation
 
 ATTEMPTS = 3
-FITS = 2  # times its size: reading more in a loop leaves next to nothing in a cache
-EXCEEDED = 1.1  # times: an operation's mix of loads and stores is not the triad's
 _STILL_EXCEEDED: set[tuple[str, int | None]] = set()  # devices and threads for which measuring again changed nothing
 
-BUSY_ABOVE = 0.3  # cores more than threads: more than the clocks of both are off
-NOISY_ABOVE = 0.10
-LAUNCH_BOUND_BELOW = 3.0
-SLOW_ROUNDS = 0.2  # so few of the rounds hardly move a median
 DRIFTED_BY = 1.1  # benchmarks/README.md: the difference of two probes of a quiet machine
-THROTTLED_BELOW = 0.75
 LEAK_BYTES = 2**25  # what libraries may take once, for buffers of their own
 FAR_ABOVE = 1.2  # times a rated peak: more than boards boost
 FAR_ABOVE_A_CEILING = 1.25  # a loop of ours, measured again when exceeded: a clock that fell, a core in use by others
@@ -80,11 +73,16 @@ class MeasuredCase:
 
 def find_flags(measured: MeasuredCase) -> tuple[Flag, ...]:
     """Return every flag that applies to a measurement."""
-    case, measurement, environment = measured.case, measured.measurement, measured.environment
+    case = measured.case
+    measurement = measured.measurement
+    environment = measured.environment
+    busy = "threads of this process kept a core busy while idle"
     found = (
         _cache(case, environment.device),
         _noisy(measurement),
-        _busy_idle_threads(measured) or contention(environment, measured.losses, measured.waited_share),
+        Flag("contended", busy)
+        if measured.has_busy_idle_threads
+        else contention(environment, measured.losses, measured.waited_share),
         _throttled(environment),
         _drifted(environment, measured.core_speeds),
         _emulated(measured.dtype, environment.device) if measured.flop_per_s else None,
@@ -101,7 +99,8 @@ def find_flags(measured: MeasuredCase) -> tuple[Flag, ...]:
 def _extra_threads(case: Case, cores: float | None) -> Flag | None:
     """Return the flag of calls that keep more cores busy than the threads that were asked for."""
     threads = case.options.threads
-    if threads is None or cores is None or cores <= threads + BUSY_ABOVE:
+    inexact = 0.3  # cores: by which the clocks of both are off at most
+    if threads is None or cores is None or cores <= threads + inexact:
         return None
     asked = "one thread was" if threads == 1 else f"{threads} threads were"
     return Flag("extra_threads", f"its calls kept {cores:.1f} cores busy where {asked} asked for")
@@ -124,15 +123,9 @@ def condition_flags(measurement: Measurement, environment: Environment, loss: Cp
 
 def _noisy(measurement: Measurement) -> Flag | None:
     share = measurement.iqr_s / measurement.median_s
-    if share <= NOISY_ABOVE:
+    if share <= 0.1:
         return None
     return Flag("noisy", f"the middle half of the samples spreads over {format_percent(share)} of the median", share)
-
-
-def _busy_idle_threads(measured: MeasuredCase) -> Flag | None:
-    if not measured.has_busy_idle_threads:
-        return None
-    return Flag("contended", "threads of this process kept a core busy while idle")
 
 
 def _throttled(environment: Environment) -> Flag | None:
@@ -141,7 +134,7 @@ def _throttled(environment: Environment) -> Flag | None:
         return Flag("throttled", f"the driver reports: {', '.join(reasons)}")
     boost_hz = environment.device.clock_hz
     held_hz = environment.after.clock_hz
-    if environment.device.kind == "cpu" or not boost_hz or not held_hz or held_hz >= THROTTLED_BELOW * boost_hz:
+    if environment.device.kind == "cpu" or not boost_hz or not held_hz or held_hz >= 0.75 * boost_hz:
         return None
     slower = boost_hz / held_hz - 1
     return Flag("throttled", f"the clock fell to {format_percent(held_hz / boost_hz)} of the boost clock", slower)
@@ -151,7 +144,7 @@ def _drifted(environment: Environment, core_speeds: Sequence[float]) -> Flag | N
     """Return the flag of cores that were slow in many rounds, or of one that ran otherwise after the samples."""
     slow = [share for share in core_speeds if is_slow(share)]
     longer = sum(1 / share - 1 for share in slow if share)
-    if len(slow) > SLOW_ROUNDS * len(core_speeds):
+    if len(slow) > 0.2 * len(core_speeds):  # fewer hardly move a median
         rates = f"{format_percent(min(slow))} to {format_percent(max(slow))}"
         return Flag(
             "drifted",
@@ -159,7 +152,8 @@ def _drifted(environment: Environment, core_speeds: Sequence[float]) -> Flag | N
             "rate: the clock was lower, or another program used the same core",
             longer / len(core_speeds),
         )
-    before, after = environment.before.probe_flop_per_s, environment.after.probe_flop_per_s
+    before = environment.before.probe_flop_per_s
+    after = environment.after.probe_flop_per_s
     if not before or not after:
         return None
     change = max(before, after) / min(before, after)
@@ -192,7 +186,8 @@ def _emulated(dtype: DType, device: Device) -> Flag | None:
 
 
 def _over_peak(measured: MeasuredCase) -> Flag | None:
-    peak, flop_per_s = measured.peak, measured.flop_per_s
+    peak = measured.peak
+    flop_per_s = measured.flop_per_s
     if peak is None or flop_per_s <= peak.flop_per_s:
         return None
     is_measured = peak.kind == "measured_ceiling"
@@ -207,7 +202,8 @@ def _over_peak(measured: MeasuredCase) -> Flag | None:
 
 def _over_physical_peak(measured: MeasuredCase) -> Flag | None:
     """Return the flag of a rate that a CPU cannot reach, whatever its clock: work was not done, or not timed."""
-    peak, flop_per_s = measured.peak, measured.flop_per_s
+    peak = measured.peak
+    flop_per_s = measured.flop_per_s
     if peak and peak.kind == "measured_ceiling" and flop_per_s > FAR_ABOVE_A_CEILING * peak.flop_per_s:
         evidence = f"{format_flop_per_s(flop_per_s)}, but the measured ceiling is {format_flop_per_s(peak.flop_per_s)}"
         return Flag("over_physical_peak", f"{evidence} ({peak.source}): part of the work was not done, or not timed")
@@ -235,7 +231,7 @@ def _leaks(measured: MeasuredCase) -> Flag | None:
 
 
 def _launch_bound(measurement: Measurement, overhead_s: float | None) -> Flag | None:
-    if overhead_s is None or measurement.median_s >= LAUNCH_BOUND_BELOW * overhead_s:
+    if overhead_s is None or measurement.median_s >= 3 * overhead_s:
         return None
     return Flag("launch_bound", f"a call on one element already takes {format_seconds(overhead_s)}")
 
@@ -245,7 +241,8 @@ def _launch_bound(measurement: Measurement, overhead_s: float | None) -> Flag | 
 
 def with_fair_ceiling(candidate: Candidate, operation: Operation, measurement: Measurement) -> Device:
     """Return the candidate's device, its ceiling measured again while `measurement` is above it."""
-    case, device = candidate.case, candidate.device
+    case = candidate.case
+    device = candidate.device
     implementation = operation.implementation_named(case.implementation)
     flop_per_s = operation.flop_count(case.shape) / measurement.median_s
     threads = case.options.threads
@@ -277,7 +274,8 @@ def _measured_while(is_exceeded: Callable[[Device], bool], device: Device, threa
 def _is_moved_faster(byte_count: float, bytes_per_s: float, alone: bool, device: Device) -> bool:
     """Return whether bytes moved faster than the fastest level that they fit into, by the bandwidths measured here."""
     roofs = device.one_thread if alone and device.one_thread else device
-    fitting = [cache.bandwidth for cache in roofs.caches if byte_count <= FITS * cache.size_bytes]
+    # reading more than twice its size in a loop leaves next to nothing in a cache
+    fitting = [cache.bandwidth for cache in roofs.caches if byte_count <= 2 * cache.size_bytes]
     behind = [roofs.bandwidth] if roofs.bandwidth else []
     measured = [roof.bytes_per_s for roof in (*fitting, *behind) if roof.kind == "measured_ceiling"]
-    return bool(measured) and bytes_per_s > EXCEEDED * max(measured)
+    return bool(measured) and bytes_per_s > 1.1 * max(measured)  # the mix of loads and stores is not the triad's

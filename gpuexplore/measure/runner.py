@@ -15,6 +15,7 @@ and reason.
 import gc
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
@@ -23,8 +24,9 @@ from time import perf_counter_ns
 
 from gpuexplore.backends.timer import Clock
 from gpuexplore.core.dtypes import dtype_named
-from gpuexplore.core.errors import Cancelled
-from gpuexplore.core.model import Case, Device, Result, Status
+from gpuexplore.core.errors import Cancelled, InvalidInput
+from gpuexplore.core.model import Case, Device, Experiment, Result, Status
+from gpuexplore.hardware import device_named
 from gpuexplore.measure.candidates.candidate import Candidate, unsupported
 from gpuexplore.measure.candidates.failure import IncorrectOutput, check_context, is_broken
 from gpuexplore.measure.check.group import Group, groups_of, open_group
@@ -38,20 +40,25 @@ from gpuexplore.measure.flags import MeasuredCase, find_flags, with_fair_ceiling
 from gpuexplore.measure.sample import slow_cases
 from gpuexplore.measure.sample.compile_ahead import LARGE, SMALL, call_once
 from gpuexplore.measure.sample.contrast import SHORT_CALL_S, call_overhead_s, take_contrasts, take_phases
-from gpuexplore.measure.sample.needs import ENOUGH_ROUNDS, NO_NEED, is_complete, need
 from gpuexplore.measure.sample.prepare import prepare
-from gpuexplore.measure.sample.timing import Sampling, check_seals, plan_rounds, sealed, take_rounds
+from gpuexplore.measure.sample.timing import (
+    ENOUGH_ROUNDS,
+    NO_NEED,
+    Sampling,
+    check_seals,
+    is_complete,
+    need,
+    plan_rounds,
+    sealed,
+    take_rounds,
+)
 from gpuexplore.operations import first_kernels
 
 ISOLATION = Isolation(core_speed=SPEEDS.look)
-SEEDS = 2**32
-FINISHING_CALLS = 6  # of a case, by which its last checks are estimated
-FINISHING_S = 10e-3
-SHORT_ROUND_S = 25e-3  # one more costs less than the checks of a case
 
 
 @dataclass(slots=True)
-class OpenGroup:
+class _OpenGroup:
     """A group that is being measured: its cases that are ready, and the observations meanwhile."""
 
     group: Group
@@ -69,16 +76,17 @@ class OpenGroup:
         return sum(case.options.budget_s + sampling.first_calls_s for case, sampling in self.ready.items())
 
     def finishing_s(self) -> float:
-        """Return about how many seconds its last checks take."""
+        """Return about how many seconds its last checks take: six calls of each case, and 10 ms."""
         calls = (sampling for sampling in self.ready.values() if sampling.checked_call is None)
-        return sum(FINISHING_S + FINISHING_CALLS * sampling.call_s for sampling in calls)
+        return sum(10e-3 + 6 * sampling.call_s for sampling in calls)
 
     def take_round(self, takes_part: Callable[[Sampling], bool]) -> None:
         """Take a round of each case that takes part; no call can see why it does."""
         self.group.resume()
         active = {case: sampling for case, sampling in self.ready.items() if takes_part(sampling)}
-        clock, isolation = self.group.clock, self.group.isolation
-        for case, error in take_rounds(active, self.random, clock=clock, isolation=isolation, progress=self.progress):
+        group = self.group
+        rounds = take_rounds(active, self.random, clock=group.clock, isolation=group.isolation, progress=self.progress)
+        for case, error in rounds:
             del self.ready[case]
             self.progress.running(case, None)
             self.progress.report(self.group.failed(case, error))
@@ -168,6 +176,32 @@ def measure_group(
     measure_cases(cases, device, progress=replace(progress, report=report_final), clock=clock, isolation=isolation)
 
 
+def sweep(
+    experiment: Experiment,
+    devices: Sequence[Device],
+    *,
+    report: Callable[[Case | Result], None],
+    lock: Callable[[Device], AbstractContextManager[object]] = lambda _: nullcontext(),
+) -> None:
+    """Measure every case of `experiment` in this process, device by device; report one final `Result` for each.
+
+    Args:
+        experiment: what is asked for.
+        devices: those of this machine.
+        report: called with cases and final results, as by `measure_group`.
+        lock: returns the lock of a device, which is held while it is measured on.
+
+    Raises:
+        InvalidInput: fresh processes are asked for.
+    """
+    if experiment.options.repeat > 1:
+        raise InvalidInput.of("repeat", experiment.options.repeat, "1: only `gpuexplore run` starts fresh processes")
+    for device in [device_named(name, devices) for name in experiment.devices]:
+        cases = [case for case in experiment.cases() if case.device == device.id]
+        with lock(device):
+            measure_group(cases, device, progress=ProgressHooks(report))
+
+
 def _measure_together(
     groups: Iterable[Sequence[Case]], *, device: Device, clock: Clock, isolation: Isolation, progress: ProgressHooks
 ) -> None:
@@ -182,13 +216,13 @@ def _measure_together(
         gc.unfreeze()
 
 
-def _sample_by_need(opened: list[OpenGroup], began_ns: int, device: Device, progress: ProgressHooks) -> None:
+def _sample_by_need(opened: list[_OpenGroup], began_ns: int, device: Device, progress: ProgressHooks) -> None:
     """Give rounds to the group that needs them most until the budget is spent; conclude and remove what needs none."""
     budget_s = sum(group.budget_s() for group in opened)
     while opened and not progress.cancelled() and not is_broken(device) and not progress.preempted():
         elapsed_s = (opened[0].group.clock() - began_ns) * 1e-9
         spent_s = elapsed_s + sum(group.finishing_s() for group in opened)
-        neediest = max(opened, key=OpenGroup.need)
+        neediest = max(opened, key=_OpenGroup.need)
         if neediest.need() == NO_NEED or spent_s >= budget_s:
             break
         neediest.take_round(_needs_more)
@@ -198,9 +232,9 @@ def _sample_by_need(opened: list[OpenGroup], began_ns: int, device: Device, prog
             opened.remove(neediest)
 
 
-def _conclude_rest(opened: Sequence[OpenGroup], device: Device, progress: ProgressHooks) -> None:
+def _conclude_rest(opened: Sequence[_OpenGroup], device: Device, progress: ProgressHooks) -> None:
     """Conclude groups whose budget is spent, with the few rounds that every case gets."""
-    for group in sorted(opened, key=OpenGroup.finishing_s):
+    for group in sorted(opened, key=_OpenGroup.finishing_s):
         if progress.preempted():
             break
         for _ in range(1, ENOUGH_ROUNDS):
@@ -219,7 +253,8 @@ def _needs_more(sampling: Sampling) -> bool:
 
 def _lacks_short_rounds(sampling: Sampling) -> bool:
     """Return whether it has fewer rounds than every case gets and a round is short, however long preparing took."""
-    return sampling.rounds < ENOUGH_ROUNDS and sampling.round_s <= SHORT_ROUND_S
+    short_s = 25e-3  # one more costs less than the checks of a case
+    return sampling.rounds < ENOUGH_ROUNDS and sampling.round_s <= short_s
 
 
 def _lacks_other_values(sampling: Sampling) -> bool:
@@ -232,11 +267,11 @@ def _lacks_other_values(sampling: Sampling) -> bool:
 
 def _prepare(
     cases: Sequence[Case], device: Device, *, clock: Clock, isolation: Isolation, progress: ProgressHooks
-) -> OpenGroup:
+) -> _OpenGroup:
     """Return the group of `cases`, each with a round of samples, which was reported."""
     watch = Watch(device, isolation.wait_for_idle_threads)
-    group = open_group(cases, device, clock=clock, isolation=isolation, seed=secrets.randbelow(SEEDS))
-    opened = OpenGroup(group, watch, progress, Random(group.seed))
+    group = open_group(cases, device, clock=clock, isolation=isolation, seed=secrets.randbelow(2**32))
+    opened = _OpenGroup(group, watch, progress, Random(group.seed))
     for case in cases:
         progress.report(case)
         seals = sealed(opened.ready.values())
@@ -260,9 +295,11 @@ def _prepare(
     return opened
 
 
-def _conclude(case: Case, sampling: Sampling, opened: OpenGroup) -> Result:
+def _conclude(case: Case, sampling: Sampling, opened: _OpenGroup) -> Result:
     """Return the result of a case; the output of its timed calls is checked once more."""
-    group, watch, progress = opened.group, opened.watch, opened.progress
+    group = opened.group
+    watch = opened.watch
+    progress = opened.progress
     try:
         after = watch.state()
         contrasts = tuple(take_contrasts(sampling, group, progress))
@@ -309,12 +346,17 @@ def _stressed(case: Case, candidate: Candidate, group: Group, call_s: float) -> 
 
 
 def _result(measured: MeasuredCase, sampling: Sampling, group: Group) -> Result:
-    flags = find_flags(measured)
-    environment = measured.environment
-    result = Result(
-        measured.case, Status.OK, None, measured.measurement, sampling.accuracy, flags, environment, group.seed
+    return with_spread(
+        Result(
+            measured.case,
+            Status.OK,
+            measurement=measured.measurement,
+            accuracy=sampling.accuracy,
+            flags=find_flags(measured),
+            environment=measured.environment,
+            seed=group.seed,
+        )
     )
-    return with_spread(result)
 
 
 def warm_up(device: Device, hurried: Callable[[], bool] = lambda: False) -> None:

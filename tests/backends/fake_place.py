@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import torch
 
-from gpuexplore.backends import DriverFacts, torch_place
+from gpuexplore.backends import DriverFacts
 from gpuexplore.backends import torch as torch_backend
 
 
@@ -38,7 +38,7 @@ def install(monkeypatch):
     def refuse(_):
         raise AssertionError("the unit of this is not known there")
 
-    monkeypatch.setattr(torch_place, "_module", lambda torch, kind: part)
+    monkeypatch.setattr(torch_backend, "_module", lambda torch, kind: part)
     monkeypatch.setattr(torch.cuda, "_sleep", refuse)
     return part
 

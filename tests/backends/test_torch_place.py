@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from gpuexplore.backends import host, load_backend, torch_place
+from gpuexplore.backends import host, load_backend
+from gpuexplore.backends import torch as torch_backend
 from gpuexplore.backends.timer import EventTimer, HostTimer
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.errors import TooLarge, Unsupported
@@ -46,8 +47,8 @@ def part(monkeypatch):
 def test_torch_calls_a_device_by_its_own_name_whatever_cuda_may_see(monkeypatch, kind):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")  # which would make every CUDA device the first one
 
-    assert torch_place.torch_device(id_of(kind)) == PLACES[kind]
-    assert (torch_place.torch_device("cuda:3"), torch_place.torch_device("cpu")) == ("cuda:0", "cpu")
+    assert torch_backend.torch_device(id_of(kind)) == PLACES[kind]
+    assert (torch_backend.torch_device("cuda:3"), torch_backend.torch_device("cpu")) == ("cuda:0", "cpu")
 
 
 @pytest.mark.parametrize(
@@ -63,7 +64,7 @@ def test_torch_calls_a_device_by_its_own_name_whatever_cuda_may_see(monkeypatch,
 def test_what_torch_calls_a_device_is_called_by_the_build_of_torch(monkeypatch, hip, called, device):
     monkeypatch.setattr(torch.version, "hip", hip)
 
-    assert torch_place.device_of(called, 1) == device
+    assert torch_backend.device_of(called, 1) == device
 
 
 @EACH
@@ -156,7 +157,7 @@ def test_before_unused_memory_is_poisoned_a_gpu_gives_it_back(monkeypatch, place
     name = place.partition(":")[0]
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(**{name: part}))
 
-    torch_place.empty_cache(SimpleNamespace(device=place))
+    torch_backend._empty_cache(SimpleNamespace(device=place))
 
     assert part.log == [("wait",) if name == "mps" else ("wait", place), "give back"]
 

@@ -20,8 +20,7 @@ from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
 from gpuexplore.measure.flags import LEAK_BYTES
 from gpuexplore.measure.runner import measure_group
 from gpuexplore.measure.sample import compile_ahead, contrast, prepare, slow_cases, timing
-from gpuexplore.measure.sample.needs import ENOUGH_ROUNDS
-from gpuexplore.measure.sample.timing import MIN_SAMPLES, ROUND_SAMPLES
+from gpuexplore.measure.sample.timing import ENOUGH_ROUNDS, MIN_SAMPLES, ROUND_SAMPLES
 from gpuexplore.operations import OPERATIONS
 from tests.measure.evil import catalogue
 from tests.measure.fakes import CPU, GPU, QUIET, FakeClock, run_with

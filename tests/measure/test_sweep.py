@@ -8,7 +8,7 @@ from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Experiment, Measurement, Options, Result, Shape, Status
 from gpuexplore.measure import runner
 from gpuexplore.measure.check.group import groups_of
-from gpuexplore.measure.sweep import sweep
+from gpuexplore.measure.runner import sweep
 from tests.measure.fakes import CPU, GPU
 
 SHAPES = (Shape.of(n=1), Shape.of(n=2))

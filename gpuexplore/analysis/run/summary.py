@@ -9,8 +9,7 @@ from gpuexplore.analysis.utilization.best_results import is_ranked
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.utilization.utilization import has_nominal_flops, shape_label
 from gpuexplore.analysis.verdict import compare, ratio_of
-from gpuexplore.core.model import FlagName, Result, RunSummary
-from gpuexplore.core.run_summary import Quality
+from gpuexplore.core.model import FlagName, Quality, Result, RunSummary
 from gpuexplore.core.units import (
     alike,
     format_bytes_per_s,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpuexplore.api import Outcome, experiment_asked, measured_in_process
-from gpuexplore.backends import torch_place
+from gpuexplore.backends import torch as torch_backend
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Case, Device, Experiment, Result
@@ -158,7 +158,7 @@ def device_of(arrays: Sequence[Any]) -> str:
     called, _, index = found.partition(":")
     index = index or "0"
     if type(arrays[0]).__module__.partition(".")[0] == "torch":
-        return torch_place.device_of(called, index)
+        return torch_backend.device_of(called, index)
     return f"cuda:{index}" if "cuda" in found else "cpu"
 
 

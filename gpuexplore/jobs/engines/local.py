@@ -25,15 +25,12 @@ from gpuexplore.jobs.engines.worker_process import CANCELLATION, Attempt, Failur
 from gpuexplore.jobs.journal import WorkerTask, write_task
 from gpuexplore.jobs.locks import HostLock, asking_for_cpu, compiler_lock, device_lock
 from gpuexplore.jobs.pooling import pooled
-from gpuexplore.measure.conditions.spread_log import note_results
+from gpuexplore.measure.conditions.spread import note_results
 
 LOG = logging.getLogger(__name__)
 RUNNER = "gpuexplore.measure.runner"
 RUNNER_OF_KIND = {"simulated": "gpuexplore.jobs.simulated_runner"}
-MAX_FALSE_STARTS = 3
-BREAKS_CUDA = {Status.OUT_OF_MEMORY, Status.ERROR}  # the context may be unusable afterwards
 POLL_S = 0.01
-COMPILERS_SHARE = 0.15  # of the time measured on the CPU: so long compilers and interpreters of pages go first
 MOST_COMPILING_S = 5.0  # between two groups of cases
 
 OnEvent = Callable[[Case | Result], None]
@@ -167,7 +164,7 @@ class LocalEngine:
             began_s = time.monotonic()
             yield both
             if both:
-                earned_s = COMPILERS_SHARE * (time.monotonic() - began_s)
+                earned_s = 0.15 * (time.monotonic() - began_s)  # so long compilers and interpreters of pages go first
                 self._compilers_s = min(self._compilers_s + earned_s, MOST_COMPILING_S)
         finally:
             lock.release()
@@ -182,7 +179,8 @@ class LocalEngine:
         """
         if device.kind != "cpu":
             return True
-        lock, began_s = compiler_lock(), time.monotonic()
+        lock = compiler_lock()
+        began_s = time.monotonic()
         while lock.is_held() and time.monotonic() - began_s < self._compilers_s:
             if stop():
                 return False
@@ -257,7 +255,7 @@ class LocalEngine:
             else:
                 false_starts += 1
                 to_try.append(attempt.pending)
-            if false_starts == MAX_FALSE_STARTS:
+            if false_starts == 3:
                 raise GpuExploreError(f"{failure.reason}, {false_starts} times before it started a case")
             to_try = [cases for cases in to_try if cases]
 
@@ -324,7 +322,8 @@ def _is_tainted(device: Device, attempt: Attempt) -> bool:
         LOG.warning(
             "%d processes or threads were left running on %s: they are ended with their worker", left_behind, device.id
         )
-    return left_behind > 0 or (device.kind in GPU_KINDS and bool(attempt.statuses & BREAKS_CUDA))
+    may_break_context = attempt.statuses & {Status.OUT_OF_MEMORY, Status.ERROR}
+    return left_behind > 0 or (device.kind in GPU_KINDS and bool(may_break_context))
 
 
 def _end_all(cases: Sequence[Case], failure: Failure, on_event: OnEvent) -> None:

@@ -51,20 +51,9 @@ MAX_BYTES = 64_000  # of what each case prints: no more of it than a log can tak
 PIPE_BYTES = 4096  # a small pipe: so much at most of one case's output can be taken for the next one's
 COMMAND = (sys.executable, "-P", "-m", "gpuexplore.jobs.worker")
 MARK = "GPUEXPLORE_WORKER"
-NOT_LINUX = (  # its priority, its end with ours and what it may use are the business of Linux alone
-    f"measuring in a separate process needs Linux, but this is {sys.platform}: in Python, gpuexplore.run(...) and "
-    "gpuexplore.measure(..., isolated=False) measure in the one that is there"
-)
-KILL_ROUNDS = 2  # what a descendant started while the first round went on is met by the second
-# Inductor compiles in the worker: helpers of its own would stay, and idle while the next case is measured
 PASSWORDS = ("GPUEXPLORE_DATABASE_URL", "PGPASSWORD", "PGPASSFILE")  # that open the database
-SETTINGS = {"TORCHINDUCTOR_COMPILE_THREADS": "1", "PYTHONUNBUFFERED": "1"}
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 VMSTAT = Path("/proc/vmstat")
-TICK_S = 0.02
-SHARE_OF_USERS = 0.5  # of the free memory, for code of users
-LONGEST_TICK_S = 1.0  # where more passes between two looks, this process stood still, and perhaps the worker with it
-PRINTED = Flag("truncated", f"it printed more than {MAX_BYTES // 1000} kB: the rest was dropped")
 
 
 class Worker:
@@ -85,7 +74,10 @@ class Worker:
 
     def __init__(self, device: Device, runner: str) -> None:
         if sys.platform != "linux":
-            raise GpuExploreError(NOT_LINUX)
+            raise GpuExploreError(  # its priority, its end with ours and what it may use are of Linux alone
+                f"measuring in a separate process needs Linux, but this is {sys.platform}: in Python, "
+                "gpuexplore.run(...) and gpuexplore.measure(..., isolated=False) measure in the one that is there"
+            )
         self.name = secrets.token_hex(4)
         self._mark = secrets.token_hex(16)
         self._process = subprocess.Popen(
@@ -101,7 +93,8 @@ class Worker:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         assert self._process.stderr is not None
-        self._tasks, self._done = self._process.stdin, self._process.stdout
+        self._tasks = self._process.stdin
+        self._done = self._process.stdout
         self._seen = psutil.Process(self._process.pid)
         self._device_id = device.id
         self._printed_bytes: Counter[Case | None] = Counter()
@@ -140,7 +133,7 @@ class Worker:
         os.killpg(self._process.pid, signal.SIGKILL)  # before it is reaped, for the group has its number
         with self._tasks, self._done:
             self._process.wait()
-        for _ in range(KILL_ROUNDS):
+        for _ in range(2):  # what a descendant started while the first round went on is met by the second
             for descendant in _marked(self._mark):
                 with suppress(psutil.NoSuchProcess):
                     descendant.kill()
@@ -180,7 +173,8 @@ def worker_environment(device: Device) -> Mapping[str, str]:
     return {
         **dict.fromkeys(THREAD_VARIABLES, threads),
         **process_settings(),
-        **SETTINGS,
+        "TORCHINDUCTOR_COMPILE_THREADS": "1",  # helpers of its own would stay, and idle while the next case is measured
+        "PYTHONUNBUFFERED": "1",
         **(visible if device.kind not in TORCH_KINDS else {}),
         "PYTHONPATH": os.pathsep.join(sys.path),
     }
@@ -323,7 +317,7 @@ class Attempt:
             failure = self._cancel(directory, cancelled) or self._timeout(current)
             if failure := failure or self._too_large(worker.resident_bytes(), most_bytes, current):
                 return failure
-            worker.wait(TICK_S)
+            worker.wait(0.02)
 
     def suspects(self, failure: Failure) -> list[Case]:
         """Return the cases one of which caused `failure`: the one it names, those taken up, or the only one left.
@@ -399,7 +393,7 @@ class Attempt:
 
     def _share_of_memory(self, worker: Worker) -> int | None:
         free = free_host_bytes()
-        share = SHARE_OF_USERS if any(OF_USERS in case.implementation for case in self._cases) else USABLE_SHARE
+        share = 0.5 if any(OF_USERS in case.implementation for case in self._cases) else USABLE_SHARE
         return None if free is None else worker.resident_bytes() + int(share * free)
 
     def _too_large(self, used_bytes: int, most_bytes: int | None, current: CurrentCase) -> Failure | None:
@@ -413,7 +407,8 @@ class Attempt:
 
 def _with_output_flag(event: Case | Result, worker: Worker) -> Case | Result:
     if isinstance(event, Result) and worker.output_was_cut(event.case):
-        return replace(event, flags=(*event.flags, PRINTED))
+        printed = Flag("truncated", f"it printed more than {MAX_BYTES // 1000} kB: the rest was dropped")
+        return replace(event, flags=(*event.flags, printed))
     return event
 
 
@@ -426,7 +421,8 @@ def _stopwatch() -> Callable[[object], float]:
     def seconds_in(state: object) -> float:
         nonlocal last, seconds, looked_s
         now_s = time.monotonic()
-        passed_s = min(now_s - looked_s, LONGEST_TICK_S)
+        # where more passes between two looks, this process stood still, and perhaps the worker with it
+        passed_s = min(now_s - looked_s, 1.0)
         seconds = seconds + passed_s if state == last else 0.0
         last = state
         looked_s = now_s

@@ -32,7 +32,7 @@ def torch_device_of(device: Device) -> str | None:
     return torch_backend.torch_device(device.id)
 
 
-def tensor_of(array: Any, dtype: DType) -> Tensor:
+def _tensor_of(array: Any, dtype: DType) -> Tensor:
     """Return `array` of any library as a tensor of `dtype` over the same memory."""
     kind = getattr(torch, dtype.array_name)
     if isinstance(array, Tensor):
@@ -58,7 +58,7 @@ def holds(array: Any, wanted: DrawnInput, by_columns: bool = False) -> bool:
 
 def is_poisoned(array: Any, dtype: DType) -> bool:
     """Return whether `array` holds nothing but NaN."""
-    flat = tensor_of(array, dtype).reshape(-1)
+    flat = _tensor_of(array, dtype).reshape(-1)
     return all(bool(isnan(flat[block]).all()) for block in _blocks(flat.numel()))
 
 
@@ -67,14 +67,14 @@ def poison(array: Any, dtype: DType) -> None:
     if isinstance(array, Tensor):
         torch_backend.poison(array)
     else:
-        tensor_of(array, dtype).fill_(float("nan"))
+        _tensor_of(array, dtype).fill_(float("nan"))
 
 
 class DeviceOutput:
     """An output that stays on its device: of a product (m, n) only parts and sums come to the host."""
 
     def __init__(self, array: Any, dtype: DType) -> None:
-        self._rows = tensor_of(array, dtype)
+        self._rows = _tensor_of(array, dtype)
         self._dtype = dtype
         self.size = self._rows.numel()
 
@@ -100,12 +100,12 @@ class DeviceOutput:
     def folded(self, sums: Sums) -> tuple[Array, Array]:
         """Return the sums of neighbours in each row, and those of their squares."""
         signs = from_numpy(sums.signs).to(self._rows.device)
-        both = [
-            (neighbours(wide * signs, TOGETHER).cpu().numpy(), neighbours(wide.square(), TOGETHER).cpu().numpy())
-            for block in _blocks(len(self._rows), self._rows.shape[1])
-            for wide in (self._rows[block].double(),)
-        ]
-        of, of_squares = zip(*both, strict=True)
+        of = []
+        of_squares = []
+        for block in _blocks(len(self._rows), self._rows.shape[1]):
+            wide = self._rows[block].double()
+            of.append(neighbours(wide * signs, TOGETHER).cpu().numpy())
+            of_squares.append(neighbours(wide.square(), TOGETHER).cpu().numpy())
         return np.concatenate(of), np.concatenate(of_squares)
 
 
@@ -127,7 +127,8 @@ def rows_of_product(
     """Return `chosen` rows of the product, and the norms of the rows and of all columns."""
     left, right = inputs
     rows = _lines(left, from_numpy(chosen).to(torch_device), slice(0, left.shape[1]))
-    products, norms = [], []
+    products = []
+    norms = []
     for columns in _columns(right):
         block = _lines(right, arange(right.shape[0], device=torch_device), columns)
         products.append(matmul(rows, block).cpu().numpy())
@@ -144,7 +145,8 @@ def sums_of_product(
     height = arange(right.shape[0], device=torch_device)
     parts = [neighbours(_lines(right, height, columns) * factors[columns], TOGETHER) for columns in _columns(right)]
     together = cat(parts, dim=1)
-    products, norms = [], []
+    products = []
+    norms = []
     for rows in _blocks(*left.shape):
         block = _lines(left, arange(rows.start, rows.stop, device=torch_device), slice(0, left.shape[1]))
         products.append(matmul(block, together).cpu().numpy())
@@ -186,11 +188,11 @@ def _indices(block: slice, torch_device: Any, wanted: DrawnInput, by_columns: bo
 
 
 def _bits_of(array: Any, dtype: DType) -> Tensor:
-    return tensor_of(array, dtype).view(getattr(torch, f"int{dtype.bits}")).reshape(-1)
+    return _tensor_of(array, dtype).view(getattr(torch, f"int{dtype.bits}")).reshape(-1)
 
 
 def _drawn_bits(indices: Tensor, source: DrawnInput) -> Tensor:
-    return _table(source.dtype, source.data, str(indices.device))[quantile_at(indices + source.first, source.keys)]
+    return _table(source.dtype, source.data, str(indices.device))[quantile_at(indices, source.first, source.keys)]
 
 
 @cache

@@ -19,10 +19,6 @@ from gpuexplore.core.dtypes import DType, Stored
 from gpuexplore.core.model import DataMode, Shape
 from gpuexplore.operations.contract import Operation
 
-QUANTILES = 2**16
-AT_A_TIME = 2**18  # on the host: the intermediate values of a hash stay in a cache
-BITS_32 = 0xFFFFFFFF
-FACTOR = 0x45D9F3B  # its product with 32 bits fits 63: nothing overflows in signed integers
 CONSTANTS: dict[DataMode, float] = {"zeros": 0.0, "ones": 1.0}
 
 
@@ -55,9 +51,10 @@ class DrawnInput:
         found = np.empty(indices.shape, table.dtype)
         flat = found.reshape(-1)
         wanted = indices.reshape(-1)
-        for start in range(0, flat.size, AT_A_TIME):
-            some = slice(start, start + AT_A_TIME)
-            flat[some] = table[quantile_at(wanted[some] + self.first, self.keys)]
+        step = 2**18  # the intermediate values of a hash stay in a cache
+        for start in range(0, flat.size, step):
+            some = slice(start, start + step)
+            flat[some] = table[quantile_at(wanted[some], self.first, self.keys)]
         return found
 
     def part(self, shape: tuple[int, ...], start: int) -> "DrawnInput":
@@ -71,23 +68,29 @@ def drawn(shape: tuple[int, ...], dtype: DType, data: DataMode, *, seed: int, nu
     return DrawnInput(shape, dtype, data, (first, second))
 
 
-def quantile_at(indices: Any, keys: tuple[int, int]) -> Any:
-    """Return the number of the quantile at each of `indices`, 64-bit integers below 2**36 of NumPy or of torch."""
+def quantile_at(indices: Any, first: int, keys: tuple[int, int]) -> Any:
+    """Return the number of the quantile at each of `indices`, counted from `first` on.
+
+    Indices are 64-bit integers below 2**36, of NumPy or of torch.
+    """
+    factor = 0x45D9F3B  # its product with 32 bits fits 63: nothing overflows in signed integers
+    numbers = indices + first  # no argument: a caller may keep those in memory until the call returns
     for key in keys:
-        indices = indices ^ key  # under the same name, which frees what the caller passed
+        numbers = numbers ^ key
         for _ in range(2):
-            indices = (indices >> 16 ^ indices) * FACTOR & BITS_32
-        indices = indices >> 16 ^ indices
-    return indices >> 16
+            numbers = (numbers >> 16 ^ numbers) * factor & 0xFFFFFFFF
+        numbers = numbers >> 16 ^ numbers
+    return numbers >> 16
 
 
 @cache
 def quantiles(dtype: DType, data: DataMode) -> Stored:
     """Return the numbers that are drawn from, in the storage of `dtype`."""
+    count = 2**16
     if data != "normal":
-        return dtype.round(np.full(QUANTILES, CONSTANTS[data]))
+        return dtype.round(np.full(count, CONSTANTS[data]))
     inverse = NormalDist().inv_cdf
-    return dtype.round(np.array([inverse((number + 0.5) / QUANTILES) for number in range(QUANTILES)]))
+    return dtype.round(np.array([inverse((number + 0.5) / count) for number in range(count)]))
 
 
 LARGE = 2**22  # elements of all arrays: a product of 1183; ten times as many take the host seconds a set of inputs

@@ -29,14 +29,10 @@ from gpuexplore.operations.contract import Operation, Phased
 from gpuexplore.operations.implementation import Implementation
 
 WINDOW_S = 1e-3  # of calls that are compared with those before
-NO_FASTER = 0.98  # of the time of the window before: noise moves it by less
 LEAST_S = 3e-3
 MOST_S = 10e-3
 BRIEFLY_S = 200e-6
 WAKING_CALL_S = 40e-3  # waking threads, 2 ms, does not show in calls of this length
-
-CUDA = "cuda"
-GPU_PREFIX = "GPU-"  # of the UUID of a whole GPU; what CUDA says of an instance of one depends on its version
 
 ASSUMED_FLUSH_BYTES = 256 * 2**20  # where the cache is unknown: twice the largest L2 of a GPU, 126 MB on a B200
 
@@ -113,9 +109,6 @@ class Candidate:
             for array, wanted, transposed in zip(self.inputs, values, self.by_columns, strict=True)
         )
 
-    def _bits(self, array: Any) -> npt.NDArray[np.unsignedinteger[Any]]:
-        return bits(self.backend.stored(array, self.dtype))
-
     def output(self) -> npt.NDArray[np.float64]:
         """Return the output as float64 on the host."""
         return self.dtype.widen(self.stored())
@@ -167,18 +160,16 @@ def _built(case: Case, operation: Operation, device: Device, *, inputs: Inputs, 
     views = (_transposed(array) if transposed else array for array, transposed in zip(stored, by_columns, strict=True))
     run = build(tuple(views), out, dtype, **chosen)
     flush = new_flush(cache_mode(case, device), device, backend)
-    timer = backend.timer(case.device, clock)
-    call, phases = (run.run, run.phases) if isinstance(run, Phased) else (run, {})
     return Candidate(
         case=case,
         device=device,
         backend=backend,
         dtype=dtype,
-        run=call,
+        run=run.run if isinstance(run, Phased) else run,
         out=out,
-        timer=timer,
+        timer=backend.timer(case.device, clock),
         flush=flush,
-        phases=phases,
+        phases=run.phases if isinstance(run, Phased) else {},
         inputs=stored,
         threads=threads,
         by_columns=by_columns,
@@ -250,9 +241,9 @@ def device_for(backend: Backend, device: Device) -> Device:
     facts = backend.driver_facts(device.id)
     if facts.problem:
         raise Unsupported(f"{facts.problem}; {device.name} has driver {device.driver or 'of unknown version'}")
-    if device.kind == CUDA and facts.uuid and device.uuid and not _is_same_gpu(device.uuid, facts.uuid):
+    if device.kind == "cuda" and facts.uuid and device.uuid and not _is_same_gpu(device.uuid, facts.uuid):
         raise Unsupported(
-            f"{device.id} is {device.name} ({device.uuid}), but CUDA would use {GPU_PREFIX}{facts.uuid} in this "
+            f"{device.id} is {device.name} ({device.uuid}), but CUDA would use GPU-{facts.uuid} in this "
             "process: set CUDA_DEVICE_ORDER=PCI_BUS_ID before anything loads CUDA"
         )
     return device if device.cache_bytes else replace(device, cache_bytes=facts.cache_bytes)
@@ -260,13 +251,10 @@ def device_for(backend: Backend, device: Device) -> Device:
 
 def _is_same_gpu(known: str, uuid: str) -> bool:
     """Return whether CUDA's `uuid` is the `known` one, or cannot be compared: a MIG instance's, or a truncated one."""
-    digits, known_digits = _digits(uuid), _digits(known.removeprefix(GPU_PREFIX))
-    comparable = known.startswith(GPU_PREFIX) and len(digits) == len(known_digits)
+    prefix = "GPU-"  # of a whole GPU; what CUDA says of an instance of one depends on its version
+    digits, known_digits = (text.replace("-", "").lower() for text in (uuid, known.removeprefix(prefix)))
+    comparable = known.startswith(prefix) and len(digits) == len(known_digits)
     return digits == known_digits or not comparable or is_cut_into_instances(known)
-
-
-def _digits(uuid: str) -> str:
-    return uuid.replace("-", "").lower()
 
 
 # The devices of arrays that are too large for the host, and the module that works on them.
@@ -318,11 +306,14 @@ def wake(candidate: Candidate, call_s: float, clock: Clock) -> None:
     if candidate.flush is not None:
         candidate.timer.sample(candidate.run, calls=1, flush=candidate.flush)
         return
-    calls, began_ns, before_ns = max(1, ceil(WINDOW_S / max(call_s, 1e-9))), clock(), 0
+    no_faster = 0.98  # of the time of the window before: noise moves it by less
+    calls = max(1, ceil(WINDOW_S / max(call_s, 1e-9)))
+    began_ns = clock()
+    before_ns = 0
     while True:
-        window_ns, now_ns = _window_ns(candidate, calls, clock), clock()
-        lasted_s = (now_ns - began_ns) * 1e-9
-        is_steady = before_ns and window_ns >= NO_FASTER * before_ns
+        window_ns = _window_ns(candidate, calls, clock)
+        lasted_s = (clock() - began_ns) * 1e-9
+        is_steady = before_ns and window_ns >= no_faster * before_ns
         if lasted_s + window_ns * 1e-9 > MOST_S or (is_steady and lasted_s >= LEAST_S):
             return
         before_ns = window_ns

@@ -37,21 +37,16 @@ class IncorrectOutput(GpuExploreError):
         self.accuracy = accuracy
 
 
-_STATUS: tuple[tuple[type[Exception], Status], ...] = (
-    (Unsupported, Status.UNSUPPORTED),
-    (ModuleNotFoundError, Status.UNSUPPORTED),
-    (TooSlow, Status.SKIPPED),
-    (TooLarge, Status.OUT_OF_MEMORY),
-    (MemoryError, Status.OUT_OF_MEMORY),
-    (Cancelled, Status.CANCELLED),
-    (IncorrectOutput, Status.INCORRECT),
-    (WrongReturn, Status.INCORRECT),
-)
-
-
 def failed(case: Case, error: Exception, environment: Environment | None = None) -> Result:
     """Return the result of a case that ended with `error`."""
-    status = next((found for kind, found in _STATUS if isinstance(error, kind)), _status_by_name(error))
+    statuses: dict[type[Exception] | tuple[type[Exception], ...], Status] = {
+        (Unsupported, ModuleNotFoundError): Status.UNSUPPORTED,
+        TooSlow: Status.SKIPPED,
+        (TooLarge, MemoryError): Status.OUT_OF_MEMORY,
+        Cancelled: Status.CANCELLED,
+        (IncorrectOutput, WrongReturn): Status.INCORRECT,
+    }
+    status = next((found for kinds, found in statuses.items() if isinstance(error, kinds)), _status_by_name(error))
     reason = describe_error(error) if status is Status.ERROR else _words_of(error) or type(error).__name__
     accuracy = error.accuracy if isinstance(error, IncorrectOutput) else None
     return Result(case, status, reason, accuracy=accuracy, environment=environment)

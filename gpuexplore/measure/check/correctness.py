@@ -27,9 +27,6 @@ if TYPE_CHECKING:  # it loads torch
 
 Output: TypeAlias = "Array | DeviceOutput"  # the latter on its device, only parts are copied, in float64
 
-SAFETY_FACTOR = 4.0
-FEW = 256  # elements: the norm of more differs from that of their terms by a few percent
-CANCELLED_ABOVE = 4.0  # times the norm: the terms of no operation are as large where they do not
 BLOCK_ELEMENTS = 1 << 15  # 256 KB in float64: a core's cache holds what is compared and the differences
 
 
@@ -46,7 +43,7 @@ def rounded_error(dtype: DType) -> float:
 
 def summed_error(dtype: DType) -> float:
     """Return the largest relative error of sums in `dtype`, for each term's square root."""
-    return SAFETY_FACTOR * DTYPES[dtype.accumulate].unit_roundoff
+    return 4.0 * DTYPES[dtype.accumulate].unit_roundoff  # a safety factor of four
 
 
 def check(
@@ -120,8 +117,10 @@ def _scale(norm: float, whole: float) -> float:
 
 def _cancelled(size: float, elements: int, scale: Array) -> float:
     """Return what the error of a part is relative to: its size, or that of its terms where they cancelled."""
+    few = 256  # elements: the norm of more differs from that of their terms by a few percent
     terms = _norm(scale) * (elements / max(1, scale.size)) ** 0.5
-    return max(size, terms) if elements <= FEW or terms > CANCELLED_ABOVE * size else size
+    has_cancelled = terms > 4.0 * size  # the terms of no operation are as large otherwise
+    return max(size, terms) if elements <= few or has_cancelled else size
 
 
 def _relative_error(out: Array, expected: Array, scale: float) -> float | None:

@@ -31,8 +31,6 @@ from gpuexplore.operations.contract import Array, Operation
 from gpuexplore.operations.implementation import AS_SUMMED, Growth
 
 Compared = tuple[Array, Array, Array]  # found, expected and allowed difference
-TINY = float(np.finfo(np.float64).tiny)
-OF_SUMS = 2.0  # times the root of the sum of squared bounds, which honest errors fill to a fifth: ten sigma
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +129,8 @@ def _worst(
 ) -> WorstElement:
     """Return the worst element of a part of the output, whose expected values are given."""
     index, expected = part
-    found, scales = out[index], np.broadcast_to(scale, expected.shape) if np.any(scale) else None
+    found = out[index]
+    scales = np.broadcast_to(scale, expected.shape) if np.any(scale) else None
 
     def compare(rows: Any) -> Compared:
         wanted = expected[rows]
@@ -143,15 +142,17 @@ def _worst(
 
 def _worst_sum(out: Output, sums: Sums, bound: Bound, in_output: Callable[[Sequence[Any]], Index]) -> WorstElement:
     """Return the worst sum of neighbours with random signs."""
+    of_sums = 2.0  # times the root of the sum of squared bounds, which honest errors fill to a fifth: ten sigma
+    tiny = float(np.finfo(np.float64).tiny)
     least = replace(bound, least=bound.least * sqrt(TOGETHER))
     found, squares = (None, None) if isinstance(out, np.ndarray) else out.folded(sums)
 
     def compare(rows: Any) -> Compared:
         with np.errstate(over="ignore"):  # a wrong output may overflow, which explains no error
             sizes = np.sqrt(sums.of_squares(out[rows]) if squares is None else squares[rows])
-            allowed = OF_SUMS * least.allowed(sizes, sums.scale[rows])
+            allowed = of_sums * least.allowed(sizes, sums.scale[rows])
             of = sums.of(out[rows]) if found is None else found[rows]
-            return np.nan_to_num(of), sums.expected[rows], np.where(allowed < np.inf, allowed, TINY)
+            return np.nan_to_num(of), sums.expected[rows], np.where(allowed < np.inf, allowed, tiny)
 
     index, *figures = _largest(out if isinstance(out, np.ndarray) else sums.expected, compare)
     ranges: list[Any] = list(index)
@@ -179,7 +180,8 @@ def _in_output(index: Any, position: Sequence[int]) -> tuple[int, ...]:
     """Return the index in an output of the element at `position` of the part that `index` took from it."""
     if index is ...:
         return tuple(position)
-    axes, rest = index if isinstance(index, tuple) else (index,), iter(position)
+    axes = index if isinstance(index, tuple) else (index,)
+    rest = iter(position)
     indexed = tuple(axis if isinstance(axis, int) else _along(axis, next(rest)) for axis in axes)
     return (*indexed, *rest)
 

@@ -11,22 +11,17 @@ from threading import active_count
 from gpuexplore.backends.timer import Clock
 from gpuexplore.core.dtypes import DType, dtype_named
 from gpuexplore.core.model import Case, DataMode, Device, Environment, Result, Shape
-from gpuexplore.measure.arrays.large import DrawnInput, drawn, is_large, layout
+from gpuexplore.measure.arrays.large import drawn, is_large, layout
 from gpuexplore.measure.candidates.candidate import Candidate, Inputs, build_candidate, torch_device_for
 from gpuexplore.measure.candidates.failure import cause_of, failed
 from gpuexplore.measure.check.in_blocks import AnyReference, BlockedReference, DeviceReference
 from gpuexplore.measure.check.inputs import SEED, Reference, make_inputs
-from gpuexplore.measure.check.process_snapshot import ProcessSnapshot
-from gpuexplore.measure.check.shared_state import allow_tf32
+from gpuexplore.measure.check.process_snapshot import ProcessSnapshot, allow_tf32
 from gpuexplore.measure.conditions.environment import describe_environment
 from gpuexplore.measure.conditions.isolation import Isolation
 from gpuexplore.operations import load_build, operation_named
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.implementation import Growth
-
-TRUNCATED = ("tf32", "bf16", "fp16")  # whose sums tensor cores keep
-MOST_GROWTH = 6.0  # that of 9216 terms: 2.1 at 8192, growing as √k, reaches it at 65536
-UNSEEN = 2  # after the seed of the data that are timed and of the others
 
 
 @dataclass(frozen=True)
@@ -73,12 +68,12 @@ class Group:
     def unseen_references(self) -> Iterator[AnyReference]:
         """Yield references on data that no call of this candidate has met, from the first one on for every case."""
         yield self._unseen
-        for number in count(UNSEEN + 1):
+        for number in count(3):
             yield self._reference("normal", self.seed + number)
 
     @cached_property
     def _unseen(self) -> AnyReference:
-        return self._reference("normal", self.seed + UNSEEN)
+        return self._reference("normal", self.seed + 2)  # after the data that are timed, and the others
 
     def resume(self) -> None:
         """Set torch's precision of fp32 for this group: one in tf32 may have been measured meanwhile."""
@@ -98,18 +93,20 @@ class Group:
         return replace(failed(case, cause_of(error, case, self.device), self.environment), seed=self.seed)
 
     def _reference(self, data: DataMode, seed: int) -> AnyReference:
-        if self.torch_device and is_large(self.operation, self.shape):
-            inputs = self._drawn(self.shape, data, seed)
-            if not layout(self.operation, self.shape).leading:
-                return DeviceReference(self.operation, self.dtype, inputs, seed, self.torch_device)
+        inputs = self._inputs(self.shape, data, seed)
+        if self.torch_device is None or not is_large(self.operation, self.shape):
+            return Reference(self.operation, self.dtype, inputs, seed)
+        if layout(self.operation, self.shape).leading:
             return BlockedReference(self.operation, self.shape, self.dtype, inputs, seed, self.torch_device)
-        values = make_inputs(self.operation, self.shape, self.dtype, data, seed=seed)
-        return Reference(self.operation, self.dtype, values, seed)
+        return DeviceReference(self.operation, self.dtype, inputs, seed, self.torch_device)
 
     def _inputs(self, shape: Shape, data: DataMode, seed: int) -> Inputs:
-        if self.torch_device and is_large(self.operation, shape):
-            return self._drawn(shape, data, seed)
-        return make_inputs(self.operation, shape, self.dtype, data, seed=seed)
+        if self.torch_device is None or not is_large(self.operation, shape):
+            return make_inputs(self.operation, shape, self.dtype, data, seed=seed)
+        return tuple(
+            drawn(lengths, self.dtype, data, seed=seed, number=number)
+            for number, lengths in enumerate(self.operation.inputs(shape))
+        )
 
     def growth(self, implementation: str, shape: Shape) -> Growth:
         """Return by how much roundings of sums are larger in an implementation than where terms are added one by one.
@@ -121,17 +118,12 @@ class Group:
         row = self.operation.implementation_named(implementation)
         growth = row.growth(shape, self.dtype, self.device)
         may_truncate = row.of_a_user or row.computes_in(self.dtype.name, self.device)[1] == "matrix"
-        if self.device.kind != "cuda" or not may_truncate or self.dtype.name not in TRUNCATED:
+        if self.device.kind != "cuda" or not may_truncate or self.dtype.name not in ("tf32", "bf16", "fp16"):
             return growth
         products = self.operation.products(shape) if self.operation.products else ()
         longest = max((product.k for product in products if min(product.m, product.n) > 1), default=0)
-        return growth._replace(element=max(growth.element, min(MOST_GROWTH, sqrt(longest) / 16)))
-
-    def _drawn(self, shape: Shape, data: DataMode, seed: int) -> tuple[DrawnInput, ...]:
-        return tuple(
-            drawn(lengths, self.dtype, data, seed=seed, number=number)
-            for number, lengths in enumerate(self.operation.inputs(shape))
-        )
+        most = 6.0  # that of 9216 terms: 2.1 at 8192, growing as √k, reaches it at 65536
+        return growth._replace(element=max(growth.element, min(most, sqrt(longest) / 16)))
 
 
 def groups_of(cases: Sequence[Case]) -> list[list[Case]]:

@@ -5,7 +5,7 @@ until its call is long enough for overheads to be negligible, or until the estim
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from math import prod
+from math import inf, prod
 
 from gpuexplore.core.dtypes import dtype_named
 from gpuexplore.core.errors import TooLarge, TooSlow
@@ -25,15 +25,8 @@ MIN_CALLS = 4  # one first call, three samples
 CHEAP_WORK = 20_000_000  # FLOPs and bytes: 0.2 s for the slowest implementation known (0.1 GFLOP/s)
 LONG_PROBE_S = 0.25  # a larger probe that would take longer is not made: what it corrects is a busy moment's error
 FLOAT64_BYTES = 8
-MOST_BYTES = 4 * 2**30  # of groups that are measured together
-OPEN_SHARE = 0.25  # of the memory that is free
 REFERENCES = 3  # for the values that are timed, for others, and for those that no call has met
-VALUES_KEPT = 3  # those two, and what no call has seen
-COPIES = 2  # of these rows or sums, which are put together of parts
-BLOCKS = 6  # of float64 numbers that a device holds at once: what is drawn, how, what it becomes and is compared with
-PROVED_LINES = PROVED_ROWS + TOGETHER  # that the host draws of a product's two inputs at a time
-COMPARING = 2  # as large as a reference: what is found, and its size
-PROVING_BYTES = 64  # of each number that the host draws to prove a device's reference: its index, itself, its float64
+COPIES = 2  # of compared rows or sums, which are put together of parts
 
 
 def limit_s(case: Case) -> float:
@@ -71,7 +64,7 @@ def needed_bytes(operation: Operation, shape: Shape, itemsize_bytes: int, kind: 
 
 def host_bytes(operation: Operation, shape: Shape, itemsize_bytes: int) -> int:
     """Return the bytes of host memory in which the arrays of one case are made and checked."""
-    return element_count(operation, shape) * (VALUES_KEPT * itemsize_bytes + REFERENCES * FLOAT64_BYTES)
+    return element_count(operation, shape) * REFERENCES * (itemsize_bytes + FLOAT64_BYTES)
 
 
 def host_bytes_of_large(operation: Operation, shape: Shape) -> int:
@@ -79,13 +72,16 @@ def host_bytes_of_large(operation: Operation, shape: Shape) -> int:
 
     Those are of what proves its reference, and for a large product of the rows and sums that are compared.
     """
+    number_bytes = 64  # of each number that the host draws to prove a reference: its index, itself, its float64
     cut = layout(operation, shape)
     if not cut.by_lines:
-        return PROVING_BYTES * (max(cut.own, min(PROVED_ELEMENTS, PROVED_POSITIONS * cut.own)) + cut.shared)
+        return number_bytes * (max(cut.own, min(PROVED_ELEMENTS, PROVED_POSITIONS * cut.own)) + cut.shared)
     rows, length, columns = _product_of(operation, shape)
     compared = most_lines(rows) * columns + rows * -(-columns // TOGETHER)
     kept = REFERENCES if cut.count == 1 else 1
-    return compared * FLOAT64_BYTES * (COPIES * kept + COMPARING) + PROVING_BYTES * length * PROVED_LINES
+    found = 2  # as large as a reference: the output, and its size
+    proved_lines = PROVED_ROWS + TOGETHER  # of the two inputs, at a time
+    return compared * FLOAT64_BYTES * (COPIES * kept + found) + number_bytes * length * proved_lines
 
 
 def reference_bytes(operation: Operation, shape: Shape) -> int:
@@ -94,8 +90,9 @@ def reference_bytes(operation: Operation, shape: Shape) -> int:
     That is a block with all that comes of it; of a large product (m, k) @ (k, n) in float64 the rows that are compared,
     a random one of each block, the first and the last, or the sums of columns, and blocks of all else.
     """
+    blocks = 6  # of float64 numbers, at once: what is drawn, how, what it becomes and is compared with
     cut = layout(operation, shape)
-    block = FLOAT64_BYTES * BLOCKS * max(large.BLOCK_ELEMENTS, 0 if cut.by_lines else cut.own + cut.shared)
+    block = FLOAT64_BYTES * blocks * max(large.BLOCK_ELEMENTS, 0 if cut.by_lines else cut.own + cut.shared)
     if not cut.by_lines:
         return block
     rows, length, columns = _product_of(operation, shape)
@@ -154,7 +151,7 @@ def estimate_call_s(operation: Operation, shape: Shape, time_call: Callable[[Sha
 def open_at_once(groups: Sequence[Sequence[Case]], device: Device) -> Iterator[list[Sequence[Case]]]:
     """Yield `groups` in order, as many together as a quarter of the free memory holds with what checks them."""
     free = free_bytes(device)
-    most = MOST_BYTES if free is None else min(MOST_BYTES, OPEN_SHARE * free)
+    most = min(4 * 2**30, free / 4 if free is not None else inf)
     together: list[Sequence[Case]] = []
     total = 0
     for group in groups:

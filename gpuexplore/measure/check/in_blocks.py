@@ -28,10 +28,8 @@ from gpuexplore.operations.contract import Array, Operation
 from gpuexplore.operations.sampling import EVERY, lines
 
 PROVED_ROWS = 8  # on the host, of each reference to a product
-PROVED_SUMS = 4
 PROVED_POSITIONS = 8  # of another reference: at least one
 PROVED_ELEMENTS = 2**20
-PROVED_TO = 64 * 2.0**-53  # of √Σt², for the square root of the length: what float64 sums differ by, and no more
 
 
 @dataclass(frozen=True)
@@ -80,15 +78,15 @@ class DeviceReference:
         chosen = self._chosen(len(self._rows))
         columns_chosen = self._chosen(len(columns))
         right = self._on_host(self._rows[chosen], columns_chosen)
-        check_device(self, expected[np.ix_(chosen, columns_chosen)], right, scale[np.ix_(chosen, columns_chosen)])
+        _check_device(self, expected[np.ix_(chosen, columns_chosen)], right, scale[np.ix_(chosen, columns_chosen)])
         return expected, scale
 
     def _prove_sums(self, sums: Sums) -> None:
         rows = self._chosen(len(sums.expected))
-        for number in self._chosen(sums.expected.shape[1])[:PROVED_SUMS]:
+        for number in self._chosen(sums.expected.shape[1])[:4]:
             columns = np.arange(sums.starts[number], sums.ends[number])
             right = self._on_host(rows, columns) @ sums.signs[columns]
-            check_device(self, sums.expected[rows, number], right, sums.scale[rows, number])
+            _check_device(self, sums.expected[rows, number], right, sums.scale[rows, number])
 
     def _on_host(self, rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64]) -> Array:
         """Return elements of the product by NumPy, from inputs that the host draws."""
@@ -105,14 +103,15 @@ class DeviceReference:
         return np.unique(np.append(generator.integers(0, count, PROVED_ROWS - 1), count - 1))
 
 
-def check_device(reference: Any, found: Array, right: Array, scale: Any) -> None:
+def _check_device(reference: Any, found: Array, right: Array, scale: Any) -> None:
     """Check values that the device of a reference computed against those that the host computes, `right`.
 
     Raises:
         GpuExploreError: they differ by more than float64 rounds, relative to the size of the terms: `scale`.
     """
     length = reference.inputs[0].shape[-1]  # no sum is longer
-    allowed = PROVED_TO * np.sqrt(length) * (np.abs(right) + scale * TOGETHER)
+    rounded = 64 * 2.0**-53  # of √Σt², for the square root of the length: what float64 sums differ by, and no more
+    allowed = rounded * np.sqrt(length) * (np.abs(right) + scale * TOGETHER)
     if not np.all(np.abs(found - right) <= allowed):
         raise GpuExploreError(
             f"torch's float64 {reference.operation.name} on {reference.torch_device} differs from the host's result "
@@ -124,14 +123,14 @@ def check_device(reference: Any, found: Array, right: Array, scale: Any) -> None
 Index = tuple[Any, ...]
 
 
-class OutputBlock(NamedTuple):
+class _OutputBlock(NamedTuple):
     """A part of an output that stays on its device.
 
     Attributes:
         out: its values.
         reference: of the part.
         in_output: returns the index in the whole output of an element, from its index in the part.
-        prove: has the host compute some of the reference, before an output is called wrong; raises as `check_device`.
+        prove: has the host compute some of the reference, before an output is called wrong; raises as `_check_device`.
     """
 
     out: Any
@@ -151,7 +150,7 @@ class BlockedReference:
     seed: int
     torch_device: str
 
-    def blocks(self, out: Any) -> Iterator[OutputBlock]:
+    def blocks(self, out: Any) -> Iterator[_OutputBlock]:
         """Yield the blocks of `out`, which do not fit into memory all at once.
 
         Raises:
@@ -168,7 +167,7 @@ class BlockedReference:
             reference = Reference(self.operation, self.dtype, inputs, self.seed + positions.start)
             prove = partial(self._prove, reference, positions.start)
             prove(proved[(positions.start <= proved) & (proved < positions.stop)])
-            yield OutputBlock(
+            yield _OutputBlock(
                 out.block(positions, self._cut.output),
                 reference,
                 partial(_in_block, self._cut.leading, positions.start),
@@ -183,13 +182,13 @@ class BlockedReference:
     def _sources(self) -> Iterator[tuple[DrawnInput, bool]]:
         return zip(self.inputs, self._cut.is_cut, strict=True)
 
-    def _product(self, out: Any, number: int) -> OutputBlock:
+    def _product(self, out: Any, number: int) -> _OutputBlock:
         inputs = tuple(
             source.part(lengths, number * prod(lengths)) if is_cut else source
             for (source, is_cut), lengths in zip(self._sources, self._cut.inputs, strict=True)
         )
         reference = DeviceReference(self.operation, self.dtype, inputs, self.seed + number, self.torch_device)
-        return OutputBlock(
+        return _OutputBlock(
             out.product(number, self._cut.output),
             reference,
             partial(_in_product, self._cut.leading, number),
@@ -212,11 +211,11 @@ class BlockedReference:
         right = self.operation.reference(*inputs)
         scale = np.broadcast_to(self.operation.scale(right, *inputs), right.shape)
         for index, expected in reference.parts:
-            check_device(self, _on_host(expected[positions - start]), right[index], scale[index])
+            _check_device(self, _on_host(expected[positions - start]), right[index], scale[index])
         if sums := reference.sums:
             found = _on_host(sums.expected[positions - start])
             of = sums.of(right)
-            check_device(self, found, of, _on_host(sums.scale[positions - start]))
+            _check_device(self, found, of, _on_host(sums.scale[positions - start]))
 
     def _on_host(self, source: DrawnInput, positions: npt.NDArray[np.int64] | None) -> Array:
         """Return an input, or `positions` along its leading axes, as the host draws it."""

@@ -23,9 +23,6 @@ from gpuexplore.operations.contract import Operation
 MOST_BYTES = 2**22  # of arrays
 MOST_WORK = 20_000_000  # thread instructions: some ten seconds
 MOST_STEPS = 8000  # of a block that are kept
-NAMES = "ABCDEFG"
-_OF_EACH = 5  # numbers that numba-cuda passes for an array
-_OF_AXIS = 2  # and for each of its axes
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +144,7 @@ def interpreted(request: KernelLaunch) -> BlockRun:
     grid = Grid(request.grid, request.threads, dynamic_shared_bytes=request.dynamic_shared_bytes)
     report = run(program, grid, arrays, options)
     found = dtype.widen(report.arrays[-1].reshape(out.shape))
-    named = zip((*NAMES[: len(inputs)], "out"), shaped, addresses_of(arrays), strict=True)
+    named = zip((*"ABCDEFG"[: len(inputs)], "out"), shaped, addresses_of(arrays), strict=True)
     return BlockRun(
         request=request,
         arrays=tuple(RunArray(name, array.shape, array.itemsize, address) for name, array, address in named),
@@ -167,9 +164,9 @@ def _as_passed(arrays: tuple[npt.NDArray[Any], ...], parameters: int) -> list[np
     Raises:
         InvalidInput: it takes neither.
     """
-    if parameters == sum(_OF_EACH + _OF_AXIS * array.ndim for array in arrays):
+    if parameters == sum(5 + 2 * array.ndim for array in arrays):  # numba-cuda passes five, and two for each axis
         return list(arrays)
-    if parameters == (_OF_EACH + _OF_AXIS) * len(arrays):
+    if parameters == (5 + 2) * len(arrays):
         return [array.reshape(-1) for array in arrays]
     dimensions = ", ".join(str(array.ndim) for array in arrays)
     raise InvalidInput(

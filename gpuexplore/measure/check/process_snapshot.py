@@ -7,6 +7,7 @@ restored, and the implementation that was called is incorrect. Names and setting
 a kernel that writes over code objects or memory is not detected; see docs/measuring.md.
 """
 
+import ctypes
 import gc
 import os
 import signal
@@ -19,32 +20,21 @@ from functools import cache, partial
 from itertools import chain
 from math import inf, isclose
 from operator import is_
+from struct import pack
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import numpy.random
 
+from gpuexplore.backends import numpy as numpy_backend
 from gpuexplore.measure.candidates.failure import IncorrectOutput
-from gpuexplore.measure.check.shared_state import (
-    CONTRADICTED,
-    Reading,
-    floating_point,
-    reset_floating_point,
-    thread_counts,
-    torch_flags,
-)
 from gpuexplore.measure.conditions.environment import SETTINGS
 
-MODULES = ("builtins", "math", "time", "numpy", "numpy.linalg", "numpy.random", "torch", "torch.nn.functional")
-OURS = tuple(f"gpuexplore.{name}" for name in ("accuracy", "backends", "dtypes", "measure", "model", "statistics"))
 PACKAGE = "gpuexplore"
-CHECKS_BY_TORCH = "gpuexplore.measure.arrays.device_arrays"  # which checks what is too large for the host
-SAME_ALARM_S = 0.1
-AT_ONCE_S = 1e-3  # 0 would disarm it
-MAX_REPORTED_CHANGES = 3
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM) if hasattr(signal, "SIGALRM") else (signal.SIGINT,)
-Owner = ModuleType | type
+_CONTRADICTED = "contradicted"
+_Owner = ModuleType | type
+_Reading = tuple[str, Callable[[], Any], Callable[[Any], object]]  # a name, what reads it and what sets it
 
 
 class ChangedProcess(IncorrectOutput):
@@ -70,9 +60,7 @@ class _Alarm:  # noqa: PLW1641 nothing keeps one in a set
             return False
         before, now = sorted((self, other), key=lambda alarm: alarm.seen_s)
         has_rung = before.rings_s <= now.seen_s and now.rings_s == inf
-        return (
-            bool(self.interval_s) or has_rung or isclose(before.rings_s, now.rings_s, rel_tol=0.0, abs_tol=SAME_ALARM_S)
-        )
+        return bool(self.interval_s) or has_rung or isclose(before.rings_s, now.rings_s, rel_tol=0.0, abs_tol=0.1)
 
 
 class _Names:
@@ -81,11 +69,13 @@ class _Names:
     Its own functions are bound when it is created: names that are replaced later change nothing here.
     """
 
-    def __init__(self, owners: Iterable[Owner]) -> None:
+    def __init__(self, owners: Iterable[_Owner]) -> None:
         self._names = [(owner, dict(vars(owner))) for owner in owners]
         self._now = [vars(owner).values() for owner, _ in self._names]  # live views
         self._keys_now = [vars(owner).keys() for owner, _ in self._names]
-        self._are_same, self._put_back, self._flatten = _comparison(), _put_back, self._flattened
+        self._are_same = _comparison()
+        self._put_back = _put_back
+        self._flatten = self._flattened
         self._before, self._keys = self._flatten()
 
     def _flattened(self) -> tuple[tuple[Any, ...], tuple[str, ...]]:
@@ -117,7 +107,7 @@ def _comparison() -> Callable[[Sequence[Collection[Any]], Sequence[Any]], bool]:
     return are_same
 
 
-def _put_back(owner: Owner, before: Mapping[str, Any]) -> Iterator[str]:
+def _put_back(owner: _Owner, before: Mapping[str, Any]) -> Iterator[str]:
     now = dict(vars(owner))
     for name, value in before.items():
         if name not in now or now[name] is not value:
@@ -140,11 +130,11 @@ class ProcessSnapshot:
     def __init__(self, threads: int | None) -> None:
         self._threads = threads
         self._settings = [(name, read, write, read()) for name, read, write in _settings()]
-        self._counts: dict[str, int] = {name: read() for name, read, _ in thread_counts()}
-        self._flags: dict[str, Any] = {name: read() for name, read, _ in torch_flags()}
+        self._counts: dict[str, int] = {name: read() for name, read, _ in _thread_counts()}
+        self._flags: dict[str, Any] = {name: read() for name, read, _ in _torch_flags()}
         settings = (self._restored_settings, self._restored_counts, self._restored_flags)
         all_of_ours = _Names(_owners(PACKAGE)).restored
-        timing = _Names(_owners(OURS)).restored
+        timing = _Names(_owners((f"{PACKAGE}.backends", f"{PACKAGE}.measure"))).restored
         # bound now, so that replacing a method changes nothing here
         self.restored: Callable[[], list[str]] = partial(_called, (all_of_ours, *settings))
         self.check: Callable[[], None] = partial(_raise_of, self.restored)
@@ -164,18 +154,19 @@ class ProcessSnapshot:
                 yield name
 
     def _restored_counts(self) -> Iterator[str]:
-        for name, read, write in thread_counts():
-            count, pinned = read(), self._threads
+        for name, read, write in _thread_counts():
+            count = read()
             before = self._counts.setdefault(name, count)
-            if count not in {before, pinned}:
-                write(pinned or before)
-                yield f"the threads of {name}, {count} instead of {pinned or before}"
+            if count not in {before, self._threads}:
+                wanted = self._threads or before
+                write(wanted)
+                yield f"the threads of {name}, {count} instead of {wanted}"
 
     def _restored_flags(self) -> Iterator[str]:
-        for name, read, write in torch_flags():
+        for name, read, write in _torch_flags():
             value = read()
             before = self._flags.setdefault(name, value)  # of a library that was loaded meanwhile: its first value
-            if value != before != CONTRADICTED:  # which cannot be written
+            if value != before != _CONTRADICTED:  # which cannot be written
                 write(before)
                 yield name
 
@@ -191,8 +182,8 @@ def _raise_of(restored: Callable[[], list[str]]) -> None:
         ChangedProcess: something had; the reason names it.
     """
     if changed := restored():
-        more = f" and {len(changed) - MAX_REPORTED_CHANGES} more" if len(changed) > MAX_REPORTED_CHANGES else ""
-        raise ChangedProcess(f"it changed the state of its process: {', '.join(changed[:MAX_REPORTED_CHANGES])}{more}")
+        more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
+        raise ChangedProcess(f"it changed the state of its process: {', '.join(changed[:3])}{more}")
 
 
 @contextmanager
@@ -208,10 +199,11 @@ def _guarded(
     check()
 
 
-def _owners(prefixes: str | tuple[str, ...]) -> Iterator[Owner]:
+def _owners(prefixes: str | tuple[str, ...]) -> Iterator[_Owner]:
     """Yield the modules and classes of checks and clocks, ours by the prefixes of their names."""
+    others = {"builtins", "math", "time", "numpy", "numpy.linalg", "numpy.random", "torch", "torch.nn.functional"}
     for name, module in sys.modules.copy().items():
-        if name in MODULES:
+        if name in others:
             yield module
         elif (name.startswith(prefixes) or _is_ours(name, module)) and isinstance(module, ModuleType):
             yield module
@@ -226,19 +218,20 @@ def _is_ours(name: str, module: Any) -> bool:
     return name == "__main__" and spec is not None and spec.name.startswith(PACKAGE)
 
 
-def _settings() -> Iterator[Reading]:
+def _settings() -> Iterator[_Reading]:
     """Yield settings that libraries share, with functions that read and restore them; unknown is None."""
     yield "numpy's error handling", np.geterr, lambda kinds: np.seterr(**kinds)
-    yield "the floating-point mode", floating_point, reset_floating_point
+    yield "the floating-point mode", _floating_point, _reset_floating_point
     yield "the garbage collector", gc.isenabled, lambda on: gc.enable() if on else gc.disable()
     yield "the thread switch interval", sys.getswitchinterval, sys.setswitchinterval
     yield "the working directory", _working_directory, os.chdir
     yield "the environment", _environment, _set_environment
     for name in ("stdout", "stderr"):
         yield f"sys.{name}", partial(getattr, sys, name), partial(setattr, sys, name)
-    for number in SIGNALS:
-        yield f"the handler of {number.name}", partial(signal.getsignal, number), partial(signal.signal, number)
-    if CHECKS_BY_TORCH in sys.modules:
+    for signal_name in ("SIGINT", "SIGTERM", "SIGALRM"):
+        if number := getattr(signal, signal_name, None):
+            yield f"the handler of {signal_name}", partial(signal.getsignal, number), partial(signal.signal, number)
+    if "gpuexplore.measure.arrays.device_arrays" in sys.modules:  # which checks what is too large for the host
         yield "the overrides of torch's functions", _interceptors, _take_off
         yield "the methods of torch.Tensor", _methods, _set_methods
     if hasattr(signal, "getitimer"):
@@ -249,7 +242,8 @@ def _settings() -> Iterator[Reading]:
 
 def _alarm() -> _Alarm:
     """Return the alarm clock as it is: a test runner may have set it."""
-    now_s, (left_s, interval_s) = time.monotonic(), signal.getitimer(signal.ITIMER_REAL)
+    now_s = time.monotonic()
+    left_s, interval_s = signal.getitimer(signal.ITIMER_REAL)
     return _Alarm(now_s, now_s + left_s if left_s else inf, interval_s)
 
 
@@ -257,7 +251,8 @@ def _set_alarm(wanted: _Alarm) -> None:
     left_s = wanted.rings_s - time.monotonic()
     if wanted.interval_s:
         left_s %= wanted.interval_s
-    signal.setitimer(signal.ITIMER_REAL, 0 if wanted.rings_s == inf else max(left_s, AT_ONCE_S), wanted.interval_s)
+    at_once_s = 1e-3  # 0 would disarm it
+    signal.setitimer(signal.ITIMER_REAL, 0 if wanted.rings_s == inf else max(left_s, at_once_s), wanted.interval_s)
 
 
 def _environment() -> Mapping[str, str | None]:
@@ -312,3 +307,96 @@ def _working_directory() -> str | None:
         return os.getcwd()  # noqa: PTH109 twice as fast
     except OSError:  # it was deleted
         return None
+
+
+# State that libraries of a process share and results depend on: threads, flags, rounding. Each is read in microseconds,
+# because it is read after every round.
+
+
+def _thread_counts() -> Iterator[_Reading]:
+    """Yield the name of each loaded library with threads, and how to read and set their number."""
+    if (blas := numpy_backend.blas_threads()) is not None:
+        yield "NumPy's BLAS", blas, numpy_backend.set_threads
+    if torch := sys.modules.get("torch"):
+        yield "torch", torch.get_num_threads, torch.set_num_threads
+    pool = sys.modules.get("numba.np.ufunc.parallel")
+    if pool and getattr(pool, "_is_initialized", False):  # asking would start its threads
+        yield "numba", pool.get_num_threads, pool.set_num_threads
+
+
+def _torch_flags() -> Iterator[_Reading]:
+    """Yield the flags of torch that decide how it computes; none where it is not loaded, or has no such flag."""
+    flags = (
+        ("torch's use of oneDNN", "_C._get_mkldnn_enabled", "_C._set_mkldnn_enabled"),
+        ("torch's precision of fp32 products", "get_float32_matmul_precision", "set_float32_matmul_precision"),
+        ("torch's default dtype", "get_default_dtype", "set_default_dtype"),
+        ("torch's gradient recording", "is_grad_enabled", "_C._set_grad_enabled"),
+        (
+            "torch's use of deterministic algorithms",
+            "are_deterministic_algorithms_enabled",
+            "use_deterministic_algorithms",
+        ),
+        ("torch's use of cuDNN", "_C._get_cudnn_enabled", "_C._set_cudnn_enabled"),
+        ("torch's use of TF32 in products", "_C._get_cublas_allow_tf32", "_C._set_cublas_allow_tf32"),
+    )
+    if torch := sys.modules.get("torch"):
+        for name, read, write in flags:
+            reader = _attribute(torch, read)
+            writer = _attribute(torch, write)
+            if reader and writer:
+                yield name, partial(_read, reader), writer
+        yield from _precisions(torch)
+
+
+def _precisions(torch: Any) -> Iterator[_Reading]:
+    """Yield the settings of TF32 in torch's newer interface, from 2.9 on, where it exists."""
+    read = _attribute(torch, "_C._get_fp32_precision_getter")
+    write = _attribute(torch, "_C._set_fp32_precision_setter")
+    if read and write:
+        for library in ("generic", "cuda"):
+            name = f"torch's precision in fp32, {library}"
+            yield name, partial(_read, partial(read, library, "all")), partial(write, library, "all")
+        yield "cuDNN's use of TF32", partial(_read, partial(read, "cuda", "conv")), _allow_cudnn
+
+
+def _allow_cudnn(precision: str) -> None:
+    """Set it by the older interface, which refuses to be read where the newer one contradicts it."""
+    sys.modules["torch"].backends.cudnn.allow_tf32 = precision == "tf32"
+
+
+def allow_tf32(is_allowed: bool) -> None:
+    """Have torch's products and cuDNN use TF32 in fp32, or not, where torch is loaded: tf32 needs it, fp32 must not."""
+    if torch := sys.modules.get("torch"):
+        torch.backends.cudnn.allow_tf32 = is_allowed
+        torch.set_float32_matmul_precision("high" if is_allowed else "highest")
+
+
+def _floating_point() -> bytes:
+    """Return the results of rounding in this thread: a subnormal number, and half of a last digit in each direction.
+
+    As bytes: to a thread without subnormal numbers, one is equal to zero.
+    """
+    one = float("1")  # by a call, so that the interpreter computes nothing beforehand
+    tiny = 5e-324  # is zero where subnormal numbers are
+    half = 2.0**-53  # added to 1 it is rounded away to nearest, and up where everything is rounded up
+    return pack("4d", tiny * one, one + half, -one - half, one - half / 2)
+
+
+def _reset_floating_point(_: object = None) -> None:
+    """Have this thread round to nearest, and keep subnormal numbers: the default environment."""
+    if reset := getattr(ctypes.CDLL(None), "fesetenv", None):
+        reset(ctypes.c_void_p(-1))  # FE_DFL_ENV of glibc
+
+
+def _read(reader: Callable[[], Any]) -> Any:
+    """Return a flag; _CONTRADICTED where TF32 was set by both of its interfaces and torch refuses to read it."""
+    try:
+        return reader()
+    except RuntimeError:
+        return _CONTRADICTED
+
+
+def _attribute(owner: Any, path: str) -> Any:
+    for name in path.split("."):
+        owner = getattr(owner, name, None)
+    return owner

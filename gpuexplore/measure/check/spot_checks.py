@@ -28,20 +28,7 @@ from gpuexplore.measure.check.group import Group
 from gpuexplore.measure.check.in_blocks import AnyReference
 from gpuexplore.measure.conditions.isolation import ProgressHooks, longest_wait_s
 
-NOT_NEW = "it returned an array that this call did not write: the result of an earlier call, or uninitialized memory"
-KEPT_BYTES = 2**26  # of an output that was right: comparing bits takes a tenth of the time of judging elements
-
 LATEST_S = 0.05  # for a thread that still works after its call
-THREAD_POLL_S = 1e-3
-REUSED_ABOVE = 2.0  # times a call on the same values: nothing a cache or a clock does between the two
-REUSED_SLACK_S = 5e-6
-LATE_WRITE_PROBE_ELEMENTS = 64  # of the output, read as a call returns
-NO_SWITCH_S = 1000.0
-ATTEMPTS = 3  # before a slow call is blamed on the implementation and not on the machine
-FEW_PAIRS = (1, 3)  # of the first attempts on a GPU
-REPEATS = 3  # of a call shorter than LONG_S, so that one preempted call does not hide reuse
-LONG_S = 1e-3
-PAIRS = {40e-3: 1, 1e-3: 3, 0.0: 7}  # by seconds of a call, at least
 
 
 def check_single_calls(candidate: Candidate, group: Group) -> None:
@@ -56,7 +43,7 @@ def check_single_calls(candidate: Candidate, group: Group) -> None:
     """
     timed = group.timed_reference
     check_inputs(candidate, timed.inputs)
-    let_threads_end(group)
+    _let_threads_end(group)
     candidate.poison()
     for reference in (group.other_reference, timed):
         candidate.load(reference.inputs)
@@ -66,11 +53,11 @@ def check_single_calls(candidate: Candidate, group: Group) -> None:
     candidate.poison()
 
 
-def let_threads_end(group: Group) -> None:
+def _let_threads_end(group: Group) -> None:
     """Wait until threads left by earlier calls have ended, LATEST_S at most: they would write during a later call."""
     end_s = time.monotonic() + LATEST_S
     while threading.active_count() > group.threads and time.monotonic() < end_s:
-        time.sleep(THREAD_POLL_S)
+        time.sleep(1e-3)
 
 
 def _call_once(candidate: Candidate, group: Group) -> None:
@@ -94,15 +81,15 @@ def _call_once(candidate: Candidate, group: Group) -> None:
 
 
 def _has_gaps(candidate: Candidate, output: Stored) -> bool:
-    """Return whether some of an output is not written yet."""
-    return bool(np.isnan(candidate.dtype.widen(output[:: max(1, output.size // LATE_WRITE_PROBE_ELEMENTS)])).any())
+    """Return whether some of 64 elements of an output, read as a call returns, are not written yet."""
+    return bool(np.isnan(candidate.dtype.widen(output[:: max(1, output.size // 64)])).any())
 
 
 @contextmanager
 def _no_other_thread() -> Iterator[None]:
     """Inside, another thread of Python runs only when this one waits, as a call does that is done by threads."""
     usual_s = sys.getswitchinterval()
-    sys.setswitchinterval(NO_SWITCH_S)
+    sys.setswitchinterval(1000.0)
     try:
         yield
     finally:
@@ -142,9 +129,12 @@ def check_reuse(candidate: Candidate, group: Group, call_s: float) -> None:
     Raises:
         IncorrectOutput: it does, again and again: what was timed reuses earlier work. Or its output is wrong.
     """
-    fresh_s, repeated_s = 0.0, 0.0
+    times = 2.0  # a call on the same values: nothing a cache or a clock does between the two
+    slack_s = 5e-6
+    fresh_s = 0.0
+    repeated_s = 0.0
     for unseen, fresh_s, repeated_s in _attempts(candidate, group, call_s):
-        if fresh_s <= REUSED_ABOVE * repeated_s + REUSED_SLACK_S:
+        if fresh_s <= times * repeated_s + slack_s:
             checked(replace(candidate, accepted={}), group, unseen)  # which is not used again
             candidate.load(group.timed_reference.inputs)
             return
@@ -159,20 +149,22 @@ def _attempts(candidate: Candidate, group: Group, call_s: float) -> Iterator[tup
 
     Values are made for each attempt, which takes far longer than a call: an attempt with few of them comes first.
     """
-    values, pairs = group.unseen_references(), _pairs(call_s)
+    attempts = 3  # before a slow call is blamed on the implementation and not on the machine
+    values = group.unseen_references()
+    pairs = _pairs(call_s)
     if candidate.device.kind == "cpu":  # elsewhere a call that the host launches and awaits is compared with its like
         for unseen in islice(values, pairs):
             fresh_s = _fresh_s(candidate, unseen.inputs, group, call_s)
             call_s = min(call_s, candidate.first_call_s(group.clock))  # load may have slowed all timed ones
             yield unseen, fresh_s, call_s
-        yield from (_fastest(candidate, group, values, (call_s, _pairs(call_s))) for _ in range(ATTEMPTS))
+        yield from (_fastest(candidate, group, values, (call_s, _pairs(call_s))) for _ in range(attempts))
     else:
-        counts = [min(count, pairs) for count in (*FEW_PAIRS, *[pairs] * ATTEMPTS)]
+        counts = [min(count, pairs) for count in (1, 3, *[pairs] * attempts)]
         yield from (_fastest(candidate, group, values, (call_s, count)) for count in counts)
 
 
 def _pairs(call_s: float) -> int:
-    return next(count for shortest_s, count in PAIRS.items() if call_s >= shortest_s)
+    return 1 if call_s >= 40e-3 else 3 if call_s >= 1e-3 else 7
 
 
 def _fresh_s(candidate: Candidate, unseen: Inputs, group: Group, call_s: float) -> float:
@@ -191,7 +183,7 @@ def _fastest(
     The former without its threads' waits for cores in use by others: a busy neighbour keeps one for milliseconds.
     """
     call_s, pairs = calls
-    again = REPEATS if call_s < LONG_S else 1
+    again = 3 if call_s < 1e-3 else 1  # so that one preempted call does not hide reuse
     scratch = candidate.backend.empty(group.operation.output(group.shape), group.dtype, candidate.case.device)
     elsewhere = replace(candidate, out=scratch)
     fresh = []
@@ -226,7 +218,8 @@ def _running_s(candidate: Candidate, group: Group) -> tuple[float, float]:
         (device_s,) = candidate.timer.sample(candidate.run, calls=1, flush=None)
         return device_s, device_s
     clock = group.clock
-    began_ns, waits_s = clock(), group.isolation.thread_waits()
+    began_ns = clock()
+    waits_s = group.isolation.thread_waits()
     call_s = candidate.first_call_s(clock)
     waited_s = longest_wait_s(waits_s, group.isolation.thread_waits()) or 0.0
     around_s = (clock() - began_ns) * 1e-9 - call_s
@@ -261,18 +254,19 @@ def checked(candidate: Candidate, group: Group, reference: AnyReference) -> Accu
         if np.array_equal(bits(stored), bits(right)):
             return accuracy
     accuracy = _accepted(candidate, group, reference, group.dtype.widen(stored))
-    if stored.nbytes <= KEPT_BYTES:
+    if stored.nbytes <= 2**26:  # comparing bits takes a tenth of the time of judging elements
         candidate.accepted[id(reference)] = (reference, stored.copy(), accuracy)
     return accuracy
 
 
 def _accepted(candidate: Candidate, group: Group, reference: AnyReference, out: Output) -> Accuracy:
     accuracy = judge(out, reference, group.shape, group.growth(candidate.case.implementation, group.shape))
-    if not accuracy.within:
-        raise IncorrectOutput(NOT_NEW if _returned_again(candidate, group) else describe(accuracy), accuracy)
-    return accuracy
-
-
-def _returned_again(candidate: Candidate, group: Group) -> bool:
-    """Return whether a function returned what was overwritten with NaN before the call, and nothing new."""
-    return group.operation.implementation_named(candidate.case.implementation).of_a_user and candidate.is_poisoned()
+    if accuracy.within:
+        return accuracy
+    of_a_user = group.operation.implementation_named(candidate.case.implementation).of_a_user
+    if of_a_user and candidate.is_poisoned():  # it returned what was overwritten before the call, and nothing new
+        reason = (
+            "it returned an array that this call did not write: the result of an earlier call, or uninitialized memory"
+        )
+        raise IncorrectOutput(reason, accuracy)
+    raise IncorrectOutput(describe(accuracy), accuracy)

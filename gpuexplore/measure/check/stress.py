@@ -28,16 +28,7 @@ from gpuexplore.measure.check.spot_checks import checked
 from gpuexplore.operations import load_build
 from gpuexplore.operations.contract import AWKWARD, Operation, shapes_of
 
-CALLS = 25  # of the timed shape: what is wrong in one of two calls gets through all of them once in 30 million runs
-CALLS_S = 0.25
-LEAST_CPU_S = 80e-3  # of calls by which the cores they use are counted: Linux counts a thread's time in ticks of 4 ms
-LARGEST_ELEMENTS = 2**20  # of arrays of such inputs
-FACTOR = 1000.0  # of inputs, and what is added to them
-NARROW_BITS = 16  # of formats whose numbers end early, or have few digits
-NARROW = 30.0  # of their inputs
-NOT_FINITE = {"NaN": float("nan"), "infinity": float("inf")}
-STRESSED = 3  # added to the seed, so that no inputs were met before
-
+CALLS_S = 0.25  # of calls at the timed shape
 FAILURES = (  # of a function, a reference or a shape on inputs that they were not made for
     GpuExploreError,
     ArithmeticError,
@@ -54,7 +45,7 @@ UNCHANGED: Change = lambda array: array  # noqa: E731
 
 
 @dataclass(frozen=True, slots=True)
-class Stress:
+class _Stress:
     """Inputs on which a correct kernel is correct too.
 
     Attributes:
@@ -73,7 +64,7 @@ class Stress:
     planted: float | None = None
 
 
-def stresses(operation: Operation, shape: Shape, dtype: DType, *, of_a_function: bool) -> Iterator[Stress]:
+def stresses(operation: Operation, shape: Shape, dtype: DType, *, of_a_function: bool) -> Iterator[_Stress]:
     """Yield what an implementation of `operation` is tried on.
 
     Args:
@@ -83,17 +74,18 @@ def stresses(operation: Operation, shape: Shape, dtype: DType, *, of_a_function:
     awkward = operation.awkward or AWKWARD.get(len(operation.axes), ())
     shapes = shapes_of(operation, awkward, "awkward") if awkward else []
     for each in shapes:
-        yield Stress(f"the shape {each}", each)
+        yield _Stress(f"the shape {each}", each)
     some = min((shape, *shapes), key=lambda found: abs(operation.largest_array(found) - 2**14))
     if of_a_function:
-        yield Stress("arrays that start at an odd element", some, memory="odd")
-        yield Stress("strided views", some, memory="strided")
+        yield _Stress("arrays that start at an odd element", some, memory="odd")
+        yield _Stress("strided views", some, memory="strided")
     if operation.phases:  # whose weights are scaled to their layers
         return
-    most = NARROW if dtype.bits <= NARROW_BITS else FACTOR
-    yield Stress(f"inputs {most:,.0f} times as large", some, lambda array: array * most)
-    yield Stress(f"inputs around {most:,.0f}", some, lambda array: array + most)
-    yield from (Stress(f"inputs with {name}", some, planted=value) for name, value in NOT_FINITE.items())
+    most = 30.0 if dtype.bits <= 16 else 1000.0  # numbers of narrow formats end early, or have few digits
+    yield _Stress(f"inputs {most:,.0f} times as large", some, lambda array: array * most)
+    yield _Stress(f"inputs around {most:,.0f}", some, lambda array: array + most)
+    yield _Stress("inputs with NaN", some, planted=float("nan"))
+    yield _Stress("inputs with infinity", some, planted=float("inf"))
 
 
 def weakness(case: Case, group: Group) -> str | None:
@@ -106,14 +98,14 @@ def weakness(case: Case, group: Group) -> str | None:
     for stress in stresses(group.operation, case.shape, group.dtype, of_a_function=of_a_function):
         if group.operation.flags_of(stress.shape) != group.operation.flags_of(case.shape):  # with a mask, or without
             continue
-        if group.operation.largest_array(stress.shape) > LARGEST_ELEMENTS or is_large(group.operation, stress.shape):
+        if group.operation.largest_array(stress.shape) > 2**20 or is_large(group.operation, stress.shape):
             continue
         if found := _weakness_on(stress, case, group):
             return f"wrong on {stress.name}: {found}"
     return None
 
 
-def _weakness_on(stress: Stress, case: Case, group: Group) -> str | None:
+def _weakness_on(stress: _Stress, case: Case, group: Group) -> str | None:
     quiet: Any = {} if stress.planted is None else {"all": "ignore"}  # of NumPy, which warns of infinity
     try:
         with np.errstate(**quiet):
@@ -133,7 +125,7 @@ def _weakness_on(stress: Stress, case: Case, group: Group) -> str | None:
         group.process.check()
 
 
-def _difference(stress: Stress, case: Case, group: Group, reference: Reference) -> str | None:
+def _difference(stress: _Stress, case: Case, group: Group, reference: Reference) -> str | None:
     """Return by what an implementation that is built on such inputs, and called once, differs from the reference."""
     candidate = group.build(case, stress.shape, reference.inputs)
     if stress.memory:
@@ -153,23 +145,26 @@ def _nonfinite_difference(out: Any, reference: Reference) -> str | None:
     return f"finite where the reference is not, or the reverse, in {differing:,} elements" if differing else None
 
 
-def _reference(stress: Stress, group: Group) -> Reference:
-    operation, dtype = group.operation, group.dtype
-
+def _reference(stress: _Stress, group: Group) -> Reference:
+    operation = group.operation
+    dtype = group.dtype
+    seed = group.seed + 3  # so that no inputs were met before
     changed = replace(operation, prepared=lambda arrays: tuple(map(stress.change, operation.prepared(arrays))))
-    inputs = make_inputs(changed, stress.shape, dtype, "normal", seed=group.seed + STRESSED)
+    inputs = make_inputs(changed, stress.shape, dtype, "normal", seed=seed)
     if stress.planted is not None:
         for array in inputs[: 1 if stress.planted > 0 else None]:  # infinity in two of them may cancel
             array.reshape(-1)[array.size // 2] = dtype.round(np.array(stress.planted))
-    return Reference(operation, dtype, inputs, group.seed + STRESSED)
+    return Reference(operation, dtype, inputs, seed)
 
 
-def _can_be_expected(reference: Reference, stress: Stress) -> bool:
+def _can_be_expected(reference: Reference, stress: _Stress) -> bool:
     """Return whether there is an output, and of other values whether the dtype and the arithmetic stand them.
 
     The dtype holds all numbers, and the reference in the precision of the arithmetic is right.
     """
-    operation, dtype, shape = reference.operation, reference.dtype, stress.shape
+    operation = reference.operation
+    dtype = reference.dtype
+    shape = stress.shape
     lengths = [length for array in (*operation.inputs(shape), operation.output(shape)) for length in array]
     if any(length < 1 for length in lengths) or not reference.parts:
         return False
@@ -203,7 +198,8 @@ def check_often(candidate: Candidate, group: Group, call_s: float) -> float | No
     Raises:
         IncorrectOutput: an output is wrong.
     """
-    calls = max(1, min(CALLS, int(CALLS_S / max(call_s, 1e-9))))
+    most = 25  # what is wrong in one of two calls gets through all of them once in 30 million runs
+    calls = max(1, min(most, int(CALLS_S / max(call_s, 1e-9))))
     for _ in range(calls):
         candidate.poison()
         candidate.run()
@@ -230,15 +226,18 @@ def cores_of(
         runs: returns the CPU seconds of each thread of this process.
         cpu: returns those of all of them.
     """
-    before, cpu_s = runs(), cpu()
-    for _ in range(max(1, int(LEAST_CPU_S / max(call_s, 1e-7)))):
+    least_s = 80e-3  # Linux counts a thread's time in ticks of 4 ms
+    before = runs()
+    began_s = cpu()
+    for _ in range(max(1, int(least_s / max(call_s, 1e-7)))):
         candidate.run()
-    cpu_s, after = cpu() - cpu_s, runs()
+    cpu_s = cpu() - began_s
+    after = runs()
     longest_s = max((after[thread] - before.get(thread, 0.0) for thread in after), default=0.0)
     return cpu_s / longest_s if longest_s else None
 
 
-def _in_other_memory(candidate: Candidate, stress: Stress, case: Case, group: Group) -> Candidate:
+def _in_other_memory(candidate: Candidate, stress: _Stress, case: Case, group: Group) -> Candidate:
     """Return the candidate built again, on inputs at other addresses or with other strides."""
     implementation = group.operation.implementation_named(case.implementation)
     arrays = tuple(_view(candidate, array, stress.memory) for array in candidate.inputs)

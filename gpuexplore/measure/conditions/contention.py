@@ -18,8 +18,6 @@ from gpuexplore.core.units import format_percent
 from gpuexplore.hardware import CpuLoss
 
 SLOW_BELOW = 0.9  # of what a core usually reaches: the clocks of quiet ones change by less
-USUAL = 0.9  # quantile of the rates of a core: neither a burst of its clock nor what neighbours leave
-KEPT = 256  # rates: a neighbour of seconds does not change the usual one
 MOST_CORES = 8  # that are observed at once
 FRESH_S = 0.1  # age up to which a reading holds for the next rounds too
 
@@ -76,9 +74,9 @@ class CoreSpeeds:
         return slowest
 
     def _share(self, core: tuple[int, int], rate: float) -> float:
-        seen = self._seen.setdefault(core, deque(maxlen=KEPT))
+        seen = self._seen.setdefault(core, deque(maxlen=256))  # a neighbour of seconds does not change the usual rate
         seen.append(rate)
-        return rate / quantile(seen, USUAL)
+        return rate / quantile(seen, 0.9)  # neither a burst of its clock nor what neighbours leave
 
 
 def _cores() -> list[int]:
@@ -86,11 +84,7 @@ def _cores() -> list[int]:
     return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 
 
-CONTENDED_ABOVE = 0.05  # of the CPU time; benchmarks/README.md has what it finds, and on how much a quiet machine does
-# errors of medians next to a busy loop, in 960 results of eight processes (benchmarks/README.md)
-SHARED_CACHES = 0.1  # of what others take of the CPU: they use its caches, memory and clocks all the same
-WAITS = 0.08
-MOST_WAITED = 0.99
+WAITS = 0.08  # error of medians next to a busy loop, in 960 results of eight processes (benchmarks/README.md)
 WAITED_ABOVE = 0.05  # of a window, in which our threads waited for cores in use by others
 
 
@@ -123,7 +117,9 @@ def is_contended(share: float | None, step: float = 0.0) -> bool:
         share: of the CPU time; None is unknown.
         step: the step in which the share is known, so that what rounding makes of nothing does not count.
     """
-    return share is not None and share > CONTENDED_ABOVE + step
+    return (
+        share is not None and share > 0.05 + step
+    )  # benchmarks/README.md: what that finds on a busy and a quiet machine
 
 
 def _lost(loss: CpuLoss) -> Flag | None:
@@ -144,8 +140,9 @@ def _with_effect_size(flag: Flag, waited_share: float) -> Flag:
     From half of the time on every sample may have waited: then it is longer in proportion to the time without a core.
     """
     waited = f"; its own rounds waited {format_percent(waited_share)} of their time for a core"
-    longer = waited_share / (1 - min(waited_share, MOST_WAITED))
-    size = SHARED_CACHES * (flag.size or 0.0) + WAITS * min(1.0, waited_share / WAITED_ABOVE) + max(0.0, longer - 1)
+    longer = waited_share / (1 - min(waited_share, 0.99))
+    of_caches = 0.1 * (flag.size or 0.0)  # others use caches, memory and clocks of the CPU all the same
+    size = of_caches + WAITS * min(1.0, waited_share / WAITED_ABOVE) + max(0.0, longer - 1)
     return Flag(flag.name, f"{flag.evidence}{waited}", size)
 
 

@@ -17,7 +17,6 @@ from gpuexplore.core.served import COMMIT
 from gpuexplore.hardware import TORCH_KINDS, free_gpu_bytes, governor, memory_by_sysconf
 from gpuexplore.hardware import read as read_telemetry
 
-STATM = Path("/proc/self/statm")  # pages: of the address space, resident, ...
 USABLE_SHARE = 0.9  # allocators and the driver need the rest
 
 # variables that change how fast a library runs
@@ -106,7 +105,7 @@ def free_bytes(device: Device) -> int | None:
 def resident_bytes() -> int:
     """Return the resident memory of this process; 0 where it is unknown, which a note on the device says."""
     try:
-        with STATM.open(encoding="ascii") as file:
+        with Path("/proc/self/statm").open(encoding="ascii") as file:  # pages: of the address space, resident, ...
             return int(file.read().split()[1]) * mmap.PAGESIZE
     except OSError:
         return 0

@@ -22,9 +22,7 @@ from gpuexplore.hardware import cache_directory
 from gpuexplore.hardware.identity import device_key
 from gpuexplore.operations import operation_named
 
-REPEATABILITY_VERSION = 4  # raise it when placement or sampling changes: older tables are then no longer used
 FEWEST_PROCESSES = 5
-MEMORY = "memory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +133,8 @@ def _measurement(run: Mapping[Case, Result], case: Case) -> Measurement | None:
 def _row(case: Case, device: Device, deviation: float, of_ratios: float | None = None) -> Spread:
     operation = operation_named(case.operation)
     library = operation.implementation_named(case.implementation).backend
-    threads: Literal["one", "many"] = "many"
-    if device.cores == 1 or operation.uses_one_thread(case.implementation, case.dtype, case.shape):
-        threads = "one"
-    return Spread(library, threads, size_class(case, device), deviation, of_ratios)
+    alone = device.cores == 1 or operation.uses_one_thread(case.implementation, case.dtype, case.shape)
+    return Spread(library, "one" if alone else "many", size_class(case, device), deviation, of_ratios)
 
 
 def deviation_of(values: Sequence[float]) -> float:
@@ -158,7 +154,7 @@ def size_class(case: Case, device: Device) -> str:
     if not levels and device.cache_bytes:
         levels = {"L2": device.cache_bytes}
     fitting = [name for name, size_bytes in sorted(levels.items()) if size_bytes and byte_count <= size_bytes]
-    return fitting[0] if fitting else MEMORY
+    return fitting[0] if fitting else "memory"
 
 
 def load_repeatability(device: Device) -> Repeatability | None:
@@ -178,4 +174,5 @@ def save_repeatability(device: Device, table: Repeatability) -> None:
 
 
 def _path(device: Device) -> Path:
-    return cache_directory() / f"repeatability-{device_key(device)}-v{REPEATABILITY_VERSION}.json"
+    version = 4  # raise it when placement or sampling changes: older tables are then no longer used
+    return cache_directory() / f"repeatability-{device_key(device)}-v{version}.json"

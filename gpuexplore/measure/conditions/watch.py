@@ -5,6 +5,7 @@ began among them is a small part of the whole.
 """
 
 from dataclasses import dataclass, field, replace
+from math import inf
 from time import perf_counter
 
 from gpuexplore.backends.timer import Call, EventTimer, Timer
@@ -14,7 +15,6 @@ from gpuexplore.hardware import read as read_telemetry
 from gpuexplore.hardware.cpu_ceiling.probe import clock_probe, core_rates, prepare_clock_probe
 from gpuexplore.measure.conditions.contention import CoreSpeeds
 
-LOOK_EVERY_S = 20e-3  # at a busy GPU: a query of the driver takes up to a millisecond
 SPEEDS = CoreSpeeds(core_rates)  # of this process
 
 
@@ -39,7 +39,7 @@ class Watch:
     probe_flop_per_s: float | None = None
     busy: list[Telemetry] = field(default_factory=list)
     has_busy_idle_threads: bool = False
-    _looked_s: float = field(default=-LOOK_EVERY_S, init=False)
+    _looked_s: float = field(default=-inf, init=False)
 
     def __post_init__(self) -> None:
         if self.device.kind == "cpu":
@@ -73,7 +73,7 @@ class Watch:
 
     def _look(self) -> None:
         now_s = perf_counter()
-        if now_s - self._looked_s >= LOOK_EVERY_S:
+        if now_s - self._looked_s >= 20e-3:  # a query of the driver takes up to a millisecond
             self._looked_s = now_s
             self.busy.append(read_telemetry(self.device))
 

@@ -30,18 +30,17 @@ from gpuexplore.measure.check.inputs import make_inputs
 from gpuexplore.measure.sample import slow_cases
 from gpuexplore.operations import load_build, operation_named
 
-SMALL, LARGE = 1, 256  # one kernel is for what is small, another for what is not
-OWN_SHARE = 1 / 3  # of the kernels: the libraries are loaded, and what all kernels share is compiled, in this process
-LONGEST_S = 60.0
-MOST_KERNELS = 12  # the others are compiled once they are measured
+SMALL = 1  # one kernel is for what is small
+LARGE = 256  # another for what is not
 
 
 def compile_ahead(cases: Sequence[Case], device: Device) -> None:
     """Compile the kernels of `cases` that this machine has not compiled yet, where they are more than one."""
-    kernels = [] if device.kind != "cpu" else _not_compiled(cases, device)[:MOST_KERNELS]
+    most = 12  # the others are compiled once they are measured
+    kernels = [] if device.kind != "cpu" else _not_compiled(cases, device)[:most]
     if len(kernels) < 2 or (os.cpu_count() or 1) < 2:
         return
-    own = ceil(OWN_SHARE * len(kernels))
+    own = ceil(len(kernels) / 3)  # the libraries are loaded, and what all kernels share is compiled, in this process
     with subprocess.Popen(
         (sys.executable, "-P", "-m", __name__), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     ) as other:
@@ -54,7 +53,7 @@ def compile_ahead(cases: Sequence[Case], device: Device) -> None:
             call_once(case, device, LARGE)
         _load(cases)
         try:
-            written, _ = other.communicate(timeout=LONGEST_S)
+            written, _ = other.communicate(timeout=60)
         except subprocess.TimeoutExpired:
             other.kill()
             return

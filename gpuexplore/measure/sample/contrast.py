@@ -23,15 +23,11 @@ from gpuexplore.measure.conditions.isolation import ProgressHooks
 from gpuexplore.measure.sample.timing import Sampling, observe_cores, plan_rounds, warm_up
 
 LOG = logging.getLogger(__name__)
-EXPECTED_S = 2.0  # with what may have to be compiled again
-BUDGET_S = 2e-3  # of microseconds a call: some ten samples, for a figure that others are compared with by factors
 _known: dict[tuple[str, str, str, str, int | None], float | None] = {}
 
 GRAPH_CALLS = 20  # replayed at once: the launch of the graph itself is shared by all of them
 SHORT_CALL_S = 1e-3  # a launch of some microseconds does not show in longer calls
 PLACED_CALL_S = 300e-6  # in longer calls the addresses of arrays did not show
-ALIGNED_ROUNDS = 2  # of each, where the first ones differ
-DIFFERS_ABOVE = 0.04  # natural logarithm of the ratio: less is what processes differ by
 
 
 def take_contrasts(sampling: Sampling, group: Group, progress: ProgressHooks) -> Iterator[Contrast]:
@@ -59,37 +55,34 @@ def take_contrasts(sampling: Sampling, group: Group, progress: ProgressHooks) ->
 
 def _aligned(sampling: Sampling, group: Group, progress: ProgressHooks) -> Iterator[Contrast]:
     """Yield the samples of the call with its arrays at other addresses, if they differ."""
+    differs_above = 0.04  # natural logarithm of the ratio: less is what processes differ by
     case = sampling.candidate.case
     align: Alignment = "pages" if case.options.align == "library" else "library"
     moved = replace(case, options=replace(case.options, align=align))
     candidate = replace(group.build(moved, case.shape, group.timed_reference.inputs), case=case)
     usual, other = (Sampling(each, sampling.call_s, first_call_s=0.0) for each in (sampling.candidate, candidate))
     plan_rounds([usual, other])
-    for _ in range(ALIGNED_ROUNDS):
+    for _ in range(2):
         usual.take_round(group.clock, group.isolation, progress)
         other.take_round(group.clock, group.isolation, progress)
-        if abs(log(median(other.samples_s) / median(usual.samples_s))) < DIFFERS_ABOVE:
+        if abs(log(median(other.samples_s) / median(usual.samples_s))) < differs_above:
             break
     checked(candidate, group, group.timed_reference)
     ends = interval_of_few(paired_ratios(other.samples_s, usual.samples_s, (other.per_round, usual.per_round)))
-    if ends and (log(ends[0]) >= DIFFERS_ABOVE or log(ends[1]) <= -DIFFERS_ABOVE):
+    if ends and (log(ends[0]) >= differs_above or log(ends[1]) <= -differs_above):
         yield Contrast(align, tuple(other.samples_s))
 
 
 def other_cache(candidate: Candidate, group: Group) -> CacheState | None:
     """Return the state of the caches to measure as well: when both are asked for, and on a GPU for small cases."""
-    case, device = candidate.case, candidate.device
+    case = candidate.case
+    device = candidate.device
     asked = case.options.cache
-    small = asked is None and device.kind != "cpu" and _fits_cache(candidate, group)
-    if not (asked == "both" or small):
+    needed = array_bytes(group.operation, case.shape, group.dtype.itemsize_bytes)
+    is_small = asked is None and device.kind != "cpu" and needed <= (device.cache_bytes or 0)
+    if not (asked == "both" or is_small):
         return None
     return "warm" if cache_mode(case, device) == "cold" else "cold"
-
-
-def _fits_cache(candidate: Candidate, group: Group) -> bool:
-    device = candidate.device
-    needed = array_bytes(group.operation, candidate.case.shape, group.dtype.itemsize_bytes)
-    return device.cache_bytes is not None and needed <= device.cache_bytes
 
 
 # The phases of a call, forward and backward, one by one: one after the other they must leave the right output, like the
@@ -165,7 +158,7 @@ def call_overhead_s(
     key = (case.operation, case.implementation, case.dtype, case.device, case.options.threads)
     if key not in _known:
         before()
-        progress.running(case, EXPECTED_S)
+        progress.running(case, 2.0)  # with what may have to be compiled again
         try:
             alone = _on_one_element(case, group, progress)
             if any(map(is_slow, alone.core_speeds)):
@@ -180,10 +173,11 @@ def call_overhead_s(
 
 
 def _on_one_element(case: Case, group: Group, progress: ProgressHooks) -> Sampling:
+    budget_s = 2e-3  # of microseconds a call: some ten samples, for a figure that others are compared with by factors
     smallest = Shape(tuple((axis, 1) for axis in group.operation.axes))
-    brief = replace(case, options=replace(case.options, budget_s=min(BUDGET_S, case.options.budget_s)))
+    brief = replace(case, options=replace(case.options, budget_s=min(budget_s, case.options.budget_s)))
     candidate = replace(group.build(brief, smallest, group.inputs(smallest)), flush=None)
     group.isolation.wait_for_idle_threads()
     with group.isolation.isolate_core():
-        call_s, _ = warm_up(candidate, group.clock, BUDGET_S)  # its library and its core are warm already
+        call_s, _ = warm_up(candidate, group.clock, budget_s)  # its library and its core are warm already
     return _sampled(candidate, call_s, group, progress)

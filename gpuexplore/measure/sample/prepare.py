@@ -39,11 +39,9 @@ from gpuexplore.measure.sample.timing import (
     warm_up,
 )
 
-FLUSHED = 2  # buffers: one is overwritten, the other one read
 HOST = Device("cpu", "cpu", "the host of a GPU")
 PROBE_S = 2e-3
 STEADY_S = 0.1  # a busy moment does not make a call of that length look ten times as long
-SLOW_AT_LEAST = 2  # calls, after the first one
 
 
 def prepare(case: Case, group: Group, progress: ProgressHooks) -> Sampling:
@@ -80,7 +78,7 @@ def _slow(candidate: Candidate, group: Group, first_call_s: float, progress: Pro
     """
     take = partial(_checked_call_s, candidate, group, _references(group), progress)
     samples_s = list[float]()
-    while len(samples_s) < SLOW_AT_LEAST:
+    while len(samples_s) < 2:
         samples_s.append(take())
         if samples_s[-1] < WAKING_CALL_S:
             candidate.load(group.timed_reference.inputs)
@@ -144,7 +142,7 @@ def _check_memory(case: Case, group: Group) -> None:
     of_case = group.operation, case.shape, group.dtype.itemsize_bytes
     needed = needed_bytes(*of_case, group.device.kind)
     if cache_mode(case, group.device) == "cold" and group.device.kind != "cpu":
-        needed += FLUSHED * flush_bytes(group.device)
+        needed += 2 * flush_bytes(group.device)  # a buffer is overwritten, another one read
     check_memory(needed, free_bytes(group.device), group.device)
     if group.device.kind != "cpu":
         on_host = (

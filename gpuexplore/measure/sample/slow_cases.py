@@ -13,12 +13,11 @@ from math import prod
 
 from gpuexplore.core.model import Case, Result, Status
 
-SLOW_S = 0.05  # of the calls of a group, one of each case
 SHORTEST_S = 1e-3  # shorter calls are not scaled to larger sizes: their fixed cost would be
 MOST_KINDS = 1000
 
-Kind = tuple[str, str, str, str, int | None]
-_seen: dict[Kind, tuple[int, float]] = {}
+_Kind = tuple[str, str, str, str, int | None]
+_seen: dict[_Kind, tuple[int, float]] = {}
 _first_calls_s: dict[tuple[str, str, str, str], float] = {}
 
 
@@ -36,17 +35,18 @@ def note_call(case: Case, call_s: float) -> None:
 
 
 def are_slow(cases: Collection[Case]) -> bool:
-    """Return whether one call of each of `cases` probably takes more than SLOW_S together, in proportion to sizes."""
-    return sum(map(expected_s, cases)) > SLOW_S
+    """Return whether one call of each of `cases` probably takes more than 50 ms together, in proportion to sizes."""
+    return sum(map(expected_s, cases)) > 0.05
 
 
 def expected_s(case: Case) -> float:
     """Return the seconds of a call of `case` by an earlier one of its implementation; 0 for none to go by."""
-    size, (seen_size, seen_s) = prod(case.shape), _seen.get(_kind(case), (1, 0.0))
+    size = prod(case.shape)
+    seen_size, seen_s = _seen.get(_kind(case), (1, 0.0))
     return seen_s * size / seen_size if size <= seen_size or seen_s >= SHORTEST_S else 0.0
 
 
-def _kind(case: Case) -> Kind:
+def _kind(case: Case) -> _Kind:
     return (case.operation, case.implementation, case.dtype, case.device, case.options.threads)
 
 

@@ -16,14 +16,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import combinations
+from math import inf, log
 from operator import itemgetter
 from random import Random
 
 from gpuexplore.backends.timer import Clock
 from gpuexplore.core.model import Accuracy, Case, Measurement
-from gpuexplore.core.statistics import median, median_interval
+from gpuexplore.core.statistics import interval_of_few, median, median_interval, paired_ratios
 from gpuexplore.measure.candidates.candidate import LEAST_S, WAKING_CALL_S, Candidate, wake
 from gpuexplore.measure.candidates.failure import IncorrectOutput
+from gpuexplore.measure.conditions.contention import WAITED_ABOVE
 from gpuexplore.measure.conditions.environment import resident_bytes
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks, longest_wait_s
 
@@ -31,12 +34,12 @@ WARM_UP_S = 5e-3
 WARM_UP_CALLS = 2
 WARM_UP_IDLE_GPU_S = 0.2  # an idle GPU takes this long to raise its clocks
 ROUND_SAMPLES = 24  # samples of one implementation before the next one's round
-CLOCK = "_clock"  # of the host's timer
-FEW_SAMPLES = 2  # where each takes long
 LONG_CALL_S = 5e-3
 MIN_SAMPLES = 10
 DISTURBED_SHARE = 0.02  # of a core, used by web servers during a round: above it, it is taken again
-PRECISION = 0.01  # half width of the interval over the median
+ENOUGH_ROUNDS = 3  # that every case gets, before any gets more
+SLOW_CALLS = 3  # that are timed, after the first one
+NO_NEED = (0, 0.0)
 
 # A guard of what a timed call must not change, the samples taken so far and the timer: restores what has changed, and
 # then returns the name of its implementation.
@@ -167,7 +170,7 @@ class Sampling:
         if len(self.samples_s) < MIN_SAMPLES:
             return False
         interval = median_interval(self.samples_s)
-        return interval is not None and interval[1] - interval[0] <= 2 * PRECISION * median(self.samples_s)
+        return interval is not None and interval[1] - interval[0] <= 0.02 * median(self.samples_s)
 
     def settled(self) -> bool:
         """Whether the median is known well enough, or the budget of the case is spent."""
@@ -190,12 +193,12 @@ def warm_up(candidate: Candidate, clock: Clock, at_least_s: float) -> tuple[floa
 def plan_rounds(samplings: Sequence[Sampling]) -> None:
     """Decide calls per sample and samples per round: those of a fast call last no less next to a slow one."""
     for sampling in samplings:
-        timer, call_s = sampling.candidate.timer, sampling.call_s
+        timer = sampling.candidate.timer
+        call_s = sampling.call_s
         is_timed_once = timer.one_sample_per_call or sampling.checked_call is not None or call_s >= WAKING_CALL_S
-        sampling.per_round = 1 if is_timed_once else FEW_SAMPLES if call_s >= LONG_CALL_S else ROUND_SAMPLES
-        batched = (
-            timer.one_sample_per_call or sampling.candidate.flush is None
-        )  # flushes between the calls leave no batch to time
+        sampling.per_round = 1 if is_timed_once else 2 if call_s >= LONG_CALL_S else ROUND_SAMPLES
+        # flushes between the calls leave no batch to time
+        batched = timer.one_sample_per_call or sampling.candidate.flush is None
         sampling.calls = timer.calls_per_round(call_s) if batched else 1
 
 
@@ -207,18 +210,19 @@ def sealed(samplings: Iterable[Sampling]) -> list[Seal]:
 def _seal(sampling: Sampling) -> Seal:
     candidate = sampling.candidate
     timer = candidate.timer
-    clock = getattr(timer, CLOCK, None)  # None: it has none of its own
+    clock_name = "_clock"
+    clock = getattr(timer, clock_name, None)  # None: it has none of its own
     samples_s = tuple(sampling.samples_s)
 
     def broken() -> str | None:
         count = len(samples_s)
         same = tuple(sampling.samples_s[:count]) == samples_s and sampling.candidate is candidate
-        same = same and candidate.timer is timer and getattr(timer, CLOCK, None) is clock
+        same = same and candidate.timer is timer and getattr(timer, clock_name, None) is clock
         sampling.samples_s[:count] = samples_s
         sampling.candidate = candidate
         object.__setattr__(candidate, "timer", timer)
         if clock is not None:
-            setattr(timer, CLOCK, clock)
+            setattr(timer, clock_name, clock)
         return None if same else candidate.case.implementation
 
     return broken
@@ -282,3 +286,69 @@ def sample_in_rounds(
         for case in [case for case, sampling in active.items() if have_settled or sampling.has_spent()]:
             del active[case]
             yield case, None
+
+
+# The need for further rounds: medians that are not known well enough, and pairs whose order is open. Cases of one group
+# are compared with each other, by ratios round by round. A ratio is decided when the two ends of its interval are on
+# one side of 1, the spread between processes included; or when more rounds cannot decide it.
+
+
+def need(samplings: Sequence[Sampling]) -> tuple[int, float]:
+    """Return the scheduling priority of a group: first the rounds that it lacks, then its widest interval.
+
+    Equal to NO_NEED when it needs none.
+    """
+    lacking = max((_lacking(sampling) for sampling in samplings), default=0)
+    narrow = 0.03  # half width of the interval over the median: far less than the spread between processes
+    wide = [
+        half for each in samplings if (half := half_width(each)) > narrow * _variation(each) and not is_complete(each)
+    ]
+    pairs = [_pair_half_width(*pair) for pair in combinations(samplings, 2) if is_open(*pair)]
+    return lacking, max([*wide, *pairs], default=0.0)
+
+
+def half_width(sampling: Sampling) -> float:
+    """Return half of the 95 % interval of the median over the median; infinite where there is none."""
+    interval = interval_of_few(sampling.samples_s)
+    return inf if interval is None else (interval[1] - interval[0]) / 2 / median(sampling.samples_s)
+
+
+def is_open(this: Sampling, other: Sampling) -> bool:
+    """Return whether more rounds may decide which of two cases of a group is faster."""
+    if is_complete(this) or is_complete(other):
+        return False
+    interval = _interval_of_ratios(this, other)
+    if interval is None:
+        return True
+    low, high = map(log, interval)
+    between_processes_log_sd = 0.04  # of a ratio
+    log_sd = between_processes_log_sd * max(_variation(this), _variation(other))
+    if low > log_sd or high < -log_sd:
+        return False
+    return high - low > log_sd  # of narrower ones more rounds decide nothing
+
+
+def _variation(sampling: Sampling) -> float:
+    """Return the factor by which its median varies more from process to process than on a quiet machine."""
+    of_waiting = 3.0  # benchmarks/README.md
+    return of_waiting if (sampling.waited_share or 0.0) > WAITED_ABOVE else 1.0
+
+
+def _pair_half_width(this: Sampling, other: Sampling) -> float:
+    interval = _interval_of_ratios(this, other)
+    return inf if interval is None else log(interval[1] / interval[0]) / 2
+
+
+def _interval_of_ratios(this: Sampling, other: Sampling) -> tuple[float, float] | None:
+    per_round = (other.samples_per_round, this.samples_per_round)
+    return interval_of_few(paired_ratios(other.samples_s, this.samples_s, per_round))
+
+
+def _lacking(sampling: Sampling) -> int:
+    wanted = SLOW_CALLS if sampling.checked_call else ENOUGH_ROUNDS
+    return max(0, wanted - sampling.rounds)
+
+
+def is_complete(sampling: Sampling) -> bool:
+    """Return whether it gets no more rounds, whatever its intervals."""
+    return sampling.checked_call is not None and sampling.rounds >= SLOW_CALLS

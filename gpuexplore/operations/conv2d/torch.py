@@ -11,8 +11,7 @@ from typing import Any
 import torch
 from torch.nn.functional import conv2d
 
-from gpuexplore.backends.torch import take_over
-from gpuexplore.backends.torch_place import is_rocm
+from gpuexplore.backends.torch import is_rocm, take_over
 from gpuexplore.core.dtypes import DType
 
 

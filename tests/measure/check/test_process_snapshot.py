@@ -11,7 +11,7 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 
-from gpuexplore.core.accuracy import Accuracy
+from gpuexplore.core.model import Accuracy
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.check import correctness, process_snapshot
 from gpuexplore.measure.check.process_snapshot import ProcessSnapshot
@@ -140,7 +140,7 @@ def test_threads_of_a_library_are_those_from_before_or_those_it_is_pinned_to(mon
     count = [8]
     monkeypatch.setattr(
         process_snapshot,
-        "thread_counts",
+        "_thread_counts",
         lambda: [("a library", lambda: count[0], lambda to: count.append(to) or count.reverse())],
     )
     process = ProcessSnapshot(threads=2)

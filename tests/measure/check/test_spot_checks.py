@@ -67,7 +67,7 @@ def test_threads_that_stay_are_waited_for_no_longer_than_any_late_write(group):
     with ThreadPoolExecutor(1) as pool:
         pool.submit(int).result()
         began_s = time.monotonic()
-        spot_checks.let_threads_end(group)
+        spot_checks._let_threads_end(group)
 
     assert time.monotonic() - began_s >= spot_checks.LATEST_S
 

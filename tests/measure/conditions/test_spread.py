@@ -9,8 +9,7 @@ import pytest
 from gpuexplore.core.hardware import MachineKind
 from gpuexplore.core.model import Case, Device, Environment, Measurement, Result, Shape, Status, Telemetry
 from gpuexplore.measure.conditions.repeatability import Repeatability, Spread, save_repeatability
-from gpuexplore.measure.conditions.spread import with_spread, with_spread_of_calls
-from gpuexplore.measure.conditions.spread_log import (
+from gpuexplore.measure.conditions.spread import (
     MOST_CASES,
     MOST_PROCESSES,
     Length,
@@ -19,6 +18,8 @@ from gpuexplore.measure.conditions.spread_log import (
     load_log,
     note_results,
     prior,
+    with_spread,
+    with_spread_of_calls,
 )
 
 CPU = Device("cpu", "cpu", "Made CPU", cores=2)

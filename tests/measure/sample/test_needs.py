@@ -4,8 +4,7 @@ from math import inf
 
 import pytest
 
-from gpuexplore.measure.sample.needs import ENOUGH_ROUNDS, SLOW_CALLS, half_width, is_complete, is_open, need
-from gpuexplore.measure.sample.timing import Sampling
+from gpuexplore.measure.sample.timing import ENOUGH_ROUNDS, SLOW_CALLS, Sampling, half_width, is_complete, is_open, need
 from tests.measure.fakes import FakeClock, FakeWork, candidate
 
 STEADY = (1.0, 1.001, 0.999) * 4
