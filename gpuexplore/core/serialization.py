@@ -1,11 +1,14 @@
 """JSON of the frozen values and back, by their type hints: one codec for all of them."""
 
+import json
+import os
 import types
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache, partial
+from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from gpuexplore.core.errors import InvalidInput
@@ -29,6 +32,13 @@ def encode(value: Any) -> Any:
     if isinstance(value, bytes):
         return b64encode(value).decode()
     return value.value if isinstance(value, Enum) else value
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write `value` to a file in one step, so that no other process reads half of it."""
+    draft = path.with_suffix(f".{os.getpid()}.tmp")
+    draft.write_text(json.dumps(encode(value)), encoding="utf-8")
+    draft.replace(path)
 
 
 @cache

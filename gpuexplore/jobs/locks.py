@@ -81,7 +81,8 @@ class HostLock:
                 raise Timeout(str(self._path))
             time.sleep(0.05)
         with suppress(OSError):  # a full disk: then it is not known who it is
-            self._write(json.dumps(asdict(_myself())))
+            myself = LockHolder(os.getpid(), start_of(os.getpid()), user_name(), _program(), gpuexplore.__version__)
+            self._write(json.dumps(asdict(myself)))
 
     def _has_taken(self) -> bool:
         """Return whether it is held now, by this object."""
@@ -304,10 +305,6 @@ def start_of(pid: int) -> float:
 
 def _digest(database_url: str) -> str:
     return sha256(database_url.encode()).hexdigest()[:16]
-
-
-def _myself() -> LockHolder:
-    return LockHolder(os.getpid(), start_of(os.getpid()), user_name(), _program(), gpuexplore.__version__)
 
 
 def user_name() -> str:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from gpuexplore.core.model import Accuracy, Contrast, Flag, Measurement, Phase, Result, Status
+from gpuexplore.core.model import Contrast, Flag, Measurement, Phase, Result, Status
 from gpuexplore.core.statistics import median
 
 Series = TypeVar("Series", Contrast, Phase)
@@ -35,7 +35,11 @@ def pooled(results: Sequence[Result]) -> Result:
     return replace(
         first,
         measurement=_pooled([result.measurement for result in results if result.measurement]),
-        accuracy=_worst([result.accuracy for result in results if result.accuracy]),
+        accuracy=max(
+            (result.accuracy for result in results if result.accuracy),
+            key=lambda accuracy: accuracy.share,
+            default=None,
+        ),
         flags=_flags_of(results),
         environment=environment,
     )
@@ -53,10 +57,6 @@ def _pooled(measurements: Sequence[Measurement]) -> Measurement:
         between_processes=None,
         between_ratios=None,
     )
-
-
-def _worst(accuracies: Sequence[Accuracy]) -> Accuracy | None:
-    return max(accuracies, key=lambda accuracy: accuracy.share, default=None)
 
 
 def _flags_of(results: Sequence[Result]) -> tuple[Flag, ...]:

@@ -241,20 +241,15 @@ class _ClaimedRun:
             self._passed = True
             self._look = throttled(self.must_yield, YIELD_POLL_S)  # at once
         self._settled += not event.provisional
-        if self.is_cut_short:
-            self._keep_for_later(event)
-        else:
-            self._write(lambda: self.store.add_result(claim, event))
+        kept = event
+        is_cut_short = self.is_cut_short
+        if is_cut_short and event.status is Status.OK:  # the next attempt measures the case again
+            kept = replace(event, provisional=True)
+        if not (is_cut_short and event.status is Status.CANCELLED):
+            self._write(lambda: self.store.add_result(claim, kept))
         if time.monotonic() - (self._began_s or 0.0) > 5:
             self.book()
             self.begin()
-
-    def _keep_for_later(self, result: Result) -> None:
-        """Store what a measurement that was cut short has as provisional: the next attempt measures the case again."""
-        if result.status is Status.OK:
-            self._write(lambda: self.store.add_result(self.claim, replace(result, provisional=True)))
-        elif result.status is not Status.CANCELLED:
-            self._write(lambda: self.store.add_result(self.claim, result))
 
     @property
     def is_cut_short(self) -> bool:

@@ -79,13 +79,13 @@ def batches_of(cases: Iterable[Case]) -> list[tuple[Case, ...]]:
     by_device: dict[str, list[Case]] = {}
     for case in cases:
         by_device.setdefault(case.device, []).append(case)
-    return [batch for found in by_device.values() for batch in _batches_of_device(found)]
-
-
-def _batches_of_device(cases: Sequence[Case]) -> list[tuple[Case, ...]]:
-    if cases[0].options.repeat == 1:
-        return [tuple(cases)]
-    return [tuple(group) for _, group in groupby(cases, key=lambda case: case.group)]
+    batches: list[tuple[Case, ...]] = []
+    for found in by_device.values():
+        if found[0].options.repeat == 1:
+            batches.append(tuple(found))
+        else:
+            batches += (tuple(group) for _, group in groupby(found, key=lambda case: case.group))
+    return batches
 
 
 @dataclass(frozen=True, slots=True)

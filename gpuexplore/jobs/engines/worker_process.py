@@ -51,7 +51,11 @@ MAX_BYTES = 64_000  # of what each case prints: no more of it than a log can tak
 PIPE_BYTES = 4096  # a small pipe: so much at most of one case's output can be taken for the next one's
 COMMAND = (sys.executable, "-P", "-m", "gpuexplore.jobs.worker")
 MARK = "GPUEXPLORE_WORKER"
-PASSWORDS = ("GPUEXPLORE_DATABASE_URL", "PGPASSWORD", "PGPASSFILE")  # that open the database
+PASSWORDS = (
+    "GPUEXPLORE_DATABASE_URL",
+    "PGPASSWORD",
+    "PGPASSFILE",
+)  # open the database: a worker computes, and writes to files
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 VMSTAT = Path("/proc/vmstat")
 
@@ -88,7 +92,11 @@ class Worker:
             bufsize=0,
             pipesize=PIPE_BYTES,
             process_group=0,
-            env={**_without_passwords(), **worker_environment(device), MARK: self._mark},
+            env={
+                **{name: value for name, value in os.environ.items() if name not in PASSWORDS},
+                **worker_environment(device),
+                MARK: self._mark,
+            },
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -178,11 +186,6 @@ def worker_environment(device: Device) -> Mapping[str, str]:
         **(visible if device.kind not in TORCH_KINDS else {}),
         "PYTHONPATH": os.pathsep.join(sys.path),
     }
-
-
-def _without_passwords() -> Mapping[str, str]:
-    """Return this process's environment without what opens the database: a worker computes, and writes to files."""
-    return {name: value for name, value in os.environ.items() if name not in PASSWORDS}
 
 
 def _process_ids() -> list[int]:
@@ -357,7 +360,11 @@ class Attempt:
                 self.kept[event.result.case] = event.result
             else:
                 self._note(event)
-                self._on_event(_with_output_flag(event, worker))
+                reported = event
+                if isinstance(event, Result) and worker.output_was_cut(event.case):
+                    printed = Flag("truncated", f"it printed more than {MAX_BYTES // 1000} kB: the rest was dropped")
+                    reported = replace(event, flags=(*event.flags, printed))
+                self._on_event(reported)
 
     def _note(self, event: Case | Result) -> None:
         case = event.case if isinstance(event, Result) else event
@@ -403,13 +410,6 @@ class Attempt:
             f"its process took more than {format_gigabytes(most_bytes)} of memory: --memory-limit sets another limit"
         )
         return Failure(Status.OUT_OF_MEMORY, reason, self._at_work(current))
-
-
-def _with_output_flag(event: Case | Result, worker: Worker) -> Case | Result:
-    if isinstance(event, Result) and worker.output_was_cut(event.case):
-        printed = Flag("truncated", f"it printed more than {MAX_BYTES // 1000} kB: the rest was dropped")
-        return replace(event, flags=(*event.flags, printed))
-    return event
 
 
 def _stopwatch() -> Callable[[object], float]:

@@ -75,7 +75,10 @@ class DeviceFloat64(NDArrayOperatorsMixin):
     def __getitem__(self, index: Any) -> "DeviceFloat64":
         """Return a part, a copy where the index is a list."""
         axes = index if isinstance(index, tuple) else (index,)
-        return DeviceFloat64(self.tensor[tuple(self._on_device(axis) for axis in axes)])
+        there = self.tensor.device
+        return DeviceFloat64(
+            self.tensor[tuple(from_numpy(axis).to(there) if isinstance(axis, np.ndarray) else axis for axis in axes)]
+        )
 
     def __float__(self) -> float:
         """Return the only number."""
@@ -142,9 +145,6 @@ class DeviceFloat64(NDArrayOperatorsMixin):
         if isinstance(value, DeviceFloat64):
             return value.tensor
         return as_tensor(np.asarray(value, np.float64), device=self.tensor.device)
-
-    def _on_device(self, index: Any) -> Any:
-        return from_numpy(index).to(self.tensor.device) if isinstance(index, np.ndarray) else index
 
 
 def _tensor(value: Any) -> Any:

@@ -134,15 +134,11 @@ def _difference(stress: _Stress, case: Case, group: Group, reference: Reference)
     candidate.run()
     candidate.backend.synchronize(case.device)
     if stress.planted is not None:
-        return _nonfinite_difference(candidate.output(), reference)
+        out = candidate.output()
+        differing = sum(int((np.isfinite(out[index]) != np.isfinite(want)).sum()) for index, want in reference.parts)
+        return f"finite where the reference is not, or the reverse, in {differing:,} elements" if differing else None
     accuracy = judge(candidate.output(), reference, stress.shape, group.growth(case.implementation, stress.shape))
     return None if accuracy.within else describe(accuracy)
-
-
-def _nonfinite_difference(out: Any, reference: Reference) -> str | None:
-    """Return at how many indices an output is finite where the reference is not, or the reverse; None at none."""
-    differing = sum(int((np.isfinite(out[index]) != np.isfinite(want)).sum()) for index, want in reference.parts)
-    return f"finite where the reference is not, or the reverse, in {differing:,} elements" if differing else None
 
 
 def _reference(stress: _Stress, group: Group) -> Reference:

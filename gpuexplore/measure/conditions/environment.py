@@ -57,6 +57,10 @@ def describe_environment(
         backend = load_backend(name)
         if backend.is_available() and device.kind in backend.DEVICE_KINDS:
             libraries |= backend.versions()
+    settings = {name: os.environ[name] for name in SETTINGS if name in os.environ}
+    nice = os.getpriority(os.PRIO_PROCESS, 0) if hasattr(os, "getpriority") else 0
+    if nice:
+        settings["nice"] = str(nice)
     return Environment(
         device=device,
         started_utc=now(),
@@ -65,17 +69,11 @@ def describe_environment(
         python=platform.python_version(),
         platform=platform.platform(),
         libraries=libraries,
-        settings={name: os.environ[name] for name in SETTINGS if name in os.environ} | _priority(),
+        settings=settings,
         threads=threads,
         governor=governor(),
         before=read_telemetry(device),
     )
-
-
-def _priority() -> dict[str, str]:
-    """Return the process's niceness unless it is 0."""
-    nice = os.getpriority(os.PRIO_PROCESS, 0) if hasattr(os, "getpriority") else 0
-    return {"nice": str(nice)} if nice else {}
 
 
 @cache
@@ -98,7 +96,12 @@ def git_commit() -> str | None:
 
 def free_bytes(device: Device) -> int | None:
     """Return the bytes a case may use; None where nothing states them: no limit is invented."""
-    free = free_host_bytes() if device.kind == "cpu" else _free_device_bytes(device)
+    if device.kind == "cpu":
+        free = free_host_bytes()
+    elif device.kind in TORCH_KINDS:
+        free = device.memory_bytes  # all it has, as nothing says more
+    else:
+        free = free_gpu_bytes(device.uuid) if device.uuid else None
     return None if free is None else int(free * USABLE_SHARE)
 
 
@@ -109,13 +112,6 @@ def resident_bytes() -> int:
             return int(file.read().split()[1]) * mmap.PAGESIZE
     except OSError:
         return 0
-
-
-def _free_device_bytes(device: Device) -> int | None:
-    """Return what the driver says is free; of a device that only torch finds all it has, as nothing says more."""
-    if device.kind in TORCH_KINDS:
-        return device.memory_bytes
-    return free_gpu_bytes(device.uuid) if device.uuid else None
 
 
 def free_host_bytes() -> int | None:

@@ -5,7 +5,6 @@ threads change from process to process, and stay the same within one. `gpuexplor
 """
 
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log, sqrt
@@ -16,7 +15,7 @@ from typing import Literal
 from gpuexplore.core.dtypes import dtype_named
 from gpuexplore.core.errors import GpuExploreError
 from gpuexplore.core.model import Case, Device, Measurement, Result
-from gpuexplore.core.serialization import decode, encode
+from gpuexplore.core.serialization import decode, write_json
 from gpuexplore.core.statistics import median, student_t
 from gpuexplore.hardware import cache_directory
 from gpuexplore.hardware.identity import device_key
@@ -166,11 +165,8 @@ def load_repeatability(device: Device) -> Repeatability | None:
 
 
 def save_repeatability(device: Device, table: Repeatability) -> None:
-    """Save the table of `device` in one step, so that no other process reads half a file."""
-    path = _path(device)
-    draft = path.with_suffix(f".{os.getpid()}.tmp")
-    draft.write_text(json.dumps(encode(table)), encoding="utf-8")
-    draft.replace(path)
+    """Save the table of `device`."""
+    write_json(_path(device), table)
 
 
 def _path(device: Device) -> Path:

@@ -7,7 +7,6 @@ threads, then for the case itself. A table of `gpuexplore repeatability` goes be
 
 import hashlib
 import json
-import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -21,7 +20,7 @@ from typing import Literal
 from gpuexplore.core.errors import GpuExploreError, InvalidInput
 from gpuexplore.core.hardware import MachineKind
 from gpuexplore.core.model import DEFAULT_BUDGET_S, Case, Device, Measurement, Result
-from gpuexplore.core.serialization import decode, encode
+from gpuexplore.core.serialization import decode, write_json
 from gpuexplore.core.statistics import median
 from gpuexplore.hardware import cache_directory
 from gpuexplore.hardware.cpu import machine_kind
@@ -113,7 +112,7 @@ def note_results(device: Device, process: str, results: Iterable[Result]) -> Non
     found = [result for result in results if result.measurement]
     if found:
         with suppress(OSError, InvalidInput):
-            _save(device, _joined_log(load_log(device), process, found, device))
+            write_json(_path(device), _joined_log(load_log(device), process, found, device))
 
 
 def _joined_log(log: _SpreadLog, process: str, results: Iterable[Result], device: Device) -> _SpreadLog:
@@ -127,15 +126,10 @@ def _joined_log(log: _SpreadLog, process: str, results: Iterable[Result], device
         others = {name: value for name, value in before.medians_s.items() if name != process}
         latest = list(others.items())[1 - MOST_PROCESSES :]
         seen[key] = replace(before, medians_s=dict(latest) | {process: result.measurement.median_s})
-        probes += _probes(result)
+        if result.environment is not None:
+            states = (result.environment.before, result.environment.after)
+            probes += [state.probe_flop_per_s for state in states if state.probe_flop_per_s]
     return _SpreadLog(tuple(seen.values())[-MOST_CASES:], tuple(dict.fromkeys(probes))[-256:])
-
-
-def _probes(result: Result) -> list[float]:
-    if result.environment is None:
-        return []
-    found = (result.environment.before.probe_flop_per_s, result.environment.after.probe_flop_per_s)
-    return [rate for rate in found if rate]
 
 
 def _case_key(result: Result) -> str:
@@ -179,13 +173,6 @@ def _parsed(path: Path, _: int) -> _SpreadLog:
         return log if all(isfinite(value) and value > 0 for value in values) else _SpreadLog()
     except (ValueError, TypeError, KeyError, AttributeError, GpuExploreError):
         return _SpreadLog()
-
-
-def _save(device: Device, log: _SpreadLog) -> None:
-    path = _path(device)
-    draft = path.with_suffix(f".{os.getpid()}.tmp")
-    draft.write_text(json.dumps(encode(log)), encoding="utf-8")
-    draft.replace(path)
 
 
 def _path(device: Device) -> Path:
