@@ -51,11 +51,7 @@ MAX_BYTES = 64_000  # of what each case prints: no more of it than a log can tak
 PIPE_BYTES = 4096  # a small pipe: so much at most of one case's output can be taken for the next one's
 COMMAND = (sys.executable, "-P", "-m", "gpuexplore.jobs.worker")
 MARK = "GPUEXPLORE_WORKER"
-PASSWORDS = (
-    "GPUEXPLORE_DATABASE_URL",
-    "PGPASSWORD",
-    "PGPASSFILE",
-)  # open the database: a worker computes, and writes to files
+PASSWORDS = ("GPUEXPLORE_DATABASE_URL", "PGPASSWORD", "PGPASSFILE")  # of the database, which no worker opens
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 VMSTAT = Path("/proc/vmstat")
 
