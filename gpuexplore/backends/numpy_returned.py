@@ -32,6 +32,9 @@ from gpuexplore.core.dtypes import DType, Stored
 from gpuexplore.core.errors import WrongReturn
 
 
+VIEW = "it returns memory of its inputs: it creates no output, so its time is not comparable"
+
+
 @dataclass(slots=True)
 class ReturnedArray:
     """The output that is current, and the inputs of the calls that return it."""
@@ -65,7 +68,7 @@ def stored(array: npt.NDArray[Any] | ReturnedArray, dtype: DType) -> Stored:
     """
     returned = array.array if isinstance(array, ReturnedArray) else array
     if isinstance(array, ReturnedArray) and any(np.may_share_memory(returned, given) for given in array.inputs):
-        raise WrongReturn("it returns memory of its inputs: it creates no output, so its time is not comparable")
+        raise WrongReturn(VIEW)
     contiguous = returned if returned.flags.c_contiguous else np.ascontiguousarray(returned)
     return contiguous.view(dtype.storage)
 

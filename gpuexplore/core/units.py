@@ -25,6 +25,7 @@ _NUMBER = r"(?<![\w.,-])(?<!min )-?[0-9]+(?:\.[0-9]+)?"
 _UNIT = r"(?:FLOP/s|FLOP|B/s|B|s|J|Hz|W)(?![\w/])"
 _QUANTITY = re.compile(rf"(?P<number>{_NUMBER}) (?P<prefix>[nµmkMGTP]|[KMGTP]i|)(?P<unit>{_UNIT})")
 _OF_CELL = re.compile(rf"(?:[~<>≈≤≥±] ?)?{_NUMBER} (?:[KMGTP]i|[nµmkMGTP]|){_UNIT}(?: to {_NUMBER} \w*{_UNIT})?")
+COMPARABLE = 1000.0  # times: what differs by more is read apart
 K = TypeVar("K", bound=Hashable)
 
 
@@ -217,14 +218,14 @@ def common_unit(values: Sequence[float], unit: str, *, binary: bool | None = Non
 
 
 def shared_units(columns: Mapping[K, Sequence[float]], unit: str, **about: bool) -> dict[K, tuple[float, str]]:
-    """Return the `common_unit` of each column, one for all those whose medians lie within a factor of 1000."""
+    """Return the `common_unit` of each column, one for all those whose medians lie within COMPARABLE of each other."""
     middles = {
         key: median_high(known) for key, values in columns.items() if (known := [abs(each) for each in values if each])
     }
     found = {key: common_unit((), unit, **about) for key in columns}
     rest = sorted(middles, key=lambda key: middles[key])
     while rest:
-        alike = [key for key in rest if middles[key] <= 1000 * middles[rest[0]]]
+        alike = [key for key in rest if middles[key] <= COMPARABLE * middles[rest[0]]]
         found |= dict.fromkeys(
             alike, common_unit([each for key in alike for each in columns[key] if each], unit, **about)
         )

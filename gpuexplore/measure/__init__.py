@@ -4,14 +4,13 @@
 of samples, then rounds go to the groups that need them. `candidates/` builds an implementation and names its
 failures; `check/` makes inputs and references and compares outputs, before, between and after the samples; `sample/`
 warms up, plans rounds and times them; `conditions/` watches the machine meanwhile; `arrays/` computes references
-block by block; `flags.py` says what is doubtful about a result. `sweep.py` measures a whole experiment in this
-process.
+block by block; `flags.py` says what is doubtful about a result.
 
 Passed on from step to step are a clock, an `Isolation` (from other threads and processes) and `ProgressHooks` (to the
 supervisor). The order in which all of them, backends and checks are called is recorded in `tests/measure/trace.json`.
 
 It imports operations, kernels, backends, devices and values, never the store, the queue or pages, and runs on a
-machine without pandas, SQLAlchemy or Streamlit. How many rounds a case gets is decided in `sample/needs.py`; a check
+machine without pandas, SQLAlchemy or Streamlit. How many rounds a case gets is decided in `sample/timing.py`; a check
 against wrong kernels is added in `check/spot_checks.py`, with a plant in `tests/measure/evil`; a flag in `flags.py`.
 """
 

@@ -37,6 +37,7 @@ ROUND_SAMPLES = 24  # samples of one implementation before the next one's round
 LONG_CALL_S = 5e-3
 MIN_SAMPLES = 10
 DISTURBED_SHARE = 0.02  # of a core, used by web servers during a round: above it, it is taken again
+PRECISION = 0.01  # half width of the interval over the median
 ENOUGH_ROUNDS = 3  # that every case gets, before any gets more
 SLOW_CALLS = 3  # that are timed, after the first one
 NO_NEED = (0, 0.0)
@@ -170,7 +171,7 @@ class Sampling:
         if len(self.samples_s) < MIN_SAMPLES:
             return False
         interval = median_interval(self.samples_s)
-        return interval is not None and interval[1] - interval[0] <= 0.02 * median(self.samples_s)
+        return interval is not None and interval[1] - interval[0] <= 2 * PRECISION * median(self.samples_s)
 
     def settled(self) -> bool:
         """Whether the median is known well enough, or the budget of the case is spent."""

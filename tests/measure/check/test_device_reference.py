@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from torch._C._dynamo import eval_frame
 
 from gpuexplore.backends import load_backend
 from gpuexplore.backends import numpy as numpy_backend
@@ -89,6 +90,21 @@ def test_a_matrix_is_drawn_by_columns_where_it_lies(monkeypatch, leading):
     np.testing.assert_array_equal(array.swapaxes(-1, -2), on_host(source))
     assert device_arrays.holds(array, source, by_columns=True)
     assert not device_arrays.holds(array, source)
+
+
+def test_drawing_takes_no_more_memory_once_torch_compiler_evaluates_frames():
+    """Then a caller keeps its arguments until a call returns: `fill` held a block more in a worker that had compiled."""
+    dtype = DTYPES["fp32"]
+    (source, _) = inputs_of(dtype)
+    array = numpy_backend.empty(source.shape, dtype, "cpu")
+    device_arrays.fill(array, source)
+    before = eval_frame.set_eval_frame(False)
+    try:
+        compiled_bytes = peak_bytes(lambda: device_arrays.fill(array, source))
+    finally:
+        eval_frame.set_eval_frame(before)
+
+    assert compiled_bytes == peak_bytes(lambda: device_arrays.fill(array, source))
 
 
 @EACH_DTYPE
