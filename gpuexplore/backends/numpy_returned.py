@@ -31,7 +31,6 @@ from gpuexplore.backends.numpy import (  # noqa: F401 parts of the contract
 from gpuexplore.core.dtypes import DType, Stored
 from gpuexplore.core.errors import WrongReturn
 
-
 VIEW = "it returns memory of its inputs: it creates no output, so its time is not comparable"
 
 

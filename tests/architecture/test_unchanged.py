@@ -56,7 +56,7 @@ def item(mark, nodeid="tests/operations/test_agreement.py::test_it[softmax]"):
         ("tests/operations/shapes.py", True),  # which the test imports
         ("tests/conftest.py", True),
         ("gpuexplore/measure/check/elements.py", True),  # what judges
-        ("gpuexplore/core/accuracy.py", True),  # far below it
+        ("gpuexplore/core/timed.py", True),  # far below it
         ("gpuexplore/operations/__init__.py", True),  # runs when anything below is imported
         ("gpuexplore/operations/softmax/numpy.py", True),  # loaded by name
         ("gpuexplore/hardware/data/accelerators.csv", True),  # read by a module that is reached

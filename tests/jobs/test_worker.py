@@ -1,6 +1,7 @@
 """What the worker promises, without a process of its own."""
 
 import os
+import resource
 import subprocess
 import sys
 
@@ -96,3 +97,13 @@ def test_threads_that_a_pool_has_already_go_first_too():
 
     assert count > 1 or len(os.sched_getaffinity(0)) == 1
     assert found == [pools.PRIORITY if os.getuid() == 0 else os.getpriority(os.PRIO_PROCESS, 0)]
+
+
+def test_limits_are_put_back_after_a_group():
+    before = {which: resource.getrlimit(which) for which in worker.LIMITS}
+    soft, hard = before[resource.RLIMIT_NOFILE]
+
+    with worker._limits_put_back():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft - 1, hard))
+
+    assert {which: resource.getrlimit(which) for which in worker.LIMITS} == before

@@ -93,7 +93,7 @@ def test_a_matrix_is_drawn_by_columns_where_it_lies(monkeypatch, leading):
 
 
 def test_drawing_takes_no_more_memory_once_torch_compiler_evaluates_frames():
-    """Then a caller keeps its arguments until a call returns: `fill` held a block more in a worker that had compiled."""
+    """A caller keeps its arguments until a call returns then: `fill` held a block more in a process that compiled."""
     dtype = DTYPES["fp32"]
     (source, _) = inputs_of(dtype)
     array = numpy_backend.empty(source.shape, dtype, "cpu")

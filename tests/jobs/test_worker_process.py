@@ -1,10 +1,13 @@
-"""What the end of a worker process tells."""
+"""The end of a worker process by its exit code, and where none can be started."""
 
 import pytest
 
+from gpuexplore.core.errors import GpuExploreError
 from gpuexplore.core.model import Status
 from gpuexplore.jobs.engines import worker_process
+from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.jobs.engines.worker_process import failure_of_exit, oom_kills
+from tests.measure.fakes import CPU
 
 
 @pytest.fixture
@@ -26,3 +29,13 @@ def test_worker_that_linux_ended_for_want_of_memory_is_out_of_memory(killed_by_l
 def test_without_the_count_either_may_be_the_cause(killed_by_linux):
     assert oom_kills() is None
     assert failure_of_exit(-9, None).reason == "the worker was ended by SIGKILL: out of memory, or killed by a user"
+
+
+def test_a_worker_needs_linux_and_says_what_measures_elsewhere(monkeypatch):
+    monkeypatch.setattr(worker_process.sys, "platform", "darwin")
+    engine = LocalEngine([CPU])
+    try:
+        with pytest.raises(GpuExploreError, match=r"needs Linux, but this is .*: in Python, gpuexplore\.run"):
+            engine.start(CPU)
+    finally:
+        engine.close()
