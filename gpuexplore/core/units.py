@@ -205,8 +205,8 @@ def format_energy(joules: float | None) -> str:
 def common_unit(values: Sequence[float], unit: str, *, binary: bool | None = None) -> tuple[float, str]:
     """Return the unit that suits most of `values`, none of them zero: its size in `unit`, and its name, e.g. ``ms``.
 
-    Prefixes are binary for ``B``, as in `format_bytes`, unless `binary` says otherwise, and SI for all others; nobody
-    counts in kiloseconds.
+    Prefixes are binary for ``B``, as in `format_bytes`, unless `binary` says otherwise, and SI for all others; of
+    seconds there are no thousands.
     """
     is_binary = unit == "B" if binary is None else binary
     base, prefixes = (1024, _BINARY) if is_binary else (1000, {power // 3: name for power, name in _SI.items()})

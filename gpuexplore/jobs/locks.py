@@ -36,7 +36,7 @@ class LockHolder:
     """The process that holds a lock.
 
     Attributes:
-        started: when it started, by `start_of`: with `pid` it names this process and no later one.
+        started: when it started, by `_start_of`: with `pid` it names this process and no later one.
     """
 
     pid: int
@@ -48,7 +48,7 @@ class LockHolder:
     def process(self) -> psutil.Process | None:
         """Return the process while it lives: never another one that got its number."""
         with suppress(psutil.NoSuchProcess, FileNotFoundError):
-            if start_of(self.pid) == self.started:
+            if _start_of(self.pid) == self.started:
                 return psutil.Process(self.pid)
         return None
 
@@ -81,7 +81,7 @@ class HostLock:
                 raise Timeout(str(self._path))
             time.sleep(0.05)
         with suppress(OSError):  # a full disk: then it is not known who it is
-            myself = LockHolder(os.getpid(), start_of(os.getpid()), user_name(), _program(), gpuexplore.__version__)
+            myself = LockHolder(os.getpid(), _start_of(os.getpid()), user_name(), _program(), gpuexplore.__version__)
             self._write(json.dumps(asdict(myself)))
 
     def _has_taken(self) -> bool:
@@ -292,7 +292,7 @@ def open_shared(path: Path, flags: int, mode: int = 0o666) -> int:
     raise PermissionError(f"{path} is not a regular file")
 
 
-def start_of(pid: int) -> float:
+def _start_of(pid: int) -> float:
     """Return when a process started, in a unit of its own: on Linux ticks since the boot, which no clock changes.
 
     Raises:

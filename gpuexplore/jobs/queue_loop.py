@@ -56,7 +56,7 @@ def serve(store: Store, engine: Engine, heartbeat: Heartbeat, *, stop: Event, on
 
 
 def _measure_next(store: Store, engine: Engine, heartbeat: Heartbeat, *, lanes: _Lanes, stop: Event) -> bool:
-    """Measure the run whose turn it is on the devices that are free; return whether there was one.
+    """Measure the next run of the queue on the devices that are free; return whether there was one.
 
     It has ended or yielded then, or is measured in a lane of its own where devices share no host.
     """

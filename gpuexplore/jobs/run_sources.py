@@ -28,7 +28,7 @@ ROW = (
 )  # the keys of a line as a flat row
 
 
-def run_named(store: Store, run_id: str) -> Run:
+def _run_named(store: Store, run_id: str) -> Run:
     """Return a run of the store, or a recorded one, with its title.
 
     Raises:
@@ -53,7 +53,7 @@ def side_named(store: Store, name: str) -> Side:
     path = Path(name)
     if path.suffix not in SUFFIXES:
         try:
-            return side_of(run_named(store, name))
+            return side_of(_run_named(store, name))
         except NotFound as error:
             if path.is_file():
                 read_runs(path.name, path.read_bytes())  # says what it is
@@ -111,7 +111,7 @@ def keep_run(store: Store, run: ReadRun, owner: str, *, origin: str) -> ListedRu
 
 
 def _within_its_row(result: Result) -> Result:
-    """Return a result whose device claims no more than the table of accelerators gives it, so that false times show."""
+    """Return a result with peaks no higher than those of the table of accelerators, so that false times show."""
     environment = result.environment
     if environment is None:
         return result

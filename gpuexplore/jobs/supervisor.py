@@ -92,7 +92,7 @@ def _supervise(database: str | None, lock: HostLock, *, stop: Event, once: bool 
 def _this_host(devices: Sequence[Device], heartbeat: Heartbeat, stack: ExitStack) -> Engine:
     LOG.info("Measuring on %s", ", ".join(f"{device.id} ({device.name})" for device in devices))
     engine = LocalEngine(devices)
-    warming = Thread(target=warm_all, args=(engine, heartbeat, devices), name="warming")
+    warming = Thread(target=_warm_all, args=(engine, heartbeat, devices), name="warming")
     warming.start()
     stack.callback(warming.join)
     return engine
@@ -129,7 +129,7 @@ def _log_to(path: Path | None) -> None:
     logging.getLogger("alembic").setLevel(logging.WARNING)
 
 
-def warm_all(engine: Engine, heartbeat: Heartbeat, devices: Sequence[Device]) -> None:
+def _warm_all(engine: Engine, heartbeat: Heartbeat, devices: Sequence[Device]) -> None:
     """Load the workers' libraries one after the other; a device that cannot be used is logged."""
     try:
         for device in devices:

@@ -5,7 +5,7 @@ import pytest
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, main, repeatability_command
 from gpuexplore.core.model import Case, Flag, Measurement, Options, Result, Shape, Status
 from gpuexplore.hardware import discover
-from gpuexplore.measure.conditions.repeatability import load_repeatability
+from gpuexplore.measure.conditions.repeatability import _load_repeatability
 
 CASE = Case("vector_add", Shape.of(n=1000), "fp32", "numpy", "cpu", Options())
 CONTENDED = Flag("contended", "other work took 50 % of the CPU meanwhile")
@@ -33,7 +33,7 @@ def test_the_table_is_printed_and_kept_for_this_processor(processes, capsys):
     assert main(["repeatability", "--processes", "5"]) == EXIT_OK
 
     printed = capsys.readouterr().out
-    (spread,) = load_repeatability(discover()[0]).spreads
+    (spread,) = _load_repeatability(discover()[0]).spreads
     assert (spread.library, spread.deviation) == ("numpy", pytest.approx(0.226, abs=0.01))
     assert "numpy    ±22" in printed
     assert "in 5 processes" in printed
@@ -45,7 +45,7 @@ def test_disturbed_processes_teach_nothing(processes, capsys):
     assert main(["repeatability", "--processes", "5"]) == EXIT_FAILED
 
     assert "there is no result" in capsys.readouterr().out
-    assert load_repeatability(discover()[0]) is None
+    assert _load_repeatability(discover()[0]) is None
 
 
 @pytest.mark.parametrize("count", ["4", "61", "", "many", "1e9", "-5"])

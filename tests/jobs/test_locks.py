@@ -13,7 +13,7 @@ from filelock import Timeout
 
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Device
-from gpuexplore.jobs.locks import LockHolder, device_lock, lock_directory, start_of, supervisor_lock
+from gpuexplore.jobs.locks import LockHolder, _start_of, device_lock, lock_directory, supervisor_lock
 from tests.waiting import DEADLINE_S, wait_until
 
 CPU, GPU, ANOTHER = (
@@ -108,14 +108,14 @@ def test_holder_is_told_while_it_holds():
     assert lock.holder() is None
     with device_lock(CPU):
         found = lock.holder()
-        assert (found.pid, found.started) == (os.getpid(), start_of(os.getpid()))
+        assert (found.pid, found.started) == (os.getpid(), _start_of(os.getpid()))
         assert f"(process {os.getpid()})" in str(found)
     assert lock.holder() is None
 
 
 def test_process_is_known_by_its_start_and_never_by_its_number_alone():
     me = psutil.Process()
-    holder = LockHolder(me.pid, start_of(me.pid), "ada", "gpuexplore", "1")
+    holder = LockHolder(me.pid, _start_of(me.pid), "ada", "gpuexplore", "1")
 
     assert holder.process() == me
     assert replace(holder, started=holder.started - 1).process() is None

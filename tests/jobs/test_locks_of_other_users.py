@@ -11,7 +11,7 @@ import pytest
 
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.jobs.client import SupervisorKeeper
-from gpuexplore.jobs.locks import DIRECTORY_VARIABLE, HostLock, LockHolder, lock_directory, start_of, supervisor_lock
+from gpuexplore.jobs.locks import DIRECTORY_VARIABLE, HostLock, LockHolder, _start_of, lock_directory, supervisor_lock
 from gpuexplore.jobs.quiet import Rounds
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="takes the place of another user, as only root can")
@@ -113,7 +113,7 @@ def test_a_process_that_another_user_names_is_no_holder_and_is_not_ended(locks, 
     if victim == 0:
         os.execlp("sleep", "sleep", "60")
     try:
-        named = LockHolder(victim, start_of(victim), "root", "gpuexplore", "0.0.1")
+        named = LockHolder(victim, _start_of(victim), "root", "gpuexplore", "0.0.1")
         name = supervisor_lock(URL)._name
 
         def forge():

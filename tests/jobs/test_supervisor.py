@@ -21,7 +21,7 @@ from gpuexplore.jobs import queue_loop
 from gpuexplore.jobs.engines import PREEMPT
 from gpuexplore.jobs.heartbeat import Heartbeat, Housekeeping
 from gpuexplore.jobs.queue_loop import serve, throttled
-from gpuexplore.jobs.supervisor import EXIT_UNUSABLE, warm_all
+from gpuexplore.jobs.supervisor import EXIT_UNUSABLE, _warm_all
 from gpuexplore.measure.sample import slow_cases
 from gpuexplore.store import Supervisor, open_store
 from gpuexplore.store.tables import RUNS, SUPERVISORS
@@ -264,7 +264,7 @@ def test_lease_tells_state_and_devices(store, heartbeat):
         assert store.supervisor().state == "warming"
         with heartbeat.measuring():
             assert store.supervisor().state == "measuring"
-        warm_all(FakeEngine(), heartbeat, [CPU, Device("cuda:0", "cuda", "broken")])
+        _warm_all(FakeEngine(), heartbeat, [CPU, Device("cuda:0", "cuda", "broken")])
         heartbeat.beat()
         assert store.supervisor().state == "ready"
         assert [device.cores for device in store.supervisor().devices] == [4]

@@ -11,7 +11,7 @@ from gpuexplore.core import pools
 from gpuexplore.core.model import Device, Result, Status
 from gpuexplore.hardware import TORCH_KINDS
 from gpuexplore.jobs import worker
-from gpuexplore.jobs.engines.worker_process import THREAD_VARIABLES, worker_environment
+from gpuexplore.jobs.engines.worker_process import THREAD_VARIABLES, _worker_environment
 from gpuexplore.jobs.journal import Begun, Ended, WorkerTask, current_case_word, journal_reader, write_task
 from gpuexplore.jobs.worker import perform
 
@@ -45,7 +45,7 @@ def test_every_case_ends_with_a_result_even_when_the_runner_raises(tmp_path, cas
     ],
 )
 def test_worker_sees_its_own_device_only(device, visible):
-    environment = worker_environment(device)
+    environment = _worker_environment(device)
 
     assert environment["CUDA_VISIBLE_DEVICES"] == visible
     assert environment["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
@@ -54,7 +54,7 @@ def test_worker_sees_its_own_device_only(device, visible):
 
 @pytest.mark.parametrize("kind", TORCH_KINDS)
 def test_worker_of_a_device_that_torch_numbers_sees_what_was_seen_when_it_was_found(kind):
-    assert "CUDA_VISIBLE_DEVICES" not in worker_environment(Device(f"{kind}:1", kind, "GPU", uuid="GPU-12"))
+    assert "CUDA_VISIBLE_DEVICES" not in _worker_environment(Device(f"{kind}:1", kind, "GPU", uuid="GPU-12"))
 
 
 @pytest.mark.skipif(not worker.AUTOGROUP.exists(), reason="this system shares cores between processes only")

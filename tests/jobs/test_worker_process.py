@@ -6,7 +6,7 @@ from gpuexplore.core.errors import GpuExploreError
 from gpuexplore.core.model import Status
 from gpuexplore.jobs.engines import worker_process
 from gpuexplore.jobs.engines.local import LocalEngine
-from gpuexplore.jobs.engines.worker_process import failure_of_exit, oom_kills
+from gpuexplore.jobs.engines.worker_process import _failure_of_exit, _oom_kills
 from tests.measure.fakes import CPU
 
 
@@ -21,14 +21,14 @@ def killed_by_linux(tmp_path, monkeypatch):
 def test_worker_that_linux_ended_for_want_of_memory_is_out_of_memory(killed_by_linux):
     killed_by_linux(4)
 
-    assert failure_of_exit(-9, 3).status is Status.OUT_OF_MEMORY
-    assert failure_of_exit(-9, 4).status is Status.CRASHED
-    assert failure_of_exit(-11, 3).status is Status.CRASHED
+    assert _failure_of_exit(-9, 3).status is Status.OUT_OF_MEMORY
+    assert _failure_of_exit(-9, 4).status is Status.CRASHED
+    assert _failure_of_exit(-11, 3).status is Status.CRASHED
 
 
 def test_without_the_count_either_may_be_the_cause(killed_by_linux):
-    assert oom_kills() is None
-    assert failure_of_exit(-9, None).reason == "the worker was ended by SIGKILL: out of memory, or killed by a user"
+    assert _oom_kills() is None
+    assert _failure_of_exit(-9, None).reason == "the worker was ended by SIGKILL: out of memory, or killed by a user"
 
 
 def test_a_worker_needs_linux_and_says_what_measures_elsewhere(monkeypatch):

@@ -14,7 +14,7 @@ from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Case, Shape
 from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.measure.check.correctness import tolerance
-from gpuexplore.measure.check.guard import CHEAP_WORK, probe_shapes, work
+from gpuexplore.measure.check.guard import CHEAP_WORK, _probe_shapes, work
 from gpuexplore.measure.check.inputs import Reference, make_inputs
 from gpuexplore.operations import OPERATIONS, load_build
 from gpuexplore.operations.attention import attended_pairs
@@ -88,7 +88,7 @@ def test_size_is_read_back_from_the_shape_it_stands_for(operation):
     ],
 )
 def test_smaller_shapes_for_the_cost_guard_have_a_meaning_too(operation, shape):
-    shapes = probe_shapes(operation, shape)
+    shapes = _probe_shapes(operation, shape)
 
     assert work(operation, shapes[0]) <= CHEAP_WORK
     assert all(operation.problem(one) is None for one in shapes)

@@ -90,7 +90,7 @@ class Worker:
             process_group=0,
             env={
                 **{name: value for name, value in os.environ.items() if name not in PASSWORDS},
-                **worker_environment(device),
+                **_worker_environment(device),
                 MARK: self._mark,
             },
         )
@@ -167,7 +167,7 @@ class Worker:
             LOG.warning("%s printed more than %d kB: the rest is dropped", name, MAX_BYTES // 1000)
 
 
-def worker_environment(device: Device) -> Mapping[str, str]:
+def _worker_environment(device: Device) -> Mapping[str, str]:
     """Return the variables that must be set before numpy or CUDA is loaded: threads and visible devices.
 
     Devices that only torch finds keep the numbers they were discovered under, and so what the process may see.
@@ -220,7 +220,7 @@ class Failure:
 CANCELLATION = Failure(Status.CANCELLED, CANCELLED)
 
 
-def failure_of_exit(exit_code: int, oom_kills_before: int | None) -> Failure:
+def _failure_of_exit(exit_code: int, oom_kills_before: int | None) -> Failure:
     """Return what is known of a worker that ended in the middle of its task.
 
     Args:
@@ -232,7 +232,7 @@ def failure_of_exit(exit_code: int, oom_kills_before: int | None) -> Failure:
     name = signal.Signals(-exit_code).name
     if name != "SIGKILL":
         return Failure(Status.CRASHED, f"the worker was ended by {name}")
-    now = oom_kills()
+    now = _oom_kills()
     if now is None or oom_kills_before is None:
         return Failure(Status.CRASHED, "the worker was ended by SIGKILL: out of memory, or killed by a user")
     if now > oom_kills_before:
@@ -240,7 +240,7 @@ def failure_of_exit(exit_code: int, oom_kills_before: int | None) -> Failure:
     return Failure(Status.CRASHED, "the worker was ended by SIGKILL, but not because memory ran out")
 
 
-def oom_kills() -> int | None:
+def _oom_kills() -> int | None:
     """Return how many processes of this host Linux has ended for want of memory; None where it does not say."""
     try:
         lines = VMSTAT.read_text(encoding="ascii").splitlines()
@@ -297,7 +297,7 @@ class Attempt:
         """Pass on what the journal in `directory` says until the task ends or must end; return why it failed."""
         new_events = journal_reader(directory)
         word = current_case_word(directory, create=True)
-        kills = oom_kills()
+        kills = _oom_kills()
         most_bytes = self._limits.memory_bytes or self._share_of_memory(worker)
         worker.attribute_output_to(lambda: self._at_work(read_current_case(word)))
         worker.begin(directory)
@@ -309,7 +309,7 @@ class Attempt:
                 return Failure(Status.ERROR, self.ended.error) if self.ended.error else None
             if exit_code is not None:
                 self._last = self._at_work(current)
-                return failure_of_exit(exit_code, kills)
+                return _failure_of_exit(exit_code, kills)
             if not self.hurried and self._hurries():
                 (directory / CANCEL).touch()
                 self.hurried = True

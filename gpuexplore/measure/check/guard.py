@@ -59,7 +59,7 @@ def needed_bytes(operation: Operation, shape: Shape, itemsize_bytes: int, kind: 
     if kind == "cpu":
         return arrays + host_bytes(operation, shape, itemsize_bytes)
     twice = arrays + prod(operation.output(shape)) * itemsize_bytes
-    return twice + reference_bytes(operation, shape) if is_large(operation, shape) else twice
+    return twice + _reference_bytes(operation, shape) if is_large(operation, shape) else twice
 
 
 def host_bytes(operation: Operation, shape: Shape, itemsize_bytes: int) -> int:
@@ -84,7 +84,7 @@ def host_bytes_of_large(operation: Operation, shape: Shape) -> int:
     return compared * FLOAT64_BYTES * (COPIES * kept + found) + number_bytes * length * proved_lines
 
 
-def reference_bytes(operation: Operation, shape: Shape) -> int:
+def _reference_bytes(operation: Operation, shape: Shape) -> int:
     """Return the bytes that a device holds at once to make the reference of a large case, and to compare with it.
 
     That is a block with all that comes of it; of a large product (m, k) @ (k, n) in float64 the rows that are compared,
@@ -120,7 +120,7 @@ def check_duration(case: Case, call_s: float) -> None:
         )
 
 
-def probe_shapes(operation: Operation, shape: Shape) -> list[Shape]:
+def _probe_shapes(operation: Operation, shape: Shape) -> list[Shape]:
     """Return smaller shapes of the same proportions, the cheapest first; none when `shape` is cheap or the only one."""
     shapes: list[Shape] = []
     while work(operation, shape) > CHEAP_WORK and (smaller := operation.halved(shape)) != shape:
@@ -139,7 +139,7 @@ def estimate_call_s(operation: Operation, shape: Shape, time_call: Callable[[Sha
         enough_s: an estimate at or below this needs no better one.
     """
     per_work_s = 0.0
-    for smaller in probe_shapes(operation, shape):
+    for smaller in _probe_shapes(operation, shape):
         if per_work_s * work(operation, smaller) > LONG_PROBE_S:
             break
         per_work_s = time_call(smaller) / work(operation, smaller)

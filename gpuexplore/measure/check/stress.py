@@ -64,7 +64,7 @@ class _Stress:
     planted: float | None = None
 
 
-def stresses(operation: Operation, shape: Shape, dtype: DType, *, of_a_function: bool) -> Iterator[_Stress]:
+def _stresses(operation: Operation, shape: Shape, dtype: DType, *, of_a_function: bool) -> Iterator[_Stress]:
     """Yield what an implementation of `operation` is tried on.
 
     Args:
@@ -95,7 +95,7 @@ def weakness(case: Case, group: Group) -> str | None:
     further off than rounding explains.
     """
     of_a_function = group.operation.implementation_named(case.implementation).of_a_user
-    for stress in stresses(group.operation, case.shape, group.dtype, of_a_function=of_a_function):
+    for stress in _stresses(group.operation, case.shape, group.dtype, of_a_function=of_a_function):
         if group.operation.flags_of(stress.shape) != group.operation.flags_of(case.shape):  # with a mask, or without
             continue
         if group.operation.largest_array(stress.shape) > 2**20 or is_large(group.operation, stress.shape):

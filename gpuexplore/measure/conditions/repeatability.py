@@ -76,7 +76,7 @@ def spread_between_processes(case: Case, device: Device) -> Spread | None:
     """
     if case.options.threads not in (None, device.cores):
         return None
-    table = load_repeatability(device)
+    table = _load_repeatability(device)
     return None if table is None else table.nearest(_row(case, device, 0.0))
 
 
@@ -91,7 +91,7 @@ def spreads_of(runs: Sequence[Mapping[Case, Result]], device: Device) -> tuple[S
         medians_s = [measurement.median_s for run in runs if (measurement := _measurement(run, case))]
         if len(medians_s) < FEWEST_PROCESSES:
             continue
-        row = _row(case, device, deviation_of(medians_s), _of_ratios(runs, case))
+        row = _row(case, device, _deviation_of(medians_s), _of_ratios(runs, case))
         key = row.library, row.threads, row.size_class
         seen = largest.get(key, row)
         of_ratios = max((each.of_ratios for each in (seen, row) if each.of_ratios is not None), default=None)
@@ -120,7 +120,7 @@ def _of_ratios(runs: Sequence[Mapping[Case, Result]], case: Case) -> float | Non
         both = [(_measurement(run, case), _measurement(run, other)) for run in runs]
         ratios = [this.median_s / that.median_s for this, that in both if this and that]
         if len(ratios) >= FEWEST_PROCESSES:
-            found.append(deviation_of(ratios) / sqrt(2))
+            found.append(_deviation_of(ratios) / sqrt(2))
     return max(found, default=None)
 
 
@@ -136,7 +136,7 @@ def _row(case: Case, device: Device, deviation: float, of_ratios: float | None =
     return Spread(library, "one" if alone else "many", size_class(case, device), deviation, of_ratios)
 
 
-def deviation_of(values: Sequence[float]) -> float:
+def _deviation_of(values: Sequence[float]) -> float:
     """Return the half width, in logarithms, that holds the next process's at 95 %.
 
     That is a prediction interval; and no less than the furthest is from the median, for some machines have two speeds.
@@ -156,7 +156,7 @@ def size_class(case: Case, device: Device) -> str:
     return fitting[0] if fitting else "memory"
 
 
-def load_repeatability(device: Device) -> Repeatability | None:
+def _load_repeatability(device: Device) -> Repeatability | None:
     """Return the table of this machine; None where none was measured, or it cannot be read."""
     try:
         return decode(Repeatability, json.loads(_path(device).read_text(encoding="utf-8")))

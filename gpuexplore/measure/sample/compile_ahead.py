@@ -2,7 +2,7 @@
 
 Numba compiles on one core and keeps the code in files that every process loads. A worker with several kernels to
 compile has another process compile most of them while it loads libraries and compiles the others, and measures nothing
-before both are done. Kernels that were compiled are noted beside Numba's files, by processor.
+before both are done. Kernels that were compiled are noted in the folder of Numba's files, by processor.
 
     python -m gpuexplore.measure.sample.compile_ahead < TASK
 

@@ -35,7 +35,7 @@ def take_contrasts(sampling: Sampling, group: Group, progress: ProgressHooks) ->
     candidate = sampling.candidate
     if candidate.device.kind == "cpu" and candidate.flush is None and sampling.call_s <= PLACED_CALL_S:
         yield from _aligned(sampling, group, progress)
-    other = other_cache(candidate, group)
+    other = _other_cache(candidate, group)
     if other:
         flush = new_flush(other, candidate.device, candidate.backend)
         yield Contrast(other, _samples_of(sampling, replace(candidate, flush=flush), group, progress))
@@ -73,7 +73,7 @@ def _aligned(sampling: Sampling, group: Group, progress: ProgressHooks) -> Itera
         yield Contrast(align, tuple(other.samples_s))
 
 
-def other_cache(candidate: Candidate, group: Group) -> CacheState | None:
+def _other_cache(candidate: Candidate, group: Group) -> CacheState | None:
     """Return the state of the caches to measure as well: when both are asked for, and on a GPU for small cases."""
     case = candidate.case
     device = candidate.device

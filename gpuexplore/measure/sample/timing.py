@@ -302,19 +302,19 @@ def need(samplings: Sequence[Sampling]) -> tuple[int, float]:
     lacking = max((_lacking(sampling) for sampling in samplings), default=0)
     narrow = 0.03  # half width of the interval over the median: far less than the spread between processes
     wide = [
-        half for each in samplings if (half := half_width(each)) > narrow * _variation(each) and not is_complete(each)
+        half for each in samplings if (half := _half_width(each)) > narrow * _variation(each) and not is_complete(each)
     ]
-    pairs = [_pair_half_width(*pair) for pair in combinations(samplings, 2) if is_open(*pair)]
+    pairs = [_pair_half_width(*pair) for pair in combinations(samplings, 2) if _is_open(*pair)]
     return lacking, max([*wide, *pairs], default=0.0)
 
 
-def half_width(sampling: Sampling) -> float:
+def _half_width(sampling: Sampling) -> float:
     """Return half of the 95 % interval of the median over the median; infinite where there is none."""
     interval = interval_of_few(sampling.samples_s)
     return inf if interval is None else (interval[1] - interval[0]) / 2 / median(sampling.samples_s)
 
 
-def is_open(this: Sampling, other: Sampling) -> bool:
+def _is_open(this: Sampling, other: Sampling) -> bool:
     """Return whether more rounds may decide which of two cases of a group is faster."""
     if is_complete(this) or is_complete(other):
         return False

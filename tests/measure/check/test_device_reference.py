@@ -322,7 +322,7 @@ def test_what_the_device_holds_for_a_check_is_no_more_than_the_guard_counts(monk
     a, b = (load_backend("torch").empty(source.shape, dtype, "cpu") for source in reference.inputs)
     device_arrays.fill(a, reference.inputs[0])  # draws the table of quantiles
     out = (a.double() @ b.double()).to(a.dtype)
-    most = guard.reference_bytes(MATMUL, shape)
+    most = guard._reference_bytes(MATMUL, shape)
 
     held = {
         "rows": peak_bytes(lambda: reference.parts),

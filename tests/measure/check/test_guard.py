@@ -18,13 +18,13 @@ from gpuexplore.measure.check.guard import (
     LONG_PROBE_S,
     MAX_BUDGET_MULTIPLE,
     MIN_CALLS,
+    _probe_shapes,
     array_bytes,
     check_duration,
     check_memory,
     estimate_call_s,
     limit_s,
     needed_bytes,
-    probe_shapes,
     work,
 )
 from gpuexplore.measure.conditions import environment
@@ -41,7 +41,7 @@ def test_work_counts_arithmetic_and_moved_numbers():
 
 
 def test_cheap_shapes_are_not_probed():
-    assert probe_shapes(MATMUL, Shape.of(m=64, k=64, n=64)) == []
+    assert _probe_shapes(MATMUL, Shape.of(m=64, k=64, n=64)) == []
     assert estimate_call_s(MATMUL, Shape.of(m=64, k=64, n=64), never_asked, 0.0) == 0.0
 
 
@@ -50,7 +50,7 @@ def never_asked(shape):
 
 
 def test_probes_grow_from_a_cheap_one_and_stay_below_the_shape():
-    shapes = probe_shapes(MATMUL, LARGE)
+    shapes = _probe_shapes(MATMUL, LARGE)
     works = [work(MATMUL, shape) for shape in shapes]
 
     assert works == sorted(works)
@@ -59,7 +59,7 @@ def test_probes_grow_from_a_cheap_one_and_stay_below_the_shape():
 
 
 def test_probes_keep_the_proportions_and_no_axis_vanishes():
-    shapes = probe_shapes(MATMUL, Shape.of(m=1, k=40000, n=20000))
+    shapes = _probe_shapes(MATMUL, Shape.of(m=1, k=40000, n=20000))
 
     assert all(shape["m"] == 1 and shape["k"] == 2 * shape["n"] for shape in shapes)
 
@@ -106,7 +106,7 @@ def test_probing_ends_with_the_largest_smaller_shape():
 
     estimate_s = estimate_call_s(VECTOR_ADD, shape, lambda smaller: asked.append(smaller) or 1e-4, enough_s=0.0)
 
-    assert asked == probe_shapes(VECTOR_ADD, shape)
+    assert asked == _probe_shapes(VECTOR_ADD, shape)
     assert estimate_s == pytest.approx(2e-4)
 
 

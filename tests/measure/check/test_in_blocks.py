@@ -296,7 +296,7 @@ def test_what_the_device_holds_for_a_check_is_no_more_than_the_guard_counts(oper
 
     held_bytes = peak_bytes(lambda: judge(output, reference, shape))
 
-    assert 0 < held_bytes <= guard.reference_bytes(operation, shape)
+    assert 0 < held_bytes <= guard._reference_bytes(operation, shape)
 
 
 @EACH_SHAPE

@@ -12,7 +12,7 @@ from gpuexplore.core.model import Case, Measurement, Options, Shape
 from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.check.group import open_group
-from gpuexplore.measure.check.stress import UNCHANGED, check_often, cores_of, stresses, weakness
+from gpuexplore.measure.check.stress import UNCHANGED, _stresses, check_often, cores_of, weakness
 from gpuexplore.measure.flags import MeasuredCase, find_flags
 from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.operations.own_code import build_of_function
@@ -193,7 +193,7 @@ def measurement_of(case, group, cores):
 
 def test_large_values_are_smaller_in_narrow_dtypes():
     operation, dtype = operation_named("vector_add"), dtype_named("fp16")
-    names = [each.name for each in stresses(operation, Shape.of(n=100), dtype, of_a_function=True)]
+    names = [each.name for each in _stresses(operation, Shape.of(n=100), dtype, of_a_function=True)]
 
     assert names[-6:] == [
         "arrays that start at an odd element",
@@ -207,7 +207,7 @@ def test_large_values_are_smaller_in_narrow_dtypes():
 
 def test_networks_have_weights_scaled_to_their_layers_and_are_tried_on_no_others():
     training = operation_named("mlp_step")
-    found = list(stresses(training, training.shape_of_size(8), dtype_named("fp32"), of_a_function=True))
+    found = list(_stresses(training, training.shape_of_size(8), dtype_named("fp32"), of_a_function=True))
 
     assert [each.name for each in found if each.change is not UNCHANGED] == []
 

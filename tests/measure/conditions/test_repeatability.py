@@ -10,8 +10,8 @@ from gpuexplore.measure.conditions.repeatability import (
     FEWEST_PROCESSES,
     Repeatability,
     Spread,
-    deviation_of,
-    load_repeatability,
+    _deviation_of,
+    _load_repeatability,
     save_repeatability,
     size_class,
     spread_between_processes,
@@ -61,9 +61,9 @@ def test_without_a_table_nothing_is_known():
 def test_a_table_is_kept_for_the_processor_it_was_measured_on():
     save_repeatability(DEVICE, TABLE)
 
-    assert load_repeatability(DEVICE) == TABLE
+    assert _load_repeatability(DEVICE) == TABLE
     assert spread_between_processes(case(), DEVICE) == TABLE.spreads[0]
-    assert load_repeatability(replace(DEVICE, name="Another CPU")) is None
+    assert _load_repeatability(replace(DEVICE, name="Another CPU")) is None
 
 
 def test_a_library_without_a_row_gets_the_largest_of_its_class_and_a_class_without_rows_nothing():
@@ -86,7 +86,7 @@ def test_a_table_that_cannot_be_read_is_none(home, text):
     save_repeatability(DEVICE, TABLE)
     next((home / "cache").glob("repeatability-*.json")).write_text(text)
 
-    assert load_repeatability(DEVICE) is None
+    assert _load_repeatability(DEVICE) is None
 
 
 def test_the_least_repeatable_case_of_a_class_stands_for_it():
@@ -100,8 +100,8 @@ def test_the_least_repeatable_case_of_a_class_stands_for_it():
 
     (found,) = spreads_of(runs, DEVICE)
 
-    assert found == Spread("numpy", "one", "L1", pytest.approx(deviation_of(scattered)))
-    assert deviation_of(scattered) == pytest.approx(2.776 * 0.158114 * (6 / 5) ** 0.5, rel=1e-4)
+    assert found == Spread("numpy", "one", "L1", pytest.approx(_deviation_of(scattered)))
+    assert _deviation_of(scattered) == pytest.approx(2.776 * 0.158114 * (6 / 5) ** 0.5, rel=1e-4)
 
 
 def test_a_class_borrows_half_of_its_variance_from_all_with_as_many_threads():
@@ -115,7 +115,7 @@ def test_a_class_borrows_half_of_its_variance_from_all_with_as_many_threads():
 
     one_small, one_large, many = spreads_of(runs, DEVICE)
 
-    own, other = deviation_of(steady), deviation_of(scattered)
+    own, other = _deviation_of(steady), _deviation_of(scattered)
     assert one_small.deviation == pytest.approx((3 * own**2 + other**2) ** 0.5 / 2)
     assert one_large.deviation == pytest.approx((3 * other**2 + own**2) ** 0.5 / 2)
     assert many == Spread("numpy", "many", "L1", pytest.approx(own))
@@ -133,7 +133,7 @@ def test_ratios_borrow_as_medians_do():
 
     found = {(spread.library, spread.size_class): spread.of_ratios for spread in spreads_of(runs, DEVICE)}
 
-    own, other = deviation_of(tied) / 2**0.5, deviation_of(apart) / 2**0.5
+    own, other = _deviation_of(tied) / 2**0.5, _deviation_of(apart) / 2**0.5
     squares = (2 * own**2 + other**2) / 3  # torch takes many threads for the large one, which stands alone
     assert found["numpy", "L1"] == found["torch", "L1"] == pytest.approx(((own**2 + squares) / 2) ** 0.5)
     assert found["numpy", "memory"] == pytest.approx(((other**2 + squares) / 2) ** 0.5)
@@ -142,13 +142,13 @@ def test_ratios_borrow_as_medians_do():
 
 def test_the_deviation_holds_the_next_process():
     logs = [-0.1, -0.05, 0.0, 0.05, 0.1]  # t of four degrees of freedom, times their deviation and sqrt(1 + 1/5)
-    assert deviation_of(list(map(exp, logs))) == pytest.approx(2.776 * 0.0790569 * 1.0954451, rel=1e-5)
+    assert _deviation_of(list(map(exp, logs))) == pytest.approx(2.776 * 0.0790569 * 1.0954451, rel=1e-5)
 
 
 def test_the_deviation_holds_both_speeds_of_a_machine_that_has_two():
     steady = [1.0, 1.001] * 5
-    assert deviation_of([*steady, 1.5]) == pytest.approx(log(1.5), rel=1e-2)
-    assert deviation_of(steady) < 0.002
+    assert _deviation_of([*steady, 1.5]) == pytest.approx(log(1.5), rel=1e-2)
+    assert _deviation_of(steady) < 0.002
 
 
 def test_what_slows_all_of_a_process_leaves_ratios_as_they_are():
@@ -160,9 +160,9 @@ def test_what_slows_all_of_a_process_leaves_ratios_as_they_are():
 
     numpy, torch = spreads_of(runs, DEVICE)
 
-    own, other = deviation_of(slow), deviation_of([factor * (1 + number / 100) for number, factor in enumerate(slow)])
+    own, other = _deviation_of(slow), _deviation_of([factor * (1 + number / 100) for number, factor in enumerate(slow)])
     assert numpy.deviation == pytest.approx((3 * own**2 + other**2) ** 0.5 / 2)
-    of_ratios = deviation_of([1, 1.01, 1.02, 1.03, 1.04]) / 2**0.5
+    of_ratios = _deviation_of([1, 1.01, 1.02, 1.03, 1.04]) / 2**0.5
     assert (numpy.of_ratios, torch.of_ratios) == (pytest.approx(of_ratios), pytest.approx(of_ratios))
 
 

@@ -11,7 +11,7 @@ from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Contrast, Shape
 from gpuexplore.measure.conditions.isolation import ProgressHooks
 from gpuexplore.measure.sample import contrast
-from gpuexplore.measure.sample.contrast import GRAPH_CALLS, other_cache, take_contrasts
+from gpuexplore.measure.sample.contrast import GRAPH_CALLS, _other_cache, take_contrasts
 from gpuexplore.measure.sample.timing import MIN_SAMPLES, Sampling
 from gpuexplore.operations import OPERATIONS
 from tests.measure.fakes import CPU, GPU, QUIET, FakeClock, FakeEventTimer, FakeWork, candidate, case
@@ -70,7 +70,7 @@ def test_other_state_of_the_caches_is_measured_when_asked_for_and_for_small_case
 ):
     asked = SimpleNamespace(case=case(shape=Shape.of(n=length), device=device.id, cache=cache), device=device)
 
-    assert other_cache(asked, group()) == other
+    assert _other_cache(asked, group()) == other
 
 
 @pytest.mark.parametrize(("align", "other"), [("library", "pages"), ("pages", "library")])

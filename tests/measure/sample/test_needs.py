@@ -4,7 +4,15 @@ from math import inf
 
 import pytest
 
-from gpuexplore.measure.sample.timing import ENOUGH_ROUNDS, SLOW_CALLS, Sampling, half_width, is_complete, is_open, need
+from gpuexplore.measure.sample.timing import (
+    ENOUGH_ROUNDS,
+    SLOW_CALLS,
+    Sampling,
+    _half_width,
+    _is_open,
+    is_complete,
+    need,
+)
 from tests.measure.fakes import FakeClock, FakeWork, candidate
 
 STEADY = (1.0, 1.001, 0.999) * 4
@@ -33,8 +41,8 @@ def test_rounds_that_are_lacking_come_first_however_steady():
 
 
 def test_a_wide_interval_needs_rounds():
-    assert need([sampling(WIDE)]) == (0, half_width(sampling(WIDE)))
-    assert half_width(sampling([1.0])) == inf
+    assert need([sampling(WIDE)]) == (0, _half_width(sampling(WIDE)))
+    assert _half_width(sampling([1.0])) == inf
 
 
 @pytest.mark.parametrize(
@@ -43,14 +51,14 @@ def test_a_wide_interval_needs_rounds():
 )
 def test_a_pair_is_closed_when_it_is_decided_or_more_rounds_cannot_decide_it(factor, samples_s, opened):
     """Samples of one round share what disturbs them, so ratios are narrow where times are not."""
-    assert is_open(sampling(samples_s), sampling(times(factor, samples_s))) == opened
+    assert _is_open(sampling(samples_s), sampling(times(factor, samples_s))) == opened
 
 
 def test_a_pair_is_open_while_its_ratios_scatter_around_one():
     one, other = sampling(WIDE), sampling(times(1.05, reversed(WIDE)))
 
-    assert is_open(one, other)
-    assert need([one, other])[1] > half_width(one)
+    assert _is_open(one, other)
+    assert need([one, other])[1] > _half_width(one)
 
 
 def test_beside_others_intervals_need_not_be_narrower_than_processes_then_differ():
@@ -58,7 +66,7 @@ def test_beside_others_intervals_need_not_be_narrower_than_processes_then_differ
     quiet, beside = sampling(scattered), sampling(scattered)
     beside.lasted_s, beside.waited_s = 1.0, 0.3
 
-    assert 0.03 < half_width(quiet) < 0.09
+    assert 0.03 < _half_width(quiet) < 0.09
     assert need([quiet])[1] > 0
     assert need([beside]) == (0, 0.0)
 
