@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import gpuexplore.measure
-from gpuexplore.measure import KERNEL_CACHE_VARIABLE, shared_kernel_code, process_settings
+from gpuexplore.measure import KERNEL_CACHE_VARIABLE, process_settings, shared_kernel_code
 
 
 def started(folder):
