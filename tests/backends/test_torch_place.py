@@ -268,7 +268,7 @@ def test_a_case_may_take_all_the_memory_there_is_and_no_more(kind):
     assert free_bytes(made(kind)) is None
 
 
-@EACH
+@pytest.mark.parametrize("kind", ["rocm", "mps"])  # timed by events, as xpu is, and by the host
 def test_a_case_is_measured_there_from_arrays_to_flags(monkeypatch, kind):
     part = fake_place.on_host(monkeypatch)
     device = made(kind, notes=(TORCH_KINDS[kind].untried(f"{kind}:0"),))

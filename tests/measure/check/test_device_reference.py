@@ -313,8 +313,15 @@ def test_torchs_functions_are_bound_before_a_kernel_can_replace_them(monkeypatch
     assert not judged(out, reference).within
 
 
-@pytest.mark.parametrize("shape", [SHAPE, Shape.of(m=600, k=64, n=33), Shape.of(m=64, k=800, n=900)], ids=str)
-@pytest.mark.parametrize("dtype", [DTYPES["fp32"], DTYPES["bf16"]], ids=["fp32", "bf16"])
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    [
+        pytest.param(SHAPE, DTYPES["fp32"], id="fp32"),
+        pytest.param(SHAPE, DTYPES["bf16"], id="bf16"),
+        pytest.param(Shape.of(m=600, k=64, n=33), DTYPES["fp32"], id="tall"),
+        pytest.param(Shape.of(m=64, k=800, n=900), DTYPES["fp32"], id="wide"),
+    ],
+)
 def test_what_the_device_holds_for_a_check_is_no_more_than_the_guard_counts(monkeypatch, dtype, shape):
     monkeypatch.setattr(large, "BLOCK_ELEMENTS", 64 * shape["k"])  # no less than a sum of columns
     block_bytes = 8 * large.BLOCK_ELEMENTS

@@ -114,28 +114,18 @@ def test_too_slow_names_the_estimate_the_limit_and_the_budget():
     one = case(budget_s=0.2)
 
     check_duration(one, limit_s(one) / MIN_CALLS)
+    check_duration(case(budget_s=1.0), 2.5)
     with pytest.raises(TooSlow, match=re.escape(f"about 2.50 s and {MIN_CALLS} are needed")) as error:
         check_duration(one, 2.5)
     limit = format_seconds(MAX_BUDGET_MULTIPLE * 0.2)
     assert str(error.value).endswith(f"over the limit of {limit} ({MAX_BUDGET_MULTIPLE} × the budget of 0.2 s)")
 
 
-def test_larger_budget_allows_slower_calls():
-    check_duration(case(budget_s=1.0), 2.5)
-    with pytest.raises(TooSlow):
-        check_duration(case(budget_s=0.2), 2.5)
-
-
 def test_too_large_names_both_figures():
     check_memory(2**30, 2**30, GPU)
     with pytest.raises(TooLarge, match=re.escape("needs 8.00 GiB, cuda:0 has 1.00 GiB free")):
         check_memory(2**33, 2**30, GPU)
-
-
-def test_unknown_memory_sets_no_limit():
-    check_memory(2**60, None, GPU)
-    with pytest.raises(TooLarge):
-        check_memory(2**60, 2**40, GPU)
+    check_memory(2**60, None, GPU)  # unknown memory sets no limit
 
 
 def test_cpu_also_holds_three_float64_references_and_their_values():

@@ -8,7 +8,7 @@ import pytest
 
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Measurement, Phase, Shape
+from gpuexplore.core.model import Contrast, Measurement, Phase, Shape
 from gpuexplore.core.serialization import decode, encode
 from gpuexplore.measure.check.inputs import Reference
 from gpuexplore.measure.check.process_snapshot import ProcessSnapshot
@@ -89,10 +89,11 @@ def test_call_without_phases_of_its_own_says_so_where_the_operation_names_some()
     assert [phase.reason for phase in found] == ["numpy has no calls of its phases"] * 2
 
 
-def test_phase_has_samples_or_a_reason():
-    for about in ({}, {"samples_s": (1.0,), "reason": "both"}):
-        with pytest.raises(InvalidInput, match="a phase has samples, or else a reason"):
-            Phase("forward", **about)
+@pytest.mark.parametrize("about", [{}, {"samples_s": (1.0,), "reason": "both"}, {"samples_s": (float("nan"),)}])
+@pytest.mark.parametrize(("kind", "name"), [(Phase, "forward"), (Contrast, "warm")])
+def test_phase_and_contrast_have_samples_or_a_reason_never_both_or_neither(kind, name, about):
+    with pytest.raises(InvalidInput, match=rf"a {kind.__name__.lower()} has samples, or else a reason|samples"):
+        kind(name, **about)
 
 
 def test_measurement_keeps_its_phases_and_older_ones_have_none():

@@ -343,23 +343,3 @@ def test_event_rounds_last_as_long_for_fast_calls_as_for_slow_ones():
     assert fast.per_round == slow.per_round == 1
     assert set(timers["fast"].rounds) == {100}
     assert set(timers["slow"].rounds) == {10}
-
-
-def rounds_of_two(seed):
-    """Return whose turn it was, for two that are alike and settle after as many samples."""
-    bench = Bench(one=[LONG_S], other=[LONG_S])
-    order = []
-    for name in bench.works:
-        bench.sampling(name, timer=Told(bench.clock, order, name))
-    bench.run(seed=seed)
-    return order
-
-
-def test_two_alike_share_every_round():
-    orders = [rounds_of_two(seed) for seed in range(20)]
-
-    for order in orders:
-        fewest = min(order.count("one"), order.count("other"))
-        shared = [order[start : start + 2] for start in range(0, 2 * fewest, 2)]
-        assert [sorted(one) for one in shared] == [["one", "other"]] * fewest
-    assert {abs(one.count("one") - one.count("other")) for one in orders} == {0}
