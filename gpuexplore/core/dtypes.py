@@ -141,20 +141,21 @@ _ROWS = (
     ),
 )
 DTYPES: dict[str, DType] = {row.name: row for row in _ROWS}
-_FP8 = DType(
-    "fp8",
-    "float8_e4m3fn",
-    8,
-    4,
-    "fp32",
-    "8-bit floating point, E4M3: up to 448",
-    matrix_only=True,
-    output_format="bf16",
-    largest=448.0,
-    also=("float8", "f8", "e4m3", "fp8e4m3", "fp8e4m3fn", "float8e4m3"),
-)
 UNKNOWN_DTYPE = DType("unknown", "float64", 64, 53, "unknown", "not named in the benchmark's file")
-FORMATS: dict[str, DType] = DTYPES | {"fp8": _FP8}  # which has peaks, but no kernel here
+FORMATS: dict[str, DType] = DTYPES | {
+    "fp8": DType(  # which has peaks, but no kernel here
+        "fp8",
+        "float8_e4m3fn",
+        8,
+        4,
+        "fp32",
+        "8-bit floating point, E4M3: up to 448",
+        matrix_only=True,
+        output_format="bf16",
+        largest=448.0,
+        also=("float8", "f8", "e4m3", "fp8e4m3", "fp8e4m3fn", "float8e4m3"),
+    )
+}
 
 
 _SPELLINGS = {

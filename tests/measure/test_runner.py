@@ -474,6 +474,6 @@ def test_checks_after_timing_on_other_addresses_have_their_own_limit_not_that_of
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(runner, "check_reuse", check_after)
         patch.setattr(runner, "check_single_calls", lambda *_: None)
-        runner.measure_cases(cases("fine"), CPU, **steady(print, tick_ns=CALL_NS // 100) | {"progress": progress})
+        runner.measure_cases(cases("fine"), CPU, **steady(print) | {"progress": progress})
 
     assert checks == cases("fine")
