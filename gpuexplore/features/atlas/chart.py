@@ -21,7 +21,6 @@ from gpuexplore.features.atlas.analysis import AtlasPoint
 from gpuexplore.features.atlas.analysis.lines import LinePoint
 from gpuexplore.operations import operation_named
 
-POINT_SIZE = 58
 PICKED = "picked"  # the selection of the id of a clicked point
 PREDICTED = "predicted, with its 90 % band"
 LABEL_LIMIT = alt.ExprRef("min(300, max(width - 24, 120))")  # what fits a phone
@@ -221,7 +220,7 @@ def _measured(frame: pd.DataFrame, x: alt.X, y: alt.Y, color: alt.Color) -> list
     )
     shape = alt.Shape("source:N", scale=scale, legend=legend)
     words = [alt.Tooltip(f"{name}:N", title=title) for name, title in POINT_TOOLTIPS.items()]
-    ring: Any = alt.when(picked).then(alt.value(POINT_SIZE * 3)).otherwise(alt.value(POINT_SIZE))
+    ring: Any = alt.when(picked).then(alt.value(174)).otherwise(alt.value(58))
     points = (
         alt.Chart(frame)
         .mark_point(filled=True, cursor="pointer", stroke=alt.expr("background"), strokeWidth=0.6, opacity=0.82)

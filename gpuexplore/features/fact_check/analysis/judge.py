@@ -163,7 +163,12 @@ QUANTITIES: Mapping[str, tuple[str, Callable[[Claim], Value | None], Origin]] = 
 }
 
 
-UNLISTED: tuple[str, Callable[[Claim], Value | None], Origin] = ("", lambda _: None, "here")
+def _computed(claim: Claim, quantity: str) -> Value | None:
+    """Return what a quantity should have been; None of one that is not listed, or that lacks what it takes."""
+    if quantity not in QUANTITIES:
+        return None
+    _, compute, _ = QUANTITIES[quantity]
+    return compute(claim)
 
 
 def _exact(value: float) -> Interval:
@@ -218,8 +223,7 @@ def judge(claim: Claim, results: Sequence[Result] = ()) -> Judgement:
     confirmed = False
     for figure in claim.figures:
         compared = list(_compared(claim, figure))
-        _, compute, _ = QUANTITIES.get(figure.quantity, UNLISTED)
-        was_computed = bool(figure.said or figure.printed) and compute(claim) is not None
+        was_computed = bool(figure.said or figure.printed) and _computed(claim, figure.quantity) is not None
         confirmed = confirmed or (was_computed and all(name is None for name, _ in compared))
         said += compared
     outcomes = [outcome(check, claim, results) for check in claim.checks]
@@ -287,9 +291,9 @@ def _compared(claim: Claim, figure: ClaimFigure) -> Iterator[Finding]:
     if figure.said and figure.printed and not _agree(_read(figure.said), _read(figure.printed)):
         yield "contradicts itself", f"{figure.quantity}: said {figure.said}, printed {figure.printed}"
     stated = [text for text in (figure.printed, figure.said) if text]
-    words, compute, origin = QUANTITIES.get(figure.quantity, UNLISTED)
-    computed = compute(claim)
+    computed = _computed(claim, figure.quantity)
     if computed is not None:
+        words, _, origin = QUANTITIES[figure.quantity]
         name: FindingName = "contradicts itself" if origin == "own" else "wrong"
         off = [text for text in stated if not _agree(_read(text), computed)]
         found = f"{words}: {_show(computed)}"

@@ -15,7 +15,6 @@ from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.tensors.analysis import Chain, ChainStep, Indices, Storage, TensorView
 from gpuexplore.features.tensors.analysis.operations import ViewRefused
 
-MOST_ELEMENTS_NAMED = 8
 UNTYPED_CLASS = "torch.storage.UntypedStorage"
 MODULES: Mapping[str, str] = MappingProxyType({"cpu": "torch", "cuda": "torch.cuda"})  # by kind of device
 _WORDS: Mapping[str, str] = MappingProxyType(
@@ -72,8 +71,8 @@ def words(lengths: Sequence[int]) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    more = len(names) - MOST_ELEMENTS_NAMED
-    return ", ".join(names[:MOST_ELEMENTS_NAMED]) + (f" and {more} more" if more > 0 else "")
+    more = len(names) - 8
+    return ", ".join(names[:8]) + (f" and {more} more" if more > 0 else "")
 
 
 def type_name(of: Literal["Tensor", "Storage"], dtype: str, kind: str) -> str:

@@ -157,7 +157,11 @@ Move = tuple[str, int, Call, Callable[[], bool]]  # name, copies of the array, t
 def moves(size_bytes: int, device: Device, clock: Clock) -> Iterator[Way]:
     """Yield every way to move `size_bytes` on this kind of device; of a GPU those whose library is installed."""
     values = np.random.default_rng(0).standard_normal(size_bytes // np.float32().itemsize, np.float32)
-    for library, built in MOVES[device.kind].items():
+    ways: dict[str, dict[str, Callable[[Floats, str], Iterator[Move]]]] = {
+        "cpu": {"numpy": _within_numpy, "torch": _within_torch},
+        "cuda": {"torch": _by_torch, "numba_cuda": _by_numba},
+    }
+    for library, built in ways[device.kind].items():
         backend = load_backend(library)
         if device.kind == "cpu":
             backend.set_threads(device.cores or 1)
@@ -209,9 +213,3 @@ def _by_numba(values: Floats, device: str) -> Iterator[Move]:
     from gpuexplore.features.transfer.measure.numba_copies import copies_by_numba
 
     return copies_by_numba(values, device)
-
-
-MOVES: dict[str, dict[str, Callable[[Floats, str], Iterator[Move]]]] = {
-    "cpu": {"numpy": _within_numpy, "torch": _within_torch},
-    "cuda": {"torch": _by_torch, "numba_cuda": _by_numba},
-}
