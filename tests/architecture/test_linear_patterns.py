@@ -49,12 +49,11 @@ def compiled_patterns(path: Path, tree: ast.AST) -> Iterator[tuple[str, re.Patte
 
 def found_patterns() -> dict[str, tuple[re.Pattern[str], set[str]]]:
     """Return the patterns of the package by their places, with the methods that are called of their names."""
-    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")}
-    attributes = (node for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.Attribute))
+    texts = {path: path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py")}
+    trees = {path: ast.parse(text) for path, text in texts.items() if "import re\n" in text}
     used: dict[str, set[str]] = {}
-    for node in attributes:
-        if isinstance(node.value, ast.Name):
-            used.setdefault(node.value.id, set()).add(node.attr)
+    for owner, attribute in re.findall(r"\b([A-Z_]+)\.([a-z]+)", "\n".join(texts.values())):
+        used.setdefault(owner, set()).add(attribute)
     found = {}
     for path, tree in trees.items():
         place = path.relative_to(PACKAGE.parent)
