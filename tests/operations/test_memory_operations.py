@@ -25,6 +25,7 @@ from gpuexplore.operations import OPERATIONS, load_build
 from gpuexplore.request import Request, resolve
 from tests.analysis.made import alone, analyzed, ok
 from tests.analysis.made import case as made_case
+from tests.charts.test_charts import points_of
 from tests.measure.fakes import CPU as MADE_UP_CPU
 from tests.measure.fakes import case, environment, measurement
 from tests.waiting import DEADLINE_S
@@ -141,11 +142,13 @@ def test_every_chart_of_a_copy_can_be_drawn(draw):
     assert draw(analyzed(copied(), copied(2e-3, implementation="numpy"))).to_dict()["description"]
 
 
-def test_the_chart_of_mfu_says_why_it_is_empty():
-    assert (
-        chart.share_left_out(analyzed(copied(), copied(2e-3, implementation="numpy")), by_memory=False)
-        == "2 of 2 cases are not drawn: 2 without FLOPs."
-    )
+def test_the_share_of_a_copy_is_of_the_bandwidth_and_there_is_none_of_a_peak():
+    analysis = analyzed(copied(), copied(2e-3, implementation="numpy"))
+
+    assert chart.has_share(analysis)
+    assert [point["value"] for point in points_of(chart.share(analysis))] == pytest.approx([0.08, 0.04])
+    left_out = chart.share_left_out(analysis, by_memory=False)
+    assert left_out == "2 of 2 cases are not drawn: 2 without FLOPs."
 
 
 def test_a_copy_is_never_emulated_nor_over_a_peak():
