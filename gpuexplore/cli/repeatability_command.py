@@ -36,7 +36,7 @@ def execute(arguments: argparse.Namespace) -> int:
     count = read_whole(arguments.processes)
     if count is None or not FEWEST_PROCESSES <= count <= MOST_PROCESSES:
         raise InvalidInput.of("--processes", arguments.processes, f"{FEWEST_PROCESSES} to {MOST_PROCESSES}")
-    device, runs = _measure(device_named(arguments.device, discover()), count)
+    device, runs = measure(device_named(arguments.device, discover()), count)
     table = Repeatability(utc_now(), count, spreads_of(runs, device))
     if table.spreads:
         save_repeatability(device, table)
@@ -47,7 +47,7 @@ def execute(arguments: argparse.Namespace) -> int:
     return EXIT_OK if table.spreads else EXIT_FAILED
 
 
-def _measure(device: Device, count: int) -> tuple[Device, Sequence[Mapping[Case, Result]]]:
+def measure(device: Device, count: int) -> tuple[Device, Sequence[Mapping[Case, Result]]]:
     """Return the device with its ceilings, and the results of each process that nothing is known to have disturbed."""
     runs: list[dict[Case, Result]] = []
     for number in range(1, count + 1):

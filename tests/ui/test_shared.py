@@ -5,7 +5,7 @@ from threading import Barrier, Event
 
 import pytest
 
-from gpuexplore.ui.shared import Shared, moment
+from gpuexplore.ui.shared import Shared, moment, shared_values
 from tests.waiting import DEADLINE_S
 
 
@@ -88,3 +88,22 @@ def test_moment_lasts_as_long_as_asked_for(monkeypatch):
     assert (moment(), moment(10)) == (first, longer)
     now[0] += 0.2
     assert (moment(), moment(10)) == (first + 1, longer)
+
+
+def test_values_of_a_function_are_shared_by_its_arguments_until_they_are_looked_up_again(monkeypatch):
+    now, made = [100.0], []
+    monkeypatch.setattr("gpuexplore.ui.shared.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("gpuexplore.ui.shared.LOOK_S", 0.5)
+
+    @shared_values(10, looks=2)
+    def doubled(number):
+        made.append(number)
+        return number * 2
+
+    assert [doubled(number) for number in (1, 2, 1)] == [2, 4, 2]
+    now[0] += 1.0
+    assert doubled(1) == 2
+    assert made == [1, 2, 1]
+    doubled.forget()
+    assert doubled(1) == 2
+    assert made == [1, 2, 1, 1]
