@@ -197,7 +197,7 @@ def setup_of(typed: Mapping[str, str], *, serves: bool = False) -> Training | Se
             said = f"{name.replace('_', ' ')} {given[name][:60]!r}"
             raise InvalidInput(f"{said} has a meaning with {only} only: leave it out")
     setup: dict[str, Any] = {name: spelled(text) for name, text in given.items()}
-    setup |= {name: read_count(name, given[name]) for name in LIMITS.keys() & given.keys()}
+    setup |= {name: read_count(name, given[name]) for name in LIMITS if name in given}
     if serves:
         return Serving(**setup)
     if "optimizer" in given:
