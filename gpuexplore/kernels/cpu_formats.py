@@ -11,29 +11,31 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-_I16, _I32, _F32, _HALF = ir.IntType(16), ir.IntType(32), ir.FloatType(), ir.HalfType()
+from gpuexplore.kernels.llvm_values import F32, I16, I32
+
+_HALF = ir.HalfType()
 
 
 def _widen_bf16(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-    shifted = builder.shl(builder.zext(arguments[0], _I32), _I32(16))
-    return builder.bitcast(shifted, _F32)
+    shifted = builder.shl(builder.zext(arguments[0], I32), I32(16))
+    return builder.bitcast(shifted, F32)
 
 
 def _widen_fp16(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-    return builder.fpext(builder.bitcast(arguments[0], _HALF), _F32)
+    return builder.fpext(builder.bitcast(arguments[0], _HALF), F32)
 
 
 def _narrow_bf16(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
     value = arguments[0]
-    bits = builder.bitcast(value, _I32)
-    odd = builder.and_(builder.lshr(bits, _I32(16)), _I32(1))
-    nearest = builder.add(builder.add(bits, _I32(0x7FFF)), odd)
-    rounded = builder.trunc(builder.lshr(nearest, _I32(16)), _I16)
-    return builder.select(builder.fcmp_unordered("uno", value, value), _I16(0x7FC0), rounded)
+    bits = builder.bitcast(value, I32)
+    odd = builder.and_(builder.lshr(bits, I32(16)), I32(1))
+    nearest = builder.add(builder.add(bits, I32(0x7FFF)), odd)
+    rounded = builder.trunc(builder.lshr(nearest, I32(16)), I16)
+    return builder.select(builder.fcmp_unordered("uno", value, value), I16(0x7FC0), rounded)
 
 
 def _narrow_fp16(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-    return builder.bitcast(builder.fptrunc(arguments[0], _HALF), _I16)
+    return builder.bitcast(builder.fptrunc(arguments[0], _HALF), I16)
 
 
 def _unchanged(_context: Any, _builder: Any, _signature: Any, arguments: Any) -> Any:

@@ -18,6 +18,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
 from gpuexplore.kernels.cpu_formats import widen
+from gpuexplore.kernels.llvm_values import I32, I64
 
 # The tile of a matrix product that stays in a CPU's vector registers, chosen by the features Numba compiles for.
 #
@@ -26,12 +27,12 @@ from gpuexplore.kernels.cpu_formats import widen
 # and leave some for the factors.
 
 
-ELEMENTS = {"float64": ("double", "f64", 8), "float32": ("float", "f32", 4), "uint32": ("float", "f32", 4)}
-PAIRS = np.dtype(np.uint32)  # two bf16 of neighbouring terms: what one dot-product instruction takes for a sum
+_ELEMENTS = {"float64": ("double", "f64", 8), "float32": ("float", "f32", 4), "uint32": ("float", "f32", 4)}
+_PAIRS = np.dtype(np.uint32)  # two bf16 of neighbouring terms: what one dot-product instruction takes for a sum
 
 
 @dataclass(frozen=True, slots=True)
-class Tile:
+class _Tile:
     """Sums of a product that stay in registers.
 
     Attributes:
@@ -73,19 +74,19 @@ def packed_dtype(stored: np.dtype, having: frozenset[str] | None = None) -> np.d
     if stored.kind == "f":
         return stored
     dots = _dot_product(features() if having is None else having)
-    return PAIRS if stored.kind == "u" and dots else np.dtype(np.float32)
+    return _PAIRS if stored.kind == "u" and dots else np.dtype(np.float32)
 
 
-def tile_for(packed: np.dtype, having: frozenset[str] | None = None) -> Tile:
+def tile_for(packed: np.dtype, having: frozenset[str] | None = None) -> _Tile:
     """Return the tile for operands packed as `packed`."""
     found = features() if having is None else having
-    element, suffix, size_bytes = ELEMENTS[packed.name]
+    element, suffix, size_bytes = _ELEMENTS[packed.name]
     lanes = _register_bytes(found) // size_bytes
     rows, vectors = (8, 3) if "avx512f" in found or _is_arm(found) else (6, 2)
-    if packed == PAIRS:
-        return Tile(rows, vectors, lanes, element, _dot_product(found) or "", terms=2)
+    if packed == _PAIRS:
+        return _Tile(rows, vectors, lanes, element, _dot_product(found) or "", terms=2)
     # fmuladd is one instruction where the host has it, else a multiply and an add: never a library call.
-    return Tile(rows, vectors, lanes, element, f"llvm.fmuladd.v{lanes}{suffix}")
+    return _Tile(rows, vectors, lanes, element, f"llvm.fmuladd.v{lanes}{suffix}")
 
 
 def _register_bytes(having: frozenset[str]) -> int:
@@ -102,7 +103,7 @@ def _is_arm(having: frozenset[str]) -> bool:
     return "neon" in having or (not having and machine() in ("aarch64", "arm64"))
 
 
-_I8, _I32, _I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
+_I8 = ir.IntType(8)
 _FLOATS = {"double": ir.DoubleType(), "float": ir.FloatType()}
 
 
@@ -134,8 +135,8 @@ def add_product(_typing: Any, a: Any, b: Any, sums: Any, first: Any) -> Any:
         matrices = [_matrix(context, builder, *pair) for pair in zip((a, b, sums), arguments[:3], strict=True)]
         columns = matrices[1].shape[1]
         for vectors in range(1, tile.vectors + 1):
-            too_few = builder.icmp_signed("<=", columns, _I64(tile.lanes * (vectors - 1)))
-            too_many = builder.icmp_signed(">", columns, _I64(tile.lanes * vectors))
+            too_few = builder.icmp_signed("<=", columns, I64(tile.lanes * (vectors - 1)))
+            too_many = builder.icmp_signed(">", columns, I64(tile.lanes * vectors))
             with builder.if_then(builder.not_(builder.or_(too_few, too_many))):
                 _Emitter(builder, tile, vectors, matrices).emit(arguments[3])
         return context.get_dummy_value()
@@ -155,12 +156,14 @@ _Totals = dict[tuple[int, int], Any]  # by row and vector of the tile
 class _Emitter:
     """Writes the instructions for a tile of so many vectors a row."""
 
-    def __init__(self, builder: Any, tile: Tile, vectors: int, matrices: Sequence[_Matrix]) -> None:
-        self.builder, self.tile, self.vectors = builder, tile, vectors
+    def __init__(self, builder: Any, tile: _Tile, vectors: int, matrices: Sequence[_Matrix]) -> None:
+        self.builder = builder
+        self.tile = tile
+        self.vectors = vectors
         self.a, self.b, self.sums = matrices
         element = _FLOATS[tile.element]
         self.vector = ir.VectorType(element, tile.lanes)
-        self.word = element if tile.terms == 1 else _I32
+        self.word = element if tile.terms == 1 else I32
         self.operand = self.vector if tile.terms == 1 else ir.VectorType(_BFloat(), tile.terms * tile.lanes)
         self.positions = [(row, column) for row in range(tile.rows) for column in range(vectors)]
 
@@ -179,18 +182,19 @@ class _Emitter:
 
     def _prefetch(self) -> None:
         """Ask for the sums now: they are far away, and come while the loop runs."""
-        write, into_l1, data = _I32(1), _I32(3), _I32(1)
-        kind = ir.FunctionType(ir.VoidType(), [_I8.as_pointer(), _I32, _I32, _I32])
+        hints = (I32(1), I32(3), I32(1))  # to be written; into the first-level cache; data
+        kind = ir.FunctionType(ir.VoidType(), [_I8.as_pointer(), I32, I32, I32])
         function = cgutils.get_or_insert_function(self.builder.module, kind, "llvm.prefetch.p0")
         for row, column in self.positions:
-            self.builder.call(function, [self._at(self.sums, row, column, _I8), write, into_l1, data])
+            self.builder.call(function, [self._at(self.sums, row, column, _I8), *hints])
 
     def _step(self, step: Any, totals: _Totals) -> None:
-        words, lanes = ir.VectorType(self.word, self.tile.lanes), self.tile.lanes
-        starts = [self._pointer(self.b, step, _I64(column * lanes), words) for column in range(self.vectors)]
+        lanes = self.tile.lanes
+        words = ir.VectorType(self.word, lanes)
+        starts = [self._pointer(self.b, step, I64(column * lanes), words) for column in range(self.vectors)]
         terms = [self._operand(self.builder.load(start, align=self.sums.size_bytes)) for start in starts]
         for row in range(self.tile.rows):
-            factor = self._operand(self._spread(self._pointer(self.a, _I64(row), step, self.word)))
+            factor = self._operand(self._spread(self._pointer(self.a, I64(row), step, self.word)))
             for column, term in enumerate(terms):
                 total = totals[row, column]
                 self.builder.store(self._multiply_add(self.builder.load(total), factor, term), total)
@@ -215,15 +219,16 @@ class _Emitter:
         return self.builder.bitcast(words, self.operand)
 
     def _spread(self, pointer: Any) -> Any:
-        none, lanes = ir.Constant(ir.VectorType(self.word, self.tile.lanes), ir.Undefined), self.tile.lanes
-        alone = self.builder.insert_element(none, self.builder.load(pointer), _I32(0))
-        return self.builder.shuffle_vector(alone, none, ir.Constant(ir.VectorType(_I32, lanes), None))
+        lanes = self.tile.lanes
+        none = ir.Constant(ir.VectorType(self.word, lanes), ir.Undefined)
+        alone = self.builder.insert_element(none, self.builder.load(pointer), I32(0))
+        return self.builder.shuffle_vector(alone, none, ir.Constant(ir.VectorType(I32, lanes), None))
 
     def _at(self, matrix: _Matrix, row: int, vector: int, kind: Any) -> Any:
-        return self._pointer(matrix, _I64(row), _I64(vector * self.tile.lanes), kind)
+        return self._pointer(matrix, I64(row), I64(vector * self.tile.lanes), kind)
 
     def _pointer(self, matrix: _Matrix, row: Any, column: Any, kind: Any) -> Any:
-        along = self.builder.mul(column, _I64(matrix.size_bytes))
+        along = self.builder.mul(column, I64(matrix.size_bytes))
         offset = self.builder.add(self.builder.mul(row, matrix.row_bytes), along)
         return cgutils.pointer_add(self.builder, matrix.start, offset, kind.as_pointer())
 

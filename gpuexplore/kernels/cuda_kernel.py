@@ -5,7 +5,7 @@ Only modules that load Numba import this; what the web process needs is in `gpue
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import ceil, prod
 from typing import Any
 
@@ -17,7 +17,6 @@ from gpuexplore.core.errors import Unsupported
 from gpuexplore.kernels.geometry import Block, Geometry
 
 Kernel = Callable[..., None]
-MOST_BLOCKS_ALONG_Y_OR_Z = 65535
 # a call of a device function would make Numba compile it for the GPU at hand, if there is one
 inlined: Callable[[Callable[..., Any]], Callable[..., Any]] = cuda.jit(device=True, inline="always")
 
@@ -54,15 +53,25 @@ class CudaKernel:
         """Return a call that computes into `out` with blocks of the shape `block`; None: the default."""
         chosen = self.geometry.checked(block)
         launch = self.geometry.launch(tuple(out.shape), chosen)
-        if max(launch.grid[1:]) > MOST_BLOCKS_ALONG_Y_OR_Z:
-            most = f"a CUDA grid has at most {MOST_BLOCKS_ALONG_Y_OR_Z:,} blocks along y and z"
-            raise Unsupported(f"{most}, and this shape takes {max(launch.grid[1:]):,} of {chosen}")
+        if (blocks := max(launch.grid[1:])) > 65535:
+            most = "a CUDA grid has at most 65,535 blocks along y and z"
+            raise Unsupported(f"{most}, and this shape takes {blocks:,} of {chosen}")
         arrays = [array.reshape(array.size) if self.flat else array for array in (*inputs, out)]
-        shared_bytes, dispatcher = self.dynamic_shared_bytes(dtype, chosen), _compiled(self, dtype, chosen)
+        shared_bytes = self.dynamic_shared_bytes(dtype, chosen)
+        dispatcher = _compiled(self, dtype, chosen)
         configured = dispatcher[launch.grid, launch.block, 0, shared_bytes]
-        if not shared_bytes or config.ENABLE_CUDASIM:
+        if not shared_bytes:
             return lambda: configured(*arrays)
-        return _asking_first(lambda: configured(*arrays), lambda: allow_shared(dispatcher, arrays, shared_bytes))
+
+        @cache
+        def allow_once() -> None:
+            _allow_shared(dispatcher, arrays, shared_bytes)
+
+        def run() -> None:
+            allow_once()
+            configured(*arrays)
+
+        return run
 
     def launched_registers(self, dtype: DType, block: Block | None = None) -> int | None:
         """Return the registers of a thread as the driver reports them of what `build` launched; None: nothing yet."""
@@ -70,19 +79,7 @@ class CudaKernel:
         return max(found.values(), default=None)
 
 
-def _asking_first(launch: Callable[[], object], ask: Callable[[], object]) -> Callable[[], object]:
-    """Return a call that launches, and asks before it does so for the first time."""
-    asked: list[object] = []
-
-    def run() -> None:
-        if not asked:
-            asked.append(ask())
-        launch()
-
-    return run
-
-
-def allow_shared(dispatcher: Any, arrays: Sequence[Any], size_bytes: int) -> None:
+def _allow_shared(dispatcher: Any, arrays: Sequence[Any], size_bytes: int) -> None:
     """Let the kernel for these arrays have so much dynamic shared memory: numba-cuda never asks the driver for it.
 
     It has to be asked for from 48 KiB on, and arrays of fixed size count among them.
@@ -103,7 +100,6 @@ def sum_type(dtype: DType) -> Any:
 
 @lru_cache(maxsize=256)
 def _compiled(kernel: CudaKernel, dtype: DType, block: Block) -> Any:
-    options = kernel.jit_options(dtype, block)
     if config.ENABLE_CUDASIM:
-        options.pop("launch_bounds")  # the simulator has no registers to give out, and does not know the argument
-    return cuda.jit(kernel.make(dtype, block), **options)
+        raise Unsupported("NUMBA_ENABLE_CUDASIM is set, and Numba's simulator lacks instructions that our kernels use")
+    return cuda.jit(kernel.make(dtype, block), **kernel.jit_options(dtype, block))

@@ -20,14 +20,15 @@ from gpuexplore.kernels.intrinsics.warps import warp_max, warp_sum
 LOADS_IN_FLIGHT = 2  # of each vector
 
 VECTORS_PER_THREAD = 4  # in registers at most
-MAX_ELEMENTS_PER_THREAD = 16  # in registers, where a number is computed of each
-MAX_ELEMENTS_PER_BLOCK = 4096  # likewise, if that is a vector for each thread: 1024 threads have 64 registers each
 
 
 def elements_per_thread(dtype: DType, threads: int) -> int:
-    """Return how many elements each of the `threads` of a block keeps in registers, with a number computed of each."""
+    """Return how many elements each of the `threads` of a block keeps in registers, with a number computed of each.
+
+    They are at most 16, and 4096 of a block unless that is less than a vector: 1024 threads have 64 registers each.
+    """
     vector = vector_length(dtype.storage)
-    return max(vector, min(VECTORS_PER_THREAD * vector, MAX_ELEMENTS_PER_THREAD, MAX_ELEMENTS_PER_BLOCK // threads))
+    return max(vector, min(VECTORS_PER_THREAD * vector, 16, 4096 // threads))
 
 
 def row_functions(threads: int, elements: int, step: int) -> tuple[Any, Any, Any]:
@@ -44,8 +45,9 @@ def row_functions(threads: int, elements: int, step: int) -> tuple[Any, Any, Any
         `load(registers, x, start, first, width)`: load them of the row that begins at element `start`;
         `store(out, registers, start, first, width)`: store them.
     """
-    stride, last = threads * step, threads - 1
+    stride = threads * step
     bits = stride.bit_length() - 1
+    last = threads - 1
 
     @inlined
     def count(first, width):
@@ -54,7 +56,8 @@ def row_functions(threads: int, elements: int, step: int) -> tuple[Any, Any, Any
 
     @inlined
     def load(registers, x, start, first, width):
-        inside, offset = count(first, width), start + first + (cuda.threadIdx.x & last) * step
+        inside = count(first, width)
+        offset = start + first + (cuda.threadIdx.x & last) * step
         for i in range(0, elements, step):
             if i < inside:
                 if step == 1:
@@ -64,7 +67,8 @@ def row_functions(threads: int, elements: int, step: int) -> tuple[Any, Any, Any
 
     @inlined
     def store(out, registers, start, first, width):
-        inside, offset = count(first, width), start + first + (cuda.threadIdx.x & last) * step
+        inside = count(first, width)
+        offset = start + first + (cuda.threadIdx.x & last) * step
         for i in range(0, elements, step):
             if i < inside:
                 if step == 1:
@@ -81,11 +85,11 @@ def block_functions(threads: int) -> tuple[Any, Any]:
     Shuffles join the values of a warp; `parts` (threads / 32) in shared memory, which each call needs its own of, those
     of the warps.
     """
-    warps, last = threads // WARP, threads - 1
+    warps = threads // WARP
 
     @inlined
     def share(parts, joined):
-        thread = cuda.threadIdx.x & last
+        thread = cuda.threadIdx.x & (threads - 1)
         if thread & (WARP - 1) == 0:
             parts[thread // WARP] = joined
         cuda.syncthreads()
@@ -118,7 +122,8 @@ def pairwise_loop(dtype: DType, combine: Any) -> Any:
     The grid strides through the vectors, each thread two vectors of 16 bytes of both at a time before it stores them: a
     load that is followed by a store waits for it, for the compiler cannot know that they do not overlap.
     """
-    storage, vector = dtype.storage.type, vector_length(dtype.storage)
+    storage = dtype.storage.type
+    vector = vector_length(dtype.storage)
     elements = LOADS_IN_FLIGHT * vector
 
     @inlined
@@ -130,9 +135,11 @@ def pairwise_loop(dtype: DType, combine: Any) -> Any:
     def combine_all(a, b, out):
         left = cuda.local.array(elements, storage, ALIGNMENT)
         right = cuda.local.array(elements, storage, ALIGNMENT)
-        thread, stride = cuda.grid(1), cuda.gridsize(1) * vector
+        thread = cuda.grid(1)
+        stride = cuda.gridsize(1) * vector
         rest = out.size % vector
-        i, end = thread * vector, out.size - rest
+        i = thread * vector
+        end = out.size - rest
         while i + stride < end:
             for each in range(LOADS_IN_FLIGHT):
                 load_vector(left, each * vector, a, i + each * stride)

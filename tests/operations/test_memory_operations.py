@@ -1,8 +1,5 @@
 """What is special about the operations that memory decides: their costs, their stability, a copy without FLOPs."""
 
-import json
-import os
-import subprocess
 import sys
 from dataclasses import replace
 from functools import partial
@@ -18,17 +15,18 @@ from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.model import Peak, Shape
 from gpuexplore.hardware import CpuLoss
 from gpuexplore.hardware.cpu import cpu_device
+from gpuexplore.kernels.ptx import Grid, parse, run
 from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.measure.check.inputs import make_inputs
 from gpuexplore.measure.flags import MeasuredCase, find_flags
 from gpuexplore.operations import OPERATIONS, load_build
+from gpuexplore.operations.kernel_targets import compile_for
 from gpuexplore.request import Request, resolve
 from tests.analysis.made import alone, analyzed, ok
 from tests.analysis.made import case as made_case
 from tests.charts.test_charts import points_of
 from tests.measure.fakes import CPU as MADE_UP_CPU
 from tests.measure.fakes import case, environment, measurement
-from tests.waiting import DEADLINE_S
 
 CPU = cpu_device()
 ALL_CHARTS = (chart.time, chart.speedup, partial(chart.share, by_memory=False), chart.bandwidth, chart.throughput)
@@ -179,33 +177,16 @@ def test_cupy_is_called_as_numpy_would_be(monkeypatch, name):
     np.testing.assert_allclose(out, operation.reference(*map(dtype.widen, inputs)), rtol=1e-5)
 
 
-STRIDED = """
-import json
-import numpy as np
-from numba import cuda
-from gpuexplore.core.dtypes import DTYPES
-from gpuexplore.operations.copy.numba_cuda import KERNEL as COPY
-from gpuexplore.operations.triad.numba_cuda import KERNEL as TRIAD
-a, b = np.arange(1.0, 258.0), np.full(257, 2.0)
-found = {}
-for name, kernel, inputs in (("triad", TRIAD, (a, b)), ("copy", COPY, (a,))):
-    out = np.full(257, np.nan)
-    cuda.jit(kernel.make(DTYPES["fp64"], (32,)))[2, 32](*inputs, out)
-    found[name] = bool((out == (a + 6 if name == "triad" else a)).all())
-print(json.dumps(found))
-"""
+@pytest.mark.parametrize("name", ["copy", "triad"])
+def test_a_grid_smaller_than_the_vector_still_covers_it(name):
+    pytest.importorskip("cuda.core", reason="cuda.core, which brings nvJitLink, is not installed")
+    operation = OPERATIONS[name]
+    kernel = operation.implementation_named("numba-cuda")
+    ptx = compile_for(operation, kernel, DTYPES["fp64"], (64,), "8.0").ptx
+    inputs = [np.arange(1.0, 1030.0), np.full(1029, 2.0)][: 2 if name == "triad" else 1]
 
+    report = run(parse(ptx), Grid((2, 1, 1), (64, 1, 1)), [*inputs, np.full(1029, np.nan)])
 
-@pytest.mark.long
-def test_a_grid_smaller_than_the_vector_still_covers_it():
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", STRIDED],
-        env=os.environ | {"NUMBA_ENABLE_CUDASIM": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=DEADLINE_S,
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == {"triad": True, "copy": True}
-    assert OPERATIONS["triad"].implementation_named("numba-cuda").geometry.launch((2**31,)).blocks == 4096
+    assert report.faults == ()
+    np.testing.assert_array_equal(report.arrays[-1], operation.reference(*inputs))
+    assert kernel.geometry.launch((2**31,)).blocks == 4096

@@ -173,7 +173,7 @@ EVERY = set(LOOKED_AT)
             {"softmax", "strided"},
         ),  # what the kernel calls, or what is in the file of that
         ("kernels/cuda_formats.py", ADDED, {"softmax", "naive", "strided"}),
-        ("kernels/intrinsics/addresses.py", ADDED, {"softmax", "copy", "strided"}),  # what those call
+        ("kernels/llvm_values.py", ADDED, EVERY),  # what those call
         ("core/dtypes.py", ADDED, EVERY),
         ("kernels/cuda_compile.py", ADDED, EVERY),
         ("kernels/ptx/machine.py", ADDED, EVERY),  # what runs it

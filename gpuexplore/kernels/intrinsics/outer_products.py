@@ -7,7 +7,11 @@ the one that it has become part of, wherever it is called.
 from dataclasses import dataclass
 from typing import Any
 
-from numba import config
+from llvmlite import ir
+from numba.cuda import types
+from numba.cuda.extending import intrinsic
+
+from gpuexplore.kernels.llvm_values import I32, I64, element_pointer
 
 
 @dataclass(frozen=True)
@@ -31,75 +35,42 @@ class Lines:
         return [term * self.term + vector * self.apart for vector in range(self.count // self.width)]
 
 
-if config.ENABLE_CUDASIM:
+def outer_adder(terms: int, rows: Lines, columns: Lines) -> Any:
+    """Return the function that adds so many products of a column of A and a row of B to `sums`, (rows, columns).
 
-    def outer_adder(terms: int, rows: Lines, columns: Lines) -> Any:
-        """Return the function that adds so many products of a column of A and a row of B to `sums`, (rows, columns).
+    Its arguments: the sums, in an array of each thread, the tiles, and where in them the thread's numbers start.
+    """
 
-        Its arguments: the sums, in an array of each thread, the tiles, and where in them the thread's numbers start.
-        """
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array, tile_a, tile_b, (_, at_a), (_, at_b) = zip(signature.args, arguments, strict=True)
+        first = element_pointer(context, builder, array, I64(0))
+        pointers = [builder.gep(first, [I64(i)]) for i in range(rows.count * columns.count)]
+        sums = [builder.load(pointer) for pointer in pointers]
+        for term in range(terms):
+            column = _numbers(context, builder, (tile_a, at_a), rows, term)
+            row = _numbers(context, builder, (tile_b, at_b), columns, term)
+            products = [builder.fmul(a, b) for a in column for b in row]
+            sums = [builder.fadd(so_far, product) for so_far, product in zip(sums, products, strict=True)]
+        for pointer, total in zip(pointers, sums, strict=True):
+            builder.store(total, pointer)
+        return context.get_dummy_value()
 
-        def add(sums: Any, tile_a: Any, tile_b: Any, at_a: Any, at_b: Any) -> None:
-            for term in range(terms):
-                column, row = _read(tile_a, at_a, rows, term), _read(tile_b, at_b, columns, term)
-                for i, a in enumerate(column):
-                    for j, b in enumerate(row):
-                        sums[i, j] += a * b
+    @intrinsic
+    def add(_typing: Any, sums: Any, tile_a: Any, tile_b: Any, at_a: Any, at_b: Any) -> Any:
+        return types.void(sums, tile_a, tile_b, types.int64, types.int64), emit
 
-        return add
-
-    def _read(tile: Any, at: int, lines: Lines, term: int) -> list[Any]:
-        if at % lines.width:
-            raise IndexError(f"a load of {lines.width} elements from {at} is not aligned")
-        return [tile[at + offset + each] for offset in lines.offsets(term) for each in range(lines.width)]
-
-else:
-    from llvmlite import ir
-    from numba.cuda import types
-    from numba.cuda.extending import intrinsic
-
-    from gpuexplore.kernels.intrinsics.addresses import element_pointer
-
-    _I64 = ir.IntType(64)
-
-    def outer_adder(terms: int, rows: Lines, columns: Lines) -> Any:
-        """Return the function that adds so many products of a column of A and a row of B to `sums`, (rows, columns).
-
-        Its arguments: the sums, in an array of each thread, the tiles, and where in them the thread's numbers start.
-        """
-
-        def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            array, tile_a, tile_b, (_, at_a), (_, at_b) = zip(signature.args, arguments, strict=True)
-            first = element_pointer(context, builder, array, ir.Constant(_I64, 0))
-            pointers = [builder.gep(first, [ir.Constant(_I64, i)]) for i in range(rows.count * columns.count)]
-            sums = [builder.load(pointer) for pointer in pointers]
-            for term in range(terms):
-                column = _numbers(context, builder, (tile_a, at_a), rows, term)
-                row = _numbers(context, builder, (tile_b, at_b), columns, term)
-                products = [builder.fmul(a, b) for a in column for b in row]
-                sums = [builder.fadd(so_far, product) for so_far, product in zip(sums, products, strict=True)]
-            for pointer, total in zip(pointers, sums, strict=True):
-                builder.store(total, pointer)
-            return context.get_dummy_value()
-
-        @intrinsic
-        def add(_typing: Any, sums: Any, tile_a: Any, tile_b: Any, at_a: Any, at_b: Any) -> Any:
-            return types.void(sums, tile_a, tile_b, types.int64, types.int64), emit
-
-        return add
-
-    def _numbers(context: Any, builder: Any, tile: Any, lines: Lines, term: int) -> list[Any]:
-        """Return a thread's numbers of a term, loaded vector by vector."""
-        array, start = tile
-        element = context.get_data_type(array[0].dtype)
-        whole = ir.VectorType(element, lines.width)
-        size_bytes = lines.width * array[0].dtype.bitwidth // 8
-        found = []
-        for offset in lines.offsets(term):
-            pointer = element_pointer(context, builder, array, builder.add(start, ir.Constant(_I64, offset)))
-            vector = builder.load(builder.bitcast(pointer, whole.as_pointer()), align=size_bytes)
-            found += [builder.extract_element(vector, ir.Constant(ir.IntType(32), i)) for i in range(lines.width)]
-        return found
+    return add
 
 
-__all__ = ["Lines", "outer_adder"]
+def _numbers(context: Any, builder: Any, tile: Any, lines: Lines, term: int) -> list[Any]:
+    """Return a thread's numbers of a term, loaded vector by vector."""
+    array, start = tile
+    element = context.get_data_type(array[0].dtype)
+    whole = ir.VectorType(element, lines.width)
+    size_bytes = lines.width * array[0].dtype.bitwidth // 8
+    found = []
+    for offset in lines.offsets(term):
+        pointer = element_pointer(context, builder, array, builder.add(start, I64(offset)))
+        vector = builder.load(builder.bitcast(pointer, whole.as_pointer()), align=size_bytes)
+        found += [builder.extract_element(vector, I32(i)) for i in range(lines.width)]
+    return found

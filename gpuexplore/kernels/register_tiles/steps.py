@@ -6,9 +6,15 @@ from numba import cuda
 
 from gpuexplore.kernels.cuda_formats import narrow, widen
 from gpuexplore.kernels.cuda_kernel import Kernel, inlined
-from gpuexplore.kernels.intrinsics.edges import edge_loader
 from gpuexplore.kernels.intrinsics.outer_products import Lines, outer_adder
-from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, lines_loader, store_vector, vector_loader, write
+from gpuexplore.kernels.intrinsics.vectors import (
+    ALIGNMENT,
+    edge_loader,
+    lines_loader,
+    store_vector,
+    vector_loader,
+    write,
+)
 from gpuexplore.kernels.register_tiles.tiling import (
     WARP_HEIGHT,
     WARP_WIDTH,
@@ -25,9 +31,13 @@ UNROLLED_ROWS = 8  # rows of sums that LLVM unrolls the stores of
 
 def tile_memory(tiling: Tiling) -> Any:
     """Return a device function that gives a thread's registers and the pairs of tiles in shared memory."""
-    kind, storage, thread_rows, thread_columns = tiling.kind, tiling.storage, tiling.thread_rows, tiling.thread_columns
+    kind = tiling.kind
+    storage = tiling.storage
+    thread_rows = tiling.thread_rows
+    thread_columns = tiling.thread_columns
     pair_a, pair_b = (2 * size for size in tiling.sizes)
-    loaded_a, loaded_b = tiling.share_a.elements, tiling.share_b.elements
+    loaded_a = tiling.share_a.elements
+    loaded_b = tiling.share_b.elements
 
     @inlined
     def allocate():
@@ -51,13 +61,19 @@ def unrolled_main_loop(tiling: Tiling, loaders: tuple[Loader, Loader], fill_b: A
     reads, and k.
     """
     (load_a, next_a), (load_b, next_b) = loaders
-    fill_a, fill_b, (size_a, size_b) = a_filler(tiling), fill_b or b_filler(tiling), tiling.sizes
-    (multiply, _), depth = tile_multipliers(tiling), tiling.depth
+    fill_a = _a_filler(tiling)
+    fill_b = fill_b or _b_filler(tiling)
+    size_a, size_b = tiling.sizes
+    multiply, _ = _tile_multipliers(tiling)
+    depth = tiling.depth
 
     @inlined
     def main_loop(registers, tiles, arrays, cursors, tile_offsets, k):
         sums, (staged_a, staged_b) = registers
-        (tile_a, tile_b), (a, b), (a_cursor, b_cursor), (into_a, into_b, y, x) = tiles, arrays, cursors, tile_offsets
+        tile_a, tile_b = tiles
+        a, b = arrays
+        a_cursor, b_cursor = cursors
+        into_a, into_b, y, x = tile_offsets
         load_a(staged_a, a, a_cursor)
         load_b(staged_b, b, b_cursor)
         fill_a(tile_a, staged_a, into_a)
@@ -65,7 +81,8 @@ def unrolled_main_loop(tiling: Tiling, loaders: tuple[Loader, Loader], fill_b: A
         cuda.syncthreads()
         now = 0
         for _ in range(depth, k, depth):
-            a_cursor, b_cursor = next_a(a_cursor), next_b(b_cursor)
+            a_cursor = next_a(a_cursor)
+            b_cursor = next_b(b_cursor)
             load_a(staged_a, a, a_cursor)
             load_b(staged_b, b, b_cursor)
             multiply(sums, tile_a, tile_b, now * size_a + y, now * size_b + x)
@@ -81,18 +98,25 @@ def unrolled_main_loop(tiling: Tiling, loaders: tuple[Loader, Loader], fill_b: A
 def compact_main_loop(tiling: Tiling, loaders: tuple[Loader, Loader], fill_b: Any = None) -> Any:
     """Return the device function of `unrolled_main_loop` with the terms of a tile in a loop: less code, for edges."""
     (load_a, next_a), (load_b, next_b) = loaders
-    fill_a, fill_b, (size_a, size_b) = a_filler(tiling), fill_b or b_filler(tiling), tiling.sizes
-    (_, multiply), depth = tile_multipliers(tiling), tiling.depth
+    fill_a = _a_filler(tiling)
+    fill_b = fill_b or _b_filler(tiling)
+    size_a, size_b = tiling.sizes
+    _, multiply = _tile_multipliers(tiling)
+    depth = tiling.depth
 
     @inlined
     def main_loop(registers, tiles, arrays, cursors, tile_offsets, k):
         sums, (staged_a, staged_b) = registers
-        (tile_a, tile_b), (a, b), (a_cursor, b_cursor), (into_a, into_b, y, x) = tiles, arrays, cursors, tile_offsets
+        tile_a, tile_b = tiles
+        a, b = arrays
+        a_cursor, b_cursor = cursors
+        into_a, into_b, y, x = tile_offsets
         now = 1
         for term in range(-depth, k, depth):
             load_a(staged_a, a, a_cursor)
             load_b(staged_b, b, b_cursor)
-            a_cursor, b_cursor = next_a(a_cursor), next_b(b_cursor)
+            a_cursor = next_a(a_cursor)
+            b_cursor = next_b(b_cursor)
             if term >= 0:
                 multiply(sums, tile_a, tile_b, now * size_a + y, now * size_b + x)
             now = 1 - now
@@ -106,7 +130,7 @@ def compact_main_loop(tiling: Tiling, loaders: tuple[Loader, Loader], fill_b: An
 # A thread's sums: terms of two tiles in shared memory added to them, and what they are in the end stored.
 
 
-def tile_multipliers(tiling: Tiling) -> tuple[Any, Any]:
+def _tile_multipliers(tiling: Tiling) -> tuple[Any, Any]:
     """Return device functions that add the product of two tiles to a thread's sums: written out, and in a loop.
 
     Their arguments: the sums, the tiles, and where in them the thread's first vectors lie.
@@ -118,7 +142,9 @@ def tile_multipliers(tiling: Tiling) -> tuple[Any, Any]:
 
 def adder_in_loop(terms: int, rows: Lines, columns: Lines) -> Any:
     """Return a device function that does as `outer_adder` does, with the terms in a loop: less code, for edges."""
-    add, step_a, step_b = outer_adder(1, rows, columns), rows.term, columns.term
+    add = outer_adder(1, rows, columns)
+    step_a = rows.term
+    step_b = columns.term
 
     @inlined
     def add_in_loop(sums, tile_a, tile_b, at_a, at_b):
@@ -128,18 +154,17 @@ def adder_in_loop(terms: int, rows: Lines, columns: Lines) -> Any:
     return add_in_loop
 
 
-def sum_storer(tiling: Tiling) -> Any:
+def _sum_storer(tiling: Tiling) -> Any:
     """Return a device function that stores a thread's sums where they are inside a matrix, (m, n), of the output."""
-    thread_columns, shared_vector, keeps_format, halves = (
-        tiling.thread_columns,
-        tiling.shared_vector,
-        tiling.storage is tiling.kind,
-        tiling.thread_rows > UNROLLED_ROWS,
-    )
+    thread_columns = tiling.thread_columns
+    shared_vector = tiling.shared_vector
+    keeps_format = tiling.storage is tiling.kind
+    halves = tiling.thread_rows > UNROLLED_ROWS
 
     @inlined
     def store_rows(out, sums, start, row, column, m, n, first):
-        m_left, n_left = m - row, n - column
+        m_left = m - row
+        n_left = n - column
         for i in range(first, first + UNROLLED_ROWS):
             lower = i // shared_vector * shared_vector * WARP_HEIGHT + i % shared_vector
             for j in range(0, thread_columns, shared_vector):
@@ -168,7 +193,7 @@ def sum_storer(tiling: Tiling) -> Any:
 # next tile. What is in a cursor, each loader says; the thread's part of it is computed once, before the first step.
 
 
-def whole_a_loader(tiling: Tiling) -> Loader:
+def _whole_a_loader(tiling: Tiling) -> Loader:
     """Return the loader of a tile inside A; its cursor is the thread's first element and k."""
     depth = tiling.depth
 
@@ -179,7 +204,7 @@ def whole_a_loader(tiling: Tiling) -> Loader:
     return _whole(tiling.share_a), advance
 
 
-def whole_b_loader(tiling: Tiling) -> Loader:
+def _whole_b_loader(tiling: Tiling) -> Loader:
     """Return the loader of a tile inside B; its cursor is the thread's first element and n."""
     depth = tiling.depth
 
@@ -191,7 +216,8 @@ def whole_b_loader(tiling: Tiling) -> Loader:
 
 
 def _whole(share: LoadShare) -> Any:
-    sweep, load_lines = share.sweep, lines_loader(share.count, share.vector)
+    sweep = share.sweep
+    load_lines = lines_loader(share.count, share.vector)
 
     @inlined
     def load(staged, source, cursor):
@@ -203,8 +229,10 @@ def _whole(share: LoadShare) -> Any:
 
 def repeating_a_loader(tiling: Tiling) -> Loader:
     """Return the loader of whole vectors that repeats A's last row below it; its cursor is `edge_a_loader`'s."""
-    share = tiling.share_a
-    count, sweep, vector, load_vector = share.count, share.sweep, share.vector, vector_loader(share.vector)
+    count = tiling.share_a.count
+    sweep = tiling.share_a.sweep
+    vector = tiling.share_a.vector
+    load_vector = vector_loader(vector)
     _, advance = edge_a_loader(tiling)
 
     @inlined
@@ -228,7 +256,7 @@ def edge_a_loader(tiling: Tiling) -> Loader:
     return _with_zeros(tiling.share_a), advance
 
 
-def edge_b_loader(tiling: Tiling) -> Loader:
+def _edge_b_loader(tiling: Tiling) -> Loader:
     """Return the loader with zeros beyond B; its cursor is where B starts, the thread's term and column, k and n."""
     depth = tiling.depth
 
@@ -251,9 +279,12 @@ def _with_zeros(share: LoadShare) -> Any:
     return load
 
 
-def a_filler(tiling: Tiling) -> Any:
+def _a_filler(tiling: Tiling) -> Any:
     """Return a device function that puts what a thread loaded of A into its tile, row by row as columns."""
-    count, sweep, vector, padded = tiling.share_a.count, tiling.share_a.sweep, tiling.share_a.vector, tiling.padded
+    count = tiling.share_a.count
+    sweep = tiling.share_a.sweep
+    vector = tiling.share_a.vector
+    padded = tiling.padded
 
     @inlined
     def fill(tile, staged, into):
@@ -264,9 +295,11 @@ def a_filler(tiling: Tiling) -> Any:
     return fill
 
 
-def b_filler(tiling: Tiling) -> Any:
+def _b_filler(tiling: Tiling) -> Any:
     """Return a device function that puts what a thread loaded of B into its tile."""
-    count, vector, step = tiling.share_b.count, tiling.share_b.vector, tiling.share_b.sweep * tiling.columns
+    count = tiling.share_b.count
+    vector = tiling.share_b.vector
+    step = tiling.share_b.sweep * tiling.columns
 
     @inlined
     def fill(tile, staged, into):
@@ -287,29 +320,30 @@ def matrix_product(tiling: Tiling) -> Any:
     the tile, and the lengths m, k and n. Where the tile and all that it is made of lie inside the matrices, it looks
     at no bounds.
     """
-    rows, columns, depth, padded, vector = (
-        tiling.rows,
-        tiling.columns,
-        tiling.depth,
-        tiling.padded,
-        tiling.share_b.vector,
-    )
-    (width, _), last = tiling.block, tiling.threads - 1
-    inside = unrolled_main_loop(tiling, (whole_a_loader(tiling), whole_b_loader(tiling)))
-    along_edges = compact_main_loop(tiling, (edge_a_loader(tiling), edge_b_loader(tiling)))
-    allocate, load_position, sum_position, store = (
-        tile_memory(tiling),
-        load_coordinates(tiling),
-        sum_coordinates(tiling),
-        sum_storer(tiling),
-    )
+    rows = tiling.rows
+    columns = tiling.columns
+    depth = tiling.depth
+    padded = tiling.padded
+    vector = tiling.share_b.vector
+    width = tiling.block[0]
+    last = tiling.threads - 1
+    inside = unrolled_main_loop(tiling, (_whole_a_loader(tiling), _whole_b_loader(tiling)))
+    along_edges = compact_main_loop(tiling, (edge_a_loader(tiling), _edge_b_loader(tiling)))
+    allocate = tile_memory(tiling)
+    load_position = load_coordinates(tiling)
+    sum_position = sum_coordinates(tiling)
+    store = _sum_storer(tiling)
 
     @inlined
     def multiply(arrays, starts, corner, lengths):
-        (a, b, out), (a_start, b_start, out_start), (top, left), (m, k, n) = arrays, starts, corner, lengths
+        a, b, out = arrays
+        a_start, b_start, out_start = starts
+        top, left = corner
+        m, k, n = lengths
         registers, tiles = allocate()
         thread = (cuda.threadIdx.y * width + cuda.threadIdx.x) & last  # & says that it is not negative
-        (y, x), (a_row, a_term, b_term, b_column) = sum_position(thread), load_position(thread)
+        y, x = sum_position(thread)
+        a_row, a_term, b_term, b_column = load_position(thread)
         tile_offsets = a_term * padded + a_row, b_term * columns + b_column, y, x
         if top + rows <= m and left + columns <= n and k > 0 and k % depth == 0 and n % vector == 0:
             cursors = (a_start + (top + a_row) * k + a_term, k), (b_start + b_term * n + left + b_column, n)
@@ -324,7 +358,10 @@ def matrix_product(tiling: Tiling) -> Any:
 
 def matrix_kernel(tiling: Tiling, passes: int = 1) -> Kernel:
     """Return the kernel that writes (m, k) @ (k, n) to `out` (m, n), each block `passes` tiles below each other."""
-    multiply, rows, columns, further = matrix_product(tiling), tiling.rows, tiling.columns, passes > 1
+    multiply = matrix_product(tiling)
+    rows = tiling.rows
+    columns = tiling.columns
+    further = passes > 1
 
     def matmul(a, b, out):
         for tile in range(passes):

@@ -10,7 +10,8 @@ from gpuexplore.kernels.cuda_kernel import inlined, sum_type
 from gpuexplore.kernels.geometry import WARP, Block
 from gpuexplore.kernels.intrinsics.vectors import vector_length
 
-WARP_WIDTH, WARP_HEIGHT = 8, 4  # threads of a warp, over one tile of sums
+WARP_WIDTH = 8  # threads of a warp, over one tile of sums
+WARP_HEIGHT = 4
 PADDING = 4  # elements, so that those of a row of A, a column of its tile, fall into different banks
 
 
@@ -115,16 +116,15 @@ class Tiling:
 
 def sum_coordinates(tiling: Tiling) -> Any:
     """Return a device function that gives the row and the column of a thread's first sum."""
-    warps_across, thread_rows, thread_columns, shared_vector = (
-        tiling.warps_across,
-        tiling.thread_rows,
-        tiling.thread_columns,
-        tiling.shared_vector,
-    )
+    warps_across = tiling.warps_across
+    thread_rows = tiling.thread_rows
+    thread_columns = tiling.thread_columns
+    shared_vector = tiling.shared_vector
 
     @inlined
     def coordinates(thread):
-        warp, lane = thread // WARP, thread % WARP
+        warp = thread // WARP
+        lane = thread % WARP
         row = warp // warps_across * WARP_HEIGHT * thread_rows + lane // WARP_WIDTH * shared_vector
         return row, warp % warps_across * WARP_WIDTH * thread_columns + lane % WARP_WIDTH * shared_vector
 
@@ -133,8 +133,10 @@ def sum_coordinates(tiling: Tiling) -> Any:
 
 def load_coordinates(tiling: Tiling) -> Any:
     """Return a device function that gives what a thread loads first: row and term of A, term and column of B."""
-    a_across, a_vector = tiling.share_a.line_threads, tiling.share_a.vector
-    b_across, b_vector = tiling.share_b.line_threads, tiling.share_b.vector
+    a_across = tiling.share_a.line_threads
+    a_vector = tiling.share_a.vector
+    b_across = tiling.share_b.line_threads
+    b_vector = tiling.share_b.vector
 
     @inlined
     def coordinates(thread):
