@@ -11,22 +11,25 @@ from typing import Literal
 import numpy as np
 
 from gpuexplore.kernels.ptx.access import lane_bytes, space_named
-from gpuexplore.kernels.ptx.block import Grid
 from gpuexplore.kernels.ptx.decode import OPCODES, Event, Observer
 from gpuexplore.kernels.ptx.decoder import items
-from gpuexplore.kernels.ptx.device_memory import WINDOWS, addresses_of, element_at, space_of
 from gpuexplore.kernels.ptx.machine import LaunchOptions, numba_arguments, run
-from gpuexplore.kernels.ptx.memories import BANK_BYTES, BANKS, remembering_wavefronts, wavefronts, words_of
-from gpuexplore.kernels.ptx.parse import parse
-from gpuexplore.kernels.ptx.program import Instruction, Program
-from gpuexplore.kernels.ptx.registers import LANES, Values
-from gpuexplore.kernels.ptx.report import BankUse, Fault, FaultKind, LaunchReport
+from gpuexplore.kernels.ptx.memories import (
+    BANK_BYTES,
+    BANKS,
+    BankUse,
+    Fault,
+    FaultKind,
+    LaunchReport,
+    wavefronts,
+    words_of,
+)
+from gpuexplore.kernels.ptx.memory import WINDOWS, Grid, addresses_of, element_at, space_of
+from gpuexplore.kernels.ptx.numbers import LANES, Values
+from gpuexplore.kernels.ptx.program import Instruction, Program, parse
 from gpuexplore.kernels.ptx.tensor_cores import ROWS
 
-# What the warps of one block do to memory, step by step: an observer that keeps it.
-
-
-Memory = Literal["global", "shared"]
+_Memory = Literal["global", "shared"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,7 @@ class Access:
         addresses: (lanes,) in bytes, of device memory as a kernel sees them, of shared memory from its start.
     """
 
-    memory: Memory
+    memory: _Memory
     writes: bool
     size_bytes: int
     lanes: Values
@@ -113,7 +116,8 @@ def _is_barrier(instruction: Instruction) -> bool:
 
 def _accesses(event: Event) -> tuple[Access, ...]:
     """Return what an event touches of device memory and of shared memory, the source of a copy first."""
-    size_bytes, opcode = lane_bytes(event.instruction), event.instruction.opcode
+    size_bytes = lane_bytes(event.instruction)
+    opcode = event.instruction.opcode
     if size_bytes is None or event.addresses is None:
         return ()
     lanes = np.flatnonzero(event.lanes)
@@ -161,7 +165,6 @@ __all__ = [
     "element_at",
     "numba_arguments",
     "parse",
-    "remembering_wavefronts",
     "run",
     "wavefronts",
     "words_of",

@@ -1,82 +1,66 @@
-"""Arithmetic instructions on whole and floating-point numbers."""
+"""Instructions on numbers and on bits: arithmetic, logic, shifts, fields and permutations of bytes."""
 
 from collections.abc import Callable
 
 import numpy as np
 
 from gpuexplore.core.errors import Unsupported
-from gpuexplore.kernels.ptx.decoder import Decoder, Step, mode_of
+from gpuexplore.kernels.ptx.decoder import Decode, Decoder, Step, mode_of
+from gpuexplore.kernels.ptx.numbers import (
+    LANES,
+    Scalar,
+    Values,
+    narrowed,
+    rounded_fma,
+    rounded_product,
+    rounded_sum,
+    scalar,
+    widened,
+)
 from gpuexplore.kernels.ptx.program import Instruction
-from gpuexplore.kernels.ptx.registers import Scalar, Values, scalar, widened
-from gpuexplore.kernels.ptx.rounding import double_add, double_fma, double_multiply, narrowed, odd_sum, single_fma
-from gpuexplore.kernels.ptx.warp import Mask, Warp
 
 _PAIRS = {"f16x2": "f16", "bf16x2": "bf16"}
+_WORD = scalar("u32")
 Function = Callable[..., Values]
 
 
-def elementwise(decoder: Decoder, instruction: Instruction, function: Function, kind: Scalar | None = None) -> Step:
+def _elementwise(decoder: Decoder, instruction: Instruction, function: Function) -> Step:
     """Return the step that puts a function of all sources, of one type, into the destination."""
-    if instruction.kind in _PAIRS:
-        return _paired(decoder, instruction, function)
-    of = kind or scalar(instruction.kind)
-    target, *sources = instruction.operands
-    slots = [decoder.slot(operand, of) for operand in (target, *sources)]
-    if len(slots) == 3 and None not in slots and isinstance(function, np.ufunc):
-        return _direct(function, *(slot for slot in slots if slot is not None))
-    put, getters = decoder.write(target, of), [decoder.read(source, of) for source in sources]
+    count = len(instruction.operands) - 1
+    if instruction.kind not in _PAIRS:
+        kind = scalar(instruction.kind)
+        return decoder.mapped(instruction, kind, [kind] * count, function)
+    number = _number_kind(instruction)
 
-    def step(warp: Warp, mask: Mask) -> None:
-        put(warp, mask, function(*[get(warp) for get in getters]))
+    def of_halves(*words: Values) -> Values:
+        halves = [np.ascontiguousarray(each).view(number.dtype) for each in words]
+        return np.ascontiguousarray(function(*halves)).view(np.uint32)
 
-    return step
+    return decoder.mapped(instruction, _WORD, [_WORD] * count, of_halves)
 
 
-def number_kind(instruction: Instruction) -> Scalar:
+def _number_kind(instruction: Instruction) -> Scalar:
     """Return the type of the numbers an instruction computes with: `f16` of `f16x2`."""
     return scalar(_PAIRS.get(instruction.kind, instruction.kind))
 
 
-def _paired(decoder: Decoder, instruction: Instruction, function: Function) -> Step:
-    """Return the step of a function of the two numbers in the halves of registers."""
-    number, word = number_kind(instruction), scalar("u32")
-    target, *sources = instruction.operands
-    put, getters = decoder.write(target, word), [decoder.read(source, word) for source in sources]
-
-    def step(warp: Warp, mask: Mask) -> None:
-        halves = [np.ascontiguousarray(get(warp)).view(number.dtype) for get in getters]
-        put(warp, mask, np.ascontiguousarray(function(*halves)).view(np.uint32))
-
-    return step
-
-
-def _direct(function: np.ufunc, target: int, left: int, right: int) -> Step:
-    """Return the step of two registers without a copy in between."""
-
-    def step(warp: Warp, mask: Mask) -> None:
-        slots = warp.slots
-        if mask is None:
-            function(slots[left], slots[right], out=slots[target])
-        else:
-            np.copyto(slots[target], function(slots[left], slots[right]), where=mask)
-
-    return step
-
-
-def floating(decoder: Decoder, instruction: Instruction, function: Function) -> Step:
+def _floating(decoder: Decoder, instruction: Instruction, function: Function) -> Step:
     """Return the step of a function of floating-point numbers with what `.ftz` and `.sat` add to it."""
-    kind = number_kind(instruction)
-    if "ftz" in instruction.modifiers and kind.name == "bf16":
+    kind = _number_kind(instruction)
+    flushes = "ftz" in instruction.modifiers
+    saturates = "sat" in instruction.modifiers
+    if flushes and kind.name == "bf16":
         raise Unsupported("zeros for subnormal numbers of bf16")
-    if "ftz" in instruction.modifiers:
-        function = _flushing(function)
-    if "sat" in instruction.modifiers:
-        function = _saturating(function, kind)
-    return elementwise(decoder, instruction, function)
+    if not flushes and not saturates:
+        return _elementwise(decoder, instruction, function)
 
+    def limited(*values: Values) -> Values:
+        found = flushed(function(*map(flushed, values))) if flushes else function(*values)
+        if not saturates:
+            return found
+        return narrowed(kind, saturated(widened(kind, found))) if kind.name == "bf16" else saturated(found)
 
-def _flushing(function: Function) -> Function:
-    return lambda *values: flushed(function(*map(flushed, values)))
+    return _elementwise(decoder, instruction, limited)
 
 
 def flushed(values: Values) -> Values:
@@ -85,149 +69,125 @@ def flushed(values: Values) -> Values:
     return np.where(tiny, np.copysign(values.dtype.type(0), values), values)
 
 
-def _saturating(function: Function, kind: Scalar) -> Function:
-    if kind.name == "bf16":
-        return lambda *values: narrowed(kind, saturated(widened(kind, function(*values))))
-    return lambda *values: saturated(function(*values))
-
-
 def saturated(values: Values) -> Values:
     """Return numbers limited to 0 to 1; 0 for a NaN."""
     return np.where(np.isnan(values), 0, np.clip(values, 0, 1)).astype(values.dtype)
 
 
 def _add(decoder: Decoder, instruction: Instruction) -> Step:
-    kind, mode = number_kind(instruction), mode_of(instruction)
-    if not kind.is_float:
-        return elementwise(decoder, instruction, _clamped_add(kind) if "sat" in instruction.modifiers else np.add)
-    return floating(decoder, instruction, _sum_of(kind, mode))
+    kind = _number_kind(instruction)
+    if kind.is_float:
+        return _floating(decoder, instruction, _sum_of(kind, mode_of(instruction)))
+    if "sat" not in instruction.modifiers:
+        return _elementwise(decoder, instruction, np.add)
+    limits = np.iinfo(kind.dtype)
+
+    def clamped_sum(a: Values, b: Values) -> Values:
+        return np.clip(a.astype(np.int64) + b, limits.min, limits.max).astype(kind.dtype)
+
+    return _elementwise(decoder, instruction, clamped_sum)
 
 
 def _sub(decoder: Decoder, instruction: Instruction) -> Step:
-    kind, mode = number_kind(instruction), mode_of(instruction)
+    kind = _number_kind(instruction)
+    mode = mode_of(instruction)
     if not kind.is_float:
         if "sat" in instruction.modifiers:
             raise Unsupported("saturation of a difference of whole numbers")
-        return elementwise(decoder, instruction, np.subtract)
+        return _elementwise(decoder, instruction, np.subtract)
     if mode == "rn" and kind.name != "bf16":
-        return floating(decoder, instruction, np.subtract)
+        return _floating(decoder, instruction, np.subtract)
     add = _sum_of(kind, mode)
-    return floating(decoder, instruction, lambda a, b: add(a, b ^ 0x8000 if kind.name == "bf16" else -b))
-
-
-def _clamped_add(kind: Scalar) -> Function:
-    limits = np.iinfo(kind.dtype)
-    return lambda a, b: np.clip(a.astype(np.int64) + b, limits.min, limits.max).astype(kind.dtype)
+    return _floating(decoder, instruction, lambda a, b: add(a, b ^ 0x8000 if kind.name == "bf16" else -b))
 
 
 def _sum_of(kind: Scalar, mode: str) -> Function:
-    if kind.name == "f64":
-        return np.add if mode == "rn" else lambda a, b: double_add(a, b, mode)
     if mode == "rn" and kind.name != "bf16":
         return np.add
-    return lambda a, b: narrowed(kind, odd_sum(widened(kind, a), widened(kind, b)), mode)
+    return lambda a, b: rounded_sum(kind, widened(kind, a), widened(kind, b), mode)
 
 
 def _mul(decoder: Decoder, instruction: Instruction) -> Step:
-    kind, mode = number_kind(instruction), mode_of(instruction)
+    kind = _number_kind(instruction)
+    mode = mode_of(instruction)
     if not kind.is_float:
         return _whole_product(decoder, instruction)
     if mode == "rn" and kind.name != "bf16":
-        return floating(decoder, instruction, np.multiply)
-    if kind.name == "f64":
-        return floating(decoder, instruction, lambda a, b: double_multiply(a, b, mode))
-    return floating(decoder, instruction, lambda a, b: narrowed(kind, widened(kind, a) * widened(kind, b), mode))
+        return _floating(decoder, instruction, np.multiply)
+    return _floating(decoder, instruction, lambda a, b: rounded_product(kind, a, b, mode))
 
 
 def _mad(decoder: Decoder, instruction: Instruction) -> Step:
-    kind = number_kind(instruction)
-    return _fma(decoder, instruction) if kind.is_float else _whole_product(decoder, instruction)
+    return (_fma if _number_kind(instruction).is_float else _whole_product)(decoder, instruction)
 
 
 def _whole_product(decoder: Decoder, instruction: Instruction) -> Step:
     """Return the step of `mul` or `mad` with the low, the high or all bits of the product."""
-    kind, part = scalar(instruction.kind), instruction.modifiers[0]
+    kind = scalar(instruction.kind)
+    part = instruction.modifiers[0]
     if "sat" in instruction.modifiers:
         raise Unsupported("saturation of a product of whole numbers")
     double = scalar(f"{kind.letter}{2 * kind.bits}") if part == "wide" else kind
-    target, left, right, *addend = instruction.operands
-    put = decoder.write(target, double)
-    a, b = decoder.read(left, kind), decoder.read(right, kind)
-    c = decoder.read(addend[0], double) if addend else None
-    forms: dict[str, Function] = {"wide": _wide(double), "hi": _high(kind), "lo": np.multiply}
-    multiply = forms[part]
 
-    def step(warp: Warp, mask: Mask) -> None:
-        product = multiply(a(warp), b(warp))
-        put(warp, mask, product if c is None else product + c(warp))
-
-    return step
-
-
-def _wide(double: Scalar) -> Function:
-    return lambda a, b: a.astype(double.dtype) * b.astype(double.dtype)
-
-
-def _high(kind: Scalar) -> Function:
-    def multiply(a: Values, b: Values) -> Values:
+    def high(a: Values, b: Values) -> Values:
         exact = [int(x) * int(y) >> kind.bits & 2**kind.bits - 1 for x, y in zip(a, b, strict=True)]
         return np.array(exact, f"u{kind.bits // 8}").view(kind.dtype)
 
-    return multiply
+    def wide(a: Values, b: Values) -> Values:
+        return np.multiply(a.astype(double.dtype), b.astype(double.dtype))
+
+    forms: dict[str, Function] = {"wide": wide, "hi": high, "lo": np.multiply}
+    multiply = forms[part]
+
+    def product(a: Values, b: Values, *addend: Values) -> Values:
+        return np.add(multiply(a, b), addend[0]) if addend else multiply(a, b)
+
+    kinds = [kind, kind, double][: len(instruction.operands) - 1]
+    return decoder.mapped(instruction, double, kinds, product)
 
 
 def _fma(decoder: Decoder, instruction: Instruction) -> Step:
-    kind, mode = number_kind(instruction), mode_of(instruction)
-    if kind.name == "f64":
-        return floating(decoder, instruction, lambda a, b, c: double_fma(a, b, c, mode))
-    if kind.name == "f32" and mode == "rn":
-        return floating(decoder, instruction, single_fma)
-
-    def rounded(a: Values, b: Values, c: Values) -> Values:
-        exact = widened(kind, a) * widened(kind, b)  # 48 bits at most
-        return narrowed(kind, odd_sum(exact, widened(kind, c)), mode)
-
-    return floating(decoder, instruction, rounded)
+    kind = _number_kind(instruction)
+    mode = mode_of(instruction)
+    return _floating(decoder, instruction, lambda a, b, c: rounded_fma(kind, a, b, c, mode))
 
 
 def _div(decoder: Decoder, instruction: Instruction) -> Step:
-    kind, mode = number_kind(instruction), mode_of(instruction)
+    kind = _number_kind(instruction)
+    mode = mode_of(instruction)
     if not kind.is_float:
-        return elementwise(decoder, instruction, _quotient(kind))
+        return _elementwise(decoder, instruction, _quotient)
     if mode == "rn":
-        return floating(decoder, instruction, np.divide)
+        return _floating(decoder, instruction, np.divide)
     if kind.name == "f64":
         raise Unsupported(f"a quotient of .f64 rounded by .{mode}")
-    return floating(decoder, instruction, lambda a, b: narrowed(kind, widened(kind, a) / widened(kind, b), mode))
+    return _floating(decoder, instruction, lambda a, b: narrowed(kind, widened(kind, a) / widened(kind, b), mode))
 
 
-def _quotient(kind: Scalar) -> Function:
-    def divide(a: Values, b: Values) -> Values:
-        by = np.where(b == 0, b.dtype.type(1), b)
-        quotient = a // by if kind.letter == "u" else (a - np.fmod(a, by)) // by
-        return np.where(b == 0, kind.dtype.type(-1 if kind.letter == "s" else np.iinfo(kind.dtype).max), quotient)
-
-    return divide
+def _quotient(a: Values, b: Values) -> Values:
+    """Return a / b cut towards zero; all bits are set where b is 0."""
+    by = np.where(b == 0, b.dtype.type(1), b)
+    is_signed = a.dtype.kind == "i"
+    quotient = (a - np.fmod(a, by)) // by if is_signed else a // by
+    return np.where(b == 0, a.dtype.type(-1 if is_signed else np.iinfo(a.dtype).max), quotient)
 
 
 def _rem(decoder: Decoder, instruction: Instruction) -> Step:
     def remainder(a: Values, b: Values) -> Values:
         return np.where(b == 0, a, np.fmod(a, np.where(b == 0, b.dtype.type(1), b)))
 
-    return elementwise(decoder, instruction, remainder)
+    return _elementwise(decoder, instruction, remainder)
 
 
-def _extreme(of_floats: np.ufunc, of_integers: np.ufunc) -> Callable[[Decoder, Instruction], Step]:
+def _extreme(of_floats: np.ufunc, of_integers: np.ufunc) -> Decode:
     """Return the decoder of `min` or `max`: of a number and a NaN the number, unless `.NaN` asks for the NaN."""
 
     def decode(decoder: Decoder, instruction: Instruction) -> Step:
-        kind = number_kind(instruction)
+        kind = _number_kind(instruction)
         if not kind.is_float:
-            return elementwise(decoder, instruction, of_integers)
+            return _elementwise(decoder, instruction, of_integers)
         extreme = _ordered(of_integers if "NaN" in instruction.modifiers else of_floats, of_integers)
-        if kind.name == "bf16":
-            return floating(decoder, instruction, _of_bits(extreme))
-        return floating(decoder, instruction, extreme)
+        return _floating(decoder, instruction, _of_bits(extreme) if kind.name == "bf16" else extreme)
 
     return decode
 
@@ -246,14 +206,12 @@ def _ordered(extreme: np.ufunc, of_integers: np.ufunc) -> Function:
     return ordered
 
 
-def _sign(function: Function) -> Callable[[Decoder, Instruction], Step]:
+def _sign(function: Function) -> Decode:
     def decode(decoder: Decoder, instruction: Instruction) -> Step:
-        kind = number_kind(instruction)
-        if kind.name == "bf16":
-            return floating(decoder, instruction, _of_bits(function))
+        kind = _number_kind(instruction)
         if kind.is_float:
-            return floating(decoder, instruction, function)
-        return elementwise(decoder, instruction, function)
+            return _floating(decoder, instruction, _of_bits(function) if kind.name == "bf16" else function)
+        return _elementwise(decoder, instruction, function)
 
     return decode
 
@@ -268,21 +226,135 @@ def _of_bits(function: Function) -> Function:
     return of_singles
 
 
-def _approximate(function: Function) -> Callable[[Decoder, Instruction], Step]:
+def _approximate(function: Function) -> Decode:
     """Return the decoder of a function that is computed in float64 and rounded: nearer than the hardware's."""
 
     def decode(decoder: Decoder, instruction: Instruction) -> Step:
-        kind, mode = number_kind(instruction), mode_of(instruction)
+        kind = _number_kind(instruction)
+        mode = mode_of(instruction)
         if kind.name == "f64" and {"approx", "ftz"} <= {*instruction.modifiers}:
             raise Unsupported(f"{instruction.name}, which keeps 20 bits of the fraction")
         if kind.name == "f64" and mode != "rn":
             raise Unsupported(f"{instruction.opcode} of .f64 rounded by .{mode}")
-        return floating(decoder, instruction, lambda a: narrowed(kind, function(widened(kind, a)), mode))
+        return _floating(decoder, instruction, lambda a: narrowed(kind, function(widened(kind, a)), mode))
 
     return decode
 
 
-ARITHMETIC: dict[str, Callable[[Decoder, Instruction], Step]] = {
+def _logic(function: Function) -> Decode:
+    return lambda decoder, instruction: _elementwise(decoder, instruction, function)
+
+
+def _shift(move: np.ufunc) -> Decode:
+    """Return the decoder of a shift; by the width or more it leaves nothing but the sign of a signed number."""
+
+    def decode(decoder: Decoder, instruction: Instruction) -> Step:
+        kind = scalar(instruction.kind)
+        most = np.uint32(kind.bits - 1)
+        keeps_sign = kind.letter == "s" and move is np.right_shift
+
+        def shifted(given: Values, by: Values) -> Values:
+            moved: Values = move(given, np.minimum(by, most).astype(kind.dtype))
+            return moved if keeps_sign else np.where(by > most, kind.dtype.type(0), moved)
+
+        return decoder.mapped(instruction, kind, (kind, _WORD), shifted)
+
+    return decode
+
+
+def _funnel(decoder: Decoder, instruction: Instruction) -> Step:
+    """Decode `shf`: a shift of two words, of which one remains."""
+    side, limit, *_ = instruction.modifiers
+
+    def shifted(low: Values, high: Values, count: Values) -> Values:
+        both = high.astype(np.uint64) << np.uint64(32) | low
+        by = (count & 31 if limit == "wrap" else np.minimum(count, 32)).astype(np.uint64)
+        return ((both << by) >> np.uint64(32) if side == "l" else both >> by).astype(np.uint32)
+
+    return decoder.mapped(instruction, _WORD, [_WORD] * 3, shifted)
+
+
+def _by_lane(function: Callable[..., int], size_bytes: int) -> Function:
+    """Return a function of whole numbers lane by lane, whose results are unsigned numbers."""
+
+    def of_lanes(*columns: Values) -> Values:
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        return np.array([function(*row) for row in rows], f"u{size_bytes}")
+
+    return of_lanes
+
+
+def _extract(decoder: Decoder, instruction: Instruction) -> Step:
+    """Decode `bfe`: a field of bits, with its sign where the type has one."""
+    kind = scalar(instruction.kind)
+
+    def field(given: int, first: int, count: int) -> int:
+        value = given & 2**kind.bits - 1
+        start = first & 255
+        length = count & 255
+        found = value >> start & 2**length - 1
+        if kind.letter == "s" and length and value >> min(start + length - 1, kind.bits - 1) & 1:
+            found |= -1 << min(length, max(kind.bits - start, 0))
+        return int(found & 2**kind.bits - 1)
+
+    fields = _by_lane(field, kind.dtype.itemsize)
+    return decoder.mapped(instruction, kind, (kind, _WORD, _WORD), lambda *given: fields(*given).view(kind.dtype))
+
+
+def _insert(decoder: Decoder, instruction: Instruction) -> Step:
+    """Decode `bfi`: a value with a field of it replaced."""
+    kind = scalar(instruction.kind)
+
+    def field(given: int, into: int, start: int, length: int) -> int:
+        where = (2 ** (length & 255) - 1 << (start & 255)) & 2**kind.bits - 1
+        return int(into & ~where | given << (start & 255) & where)
+
+    return decoder.mapped(instruction, kind, (kind, kind, _WORD, _WORD), _by_lane(field, kind.dtype.itemsize))
+
+
+def _permute(decoder: Decoder, instruction: Instruction) -> Step:
+    """Decode `prmt`: four of eight bytes, or what their signs say."""
+    if instruction.kind != "b32" or len(instruction.modifiers) > 1:
+        raise Unsupported("this mode of prmt")
+
+    def permuted(low: Values, high: Values, chosen: Values) -> Values:
+        bytes_given = np.stack([low, high], 1).view(np.uint8)
+        selected = chosen[:, None] >> np.arange(0, 16, 4, dtype=np.uint32) & 15
+        found = np.take_along_axis(bytes_given, selected & 7, 1)
+        signs = np.where(found & 128, 255, 0)
+        return np.where(selected & 8, signs, found).astype(np.uint8).view(np.uint32)[:, 0]
+
+    return decoder.mapped(instruction, _WORD, [_WORD] * 3, permuted)
+
+
+def _table(decoder: Decoder, instruction: Instruction) -> Step:
+    """Decode `lop3`: any logical function of three words, by its table of 8 bits."""
+    last = instruction.operands[-1]
+    assert isinstance(last, int)
+    cases = [i for i in range(8) if last >> i & 1]
+
+    def combined(a: Values, b: Values, c: Values, _: Values) -> Values:
+        found = np.zeros(LANES, np.uint32)
+        for case in cases:
+            found |= (a if case & 4 else ~a) & (b if case & 2 else ~b) & (c if case & 1 else ~c)
+        return found
+
+    return decoder.mapped(instruction, _WORD, [_WORD] * 4, combined)
+
+
+def _count(function: Callable[[int, int], int], *, same_width: bool = False) -> Decode:
+    """Return the decoder of a function of a value's bits and their number."""
+
+    def decode(decoder: Decoder, instruction: Instruction) -> Step:
+        kind = scalar(instruction.kind)
+        target = kind if same_width else _WORD
+        counted = _by_lane(lambda value: function(value, kind.bits), target.bits // 8)
+        return decoder.mapped(instruction, target, [scalar(f"u{kind.bits}")], counted)
+
+    return decode
+
+
+ARITHMETIC: dict[str, Decode] = {
     "add": _add,
     "sub": _sub,
     "mul": _mul,
@@ -303,4 +375,19 @@ ARITHMETIC: dict[str, Callable[[Decoder, Instruction], Step]] = {
     "sin": _approximate(np.sin),
     "cos": _approximate(np.cos),
     "tanh": _approximate(np.tanh),
+    "and": _logic(np.bitwise_and),
+    "or": _logic(np.bitwise_or),
+    "xor": _logic(np.bitwise_xor),
+    "not": _logic(np.invert),
+    "cnot": _logic(lambda a: (a == 0).astype(a.dtype)),
+    "shl": _shift(np.left_shift),
+    "shr": _shift(np.right_shift),
+    "shf": _funnel,
+    "bfe": _extract,
+    "bfi": _insert,
+    "prmt": _permute,
+    "lop3": _table,
+    "popc": _count(lambda value, _: value.bit_count()),
+    "clz": _count(lambda value, bits: bits - value.bit_length()),
+    "brev": _count(lambda value, bits: int(f"{value:0{bits}b}"[::-1], 2), same_width=True),
 }

@@ -1,16 +1,16 @@
-"""Moves between registers, and conversions between types."""
+"""Moves between registers, conversions between types, comparisons and choices by predicates."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
 from gpuexplore.core.errors import Unsupported
 from gpuexplore.kernels.ptx.arithmetic import flushed, saturated
-from gpuexplore.kernels.ptx.decoder import Decoder, Step, mode_of
-from gpuexplore.kernels.ptx.device_memory import WINDOWS
+from gpuexplore.kernels.ptx.decoder import Decode, Decoder, Step, items, mode_of
+from gpuexplore.kernels.ptx.memory import WINDOWS
+from gpuexplore.kernels.ptx.numbers import LANES, Scalar, Values, narrowed, rounded_sum, scalar, widened
 from gpuexplore.kernels.ptx.program import Instruction, Operand
-from gpuexplore.kernels.ptx.registers import LANES, Scalar, Values, scalar, widened
-from gpuexplore.kernels.ptx.rounding import double_add, narrowed, odd_sum
 from gpuexplore.kernels.ptx.warp import Mask, Warp
 
 _TO_WHOLE = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
@@ -23,15 +23,15 @@ def _mov(decoder: Decoder, instruction: Instruction) -> Step:
     if isinstance(target, tuple):
         return _unpacked(decoder, instruction, target)
     kind = scalar(instruction.kind)
-    get, put = decoder.read(source, kind), decoder.write(target, kind)
-    return lambda warp, mask: put(warp, mask, get(warp))
+    return decoder.mapped(instruction, kind, [kind], lambda values: values)
 
 
 def _packed(decoder: Decoder, instruction: Instruction, parts: tuple[Operand, ...]) -> Step:
     """Decode a move of several registers into a wider one, the first into its low bits."""
     whole = scalar(instruction.kind)
     part = scalar(f"b{whole.bits // len(parts)}")
-    gets, put = [decoder.read(item, part) for item in parts], decoder.write(instruction.operands[0], whole)
+    gets = [decoder.read(item, part) for item in parts]
+    put = decoder.write(instruction.operands[0], whole)
 
     def step(warp: Warp, mask: Mask) -> None:
         put(warp, mask, np.stack([get(warp) for get in gets], 1).view(whole.dtype)[:, 0])
@@ -42,7 +42,8 @@ def _packed(decoder: Decoder, instruction: Instruction, parts: tuple[Operand, ..
 def _unpacked(decoder: Decoder, instruction: Instruction, parts: tuple[Operand, ...]) -> Step:
     whole = scalar(instruction.kind)
     part = scalar(f"b{whole.bits // len(parts)}")
-    get, puts = decoder.read(instruction.operands[1], whole), [decoder.write(item, part) for item in parts]
+    get = decoder.read(instruction.operands[1], whole)
+    puts = [decoder.write(item, part) for item in parts]
 
     def step(warp: Warp, mask: Mask) -> None:
         columns = np.ascontiguousarray(get(warp)).view(part.dtype).reshape(LANES, -1)
@@ -54,37 +55,34 @@ def _unpacked(decoder: Decoder, instruction: Instruction, parts: tuple[Operand, 
 
 def _cvta(decoder: Decoder, instruction: Instruction) -> Step:
     """Decode a conversion between an address in one memory and a generic one: a window of the generic addresses."""
-    to, space = instruction.modifiers[0] == "to", instruction.modifiers[-2]
-    kind, window = scalar(instruction.kind), WINDOWS[space]
-    get, put = decoder.read(instruction.operands[1], kind), decoder.write(instruction.operands[0], kind)
-    difference = kind.dtype.type((-window if to else window) % 2**kind.bits)
-    return lambda warp, mask: put(warp, mask, get(warp) + difference)
+    kind = scalar(instruction.kind)
+    window = WINDOWS[instruction.modifiers[-2]]
+    difference = kind.dtype.type((-window if instruction.modifiers[0] == "to" else window) % 2**kind.bits)
+    return decoder.mapped(instruction, kind, [kind], lambda addresses: addresses + difference)
 
 
 def _cvt(decoder: Decoder, instruction: Instruction) -> Step:
     *modifiers, to, of = instruction.modifiers
     if to in ("f16x2", "bf16x2"):
         return _two(decoder, instruction)
-    target, source = scalar(to), scalar(of)
-    convert = _conversion(target, source, modifiers, mode_of(instruction))
-    get, put = decoder.read(instruction.operands[1], source), decoder.write(instruction.operands[0], target)
-    return lambda warp, mask: put(warp, mask, convert(get(warp)))
+    target = scalar(to)
+    source = scalar(of)
+    return decoder.mapped(instruction, target, [source], _conversion(target, source, modifiers, mode_of(instruction)))
 
 
 def _two(decoder: Decoder, instruction: Instruction) -> Step:
     """Decode a conversion of two numbers into the halves of a register, the first into the upper half."""
     if ignored := {"sat", "relu", "ftz"} & {*instruction.modifiers}:
         raise Unsupported(f"the modifier .{min(ignored)} of a conversion of two numbers")
-    half, source, mode = scalar(instruction.modifiers[-2][:-2]), scalar(instruction.kind), mode_of(instruction)
-    target, *operands = instruction.operands
-    upper, lower = (decoder.read(operand, source) for operand in operands)
-    put = decoder.write(target, scalar("b32"))
+    half = scalar(instruction.modifiers[-2][:-2])
+    source = scalar(instruction.kind)
+    mode = mode_of(instruction)
 
-    def step(warp: Warp, mask: Mask) -> None:
-        halves = [narrowed(half, widened(source, get(warp)), mode) for get in (lower, upper)]
-        put(warp, mask, np.stack(halves, 1).view(np.uint32)[:, 0])
+    def packed(upper: Values, lower: Values) -> Values:
+        halves = [narrowed(half, widened(source, values), mode) for values in (lower, upper)]
+        return np.stack(halves, 1).view(np.uint32)[:, 0]
 
-    return step
+    return decoder.mapped(instruction, scalar("b32"), [source] * 2, packed)
 
 
 def _conversion(target: Scalar, source: Scalar, modifiers: list[str], mode: str) -> Callable[[Values], Values]:
@@ -137,8 +135,7 @@ def _from_whole(target: Scalar, mode: str, *, saturates: bool) -> Callable[[Valu
 
     def convert(values: Values) -> Values:
         low = values & values.dtype.type(min(0xFFFF, np.iinfo(values.dtype).max))
-        halves = (values - low).astype(np.float64), low.astype(np.float64)
-        found = double_add(*halves, mode) if target.name == "f64" else narrowed(target, odd_sum(*halves), mode)
+        found = rounded_sum(target, (values - low).astype(np.float64), low.astype(np.float64), mode)
         return saturated(found) if saturates else found
 
     if saturates and target.name == "bf16":
@@ -171,4 +168,98 @@ def _to_tf32(modifiers: list[str]) -> Callable[[Values], Values]:
     return convert
 
 
-CONVERSIONS: dict[str, Callable[[Decoder, Instruction], Step]] = {"mov": _mov, "cvta": _cvta, "cvt": _cvt}
+_PREDICATE = scalar("pred")
+_COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "lo": np.less,
+    "ls": np.less_equal,
+    "hi": np.greater,
+    "hs": np.greater_equal,
+}
+
+
+def _comparison(name: str, kind: Scalar, *, flush: bool) -> Callable[[Values, Values], Values]:
+    """Return a comparison: with a NaN it is false, or true where the name ends in `u`."""
+    if not kind.is_float:
+        return _COMPARISONS[name]
+    if name in ("num", "nan"):
+        return lambda a, b: np.logical_xor(_unordered(kind, a, b), name == "num")
+    compare = _COMPARISONS[name.removesuffix("u")]
+
+    def compared(*pair: Values) -> Values:
+        a, b = map(flushed, pair) if flush else pair
+        found: Values = compare(widened(kind, a), widened(kind, b))
+        unordered = _unordered(kind, a, b)
+        return found | unordered if name.endswith("u") else found & ~unordered
+
+    return compared
+
+
+def _unordered(kind: Scalar, a: Values, b: Values) -> Values:
+    return np.isnan(widened(kind, a)) | np.isnan(widened(kind, b))
+
+
+def _setp(decoder: Decoder, instruction: Instruction) -> Step:
+    """Decode `setp`: one predicate or a pair, combined with a third where the instruction says how."""
+    kind = scalar(instruction.kind)
+    name, *rest = instruction.modifiers
+    compare = _comparison(name, kind, flush="ftz" in rest)
+    targets, left, right, *others = instruction.operands
+    puts = [decoder.write(target, _PREDICATE) for target in items(targets)]
+    a = decoder.read(left, kind)
+    b = decoder.read(right, kind)
+    combine = {"or": np.logical_or, "xor": np.logical_xor}.get(rest[0], np.logical_and)
+    third = decoder.read(others[0] if others else 1, _PREDICATE)
+
+    def step(warp: Warp, mask: Mask) -> None:
+        found = compare(a(warp), b(warp))
+        for put, values in zip(puts, (found, ~found), strict=False):
+            put(warp, mask, combine(values, third(warp)) if others else values)
+
+    return step
+
+
+def _set(decoder: Decoder, instruction: Instruction) -> Step:
+    """Decode `set`: all bits, or 1.0, where the comparison holds."""
+    *_, to, of = instruction.modifiers
+    if len(instruction.operands) > 3 or to not in ("u32", "s32", "f32"):
+        raise Unsupported(f"this form of {instruction.name}")
+    kind = scalar(of)
+    result = scalar(to)
+    compare = _comparison(instruction.modifiers[0], kind, flush="ftz" in instruction.modifiers)
+    true = result.dtype.type(1) if result.is_float else np.array(-1).astype(result.dtype)
+    return decoder.mapped(
+        instruction, result, [kind] * 2, lambda a, b: np.where(compare(a, b), true, result.dtype.type(0))
+    )
+
+
+def _selp(decoder: Decoder, instruction: Instruction) -> Step:
+    kind = scalar(instruction.kind)
+    return decoder.mapped(instruction, kind, (kind, kind, _PREDICATE), _chosen)
+
+
+def _chosen(yes: Values, no: Values, condition: Values) -> Values:
+    return np.where(condition, yes, no)
+
+
+def _slct(decoder: Decoder, instruction: Instruction) -> Step:
+    """Decode `slct`: the first source where the third is not negative."""
+    kind = scalar(instruction.modifiers[-2])
+    kinds = (kind, kind, scalar(instruction.kind))
+    return decoder.mapped(instruction, kind, kinds, lambda yes, no, sign: _chosen(yes, no, sign >= 0))
+
+
+CONVERSIONS: dict[str, Decode] = {
+    "mov": _mov,
+    "cvta": _cvta,
+    "cvt": _cvt,
+    "setp": _setp,
+    "set": _set,
+    "selp": _selp,
+    "slct": _slct,
+}

@@ -1,212 +1,231 @@
 """Instructions as functions of a warp and its lanes, each decoded once before a kernel runs."""
 
-import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from gpuexplore.core.errors import Unsupported
-from gpuexplore.kernels.ptx.access import ACCESS, access_bytes, space_named
-from gpuexplore.kernels.ptx.arithmetic import ARITHMETIC, flushed
-from gpuexplore.kernels.ptx.bits import BITS
+from gpuexplore.kernels.ptx.access import ACCESS
+from gpuexplore.kernels.ptx.arithmetic import ARITHMETIC
 from gpuexplore.kernels.ptx.conversions import CONVERSIONS
-from gpuexplore.kernels.ptx.decoder import Decoder, Getter, Step, expect_known_modifiers, items
-from gpuexplore.kernels.ptx.lanes import TOGETHER
-from gpuexplore.kernels.ptx.memories import Memories
-from gpuexplore.kernels.ptx.program import Instruction, Program
-from gpuexplore.kernels.ptx.registers import LANES, Scalar, Values, scalar, widened
-from gpuexplore.kernels.ptx.rounding import narrowed
-from gpuexplore.kernels.ptx.tensor_cores import TENSOR_CORES
-from gpuexplore.kernels.ptx.warp import Mask, Warp, masked
-from gpuexplore.kernels.ptx.warpgroups import WARPGROUPS, product_registers, watching_registers
+from gpuexplore.kernels.ptx.decoder import Decode, Decoder, Getter, Step, items
+from gpuexplore.kernels.ptx.memories import Ledger
+from gpuexplore.kernels.ptx.numbers import LANES, Values, scalar
+from gpuexplore.kernels.ptx.program import Instruction
+from gpuexplore.kernels.ptx.tensor_cores import TENSOR_CORES, watching_registers
+from gpuexplore.kernels.ptx.warp import EVERY_LANE, Mask, Warp
 
-# Comparisons and choices by predicates.
-
-
+CONVERGENT = ("bar", "barrier", "shfl", "vote", "mma", "ldmatrix", "wgmma")  # all lanes of a warp execute them together
+_GROUPS = {  # of modifiers, by a name that stands for all of them in the next table
+    "WHOLE": "s16 u16 s32 u32 s64 u64",
+    "SMALL": "s8 u8",
+    "BITS": "b16 b32 b64",
+    "WIDE": "f32 f64",
+    "FLOATS": "f16 bf16 f32 f64",
+    "PAIRS": "f16x2 bf16x2",
+    "ROUNDING": "rn rz rm rp",
+    "ORDER": "weak relaxed volatile cta cluster gpu sys",
+    "SPACES": "global shared local param const",
+    "CACHING": "ca cg cs lu cv wb wt L1 L2",
+    "UPDATES": "add min max and or xor inc dec exch cas noftz",
+    "COMPARISONS": "eq ne lt le gt ge equ neu ltu leu gtu geu lo ls hi hs num nan",
+}
+_MODIFIERS = {  # that are known here, by opcode
+    "ld": "ORDER acquire SPACES CACHING nc WHOLE SMALL BITS WIDE b8 v2 v4",
+    "st": "ORDER release SPACES CACHING WHOLE SMALL BITS WIDE b8 v2 v4",
+    "cp": "async ca cg shared global L2 commit_group wait_group wait_all",
+    "add sub": "WHOLE FLOATS PAIRS ROUNDING ftz sat",
+    "mul": "WHOLE FLOATS PAIRS ROUNDING ftz sat lo hi wide",
+    "mad": "WHOLE WIDE ROUNDING ftz sat lo hi wide",
+    "fma": "FLOATS PAIRS ROUNDING ftz sat",
+    "div": "WHOLE WIDE ROUNDING approx full ftz",
+    "rem bfe": "WHOLE",
+    "min max": "WHOLE FLOATS PAIRS ftz NaN",
+    "abs neg": "WHOLE FLOATS PAIRS ftz",
+    "copysign": "WIDE",
+    "rcp sqrt": "WIDE ROUNDING approx ftz",
+    "rsqrt": "WIDE approx ftz",
+    "ex2 lg2 sin cos tanh": "FLOATS PAIRS approx ftz",
+    "and or xor not": "BITS pred",
+    "cnot shl bfi popc clz brev": "BITS",
+    "shr": "BITS WHOLE",
+    "shf": "l r wrap clamp b32",
+    "prmt lop3 activemask": "b32",
+    "setp": "COMPARISONS and or xor ftz WHOLE BITS FLOATS",
+    "set": "COMPARISONS ftz WHOLE BITS FLOATS",
+    "selp": "WHOLE BITS FLOATS",
+    "slct": "WHOLE BITS WIDE ftz",
+    "mov": "WHOLE BITS pred FLOATS",
+    "cvta": "to u32 u64 SPACES",
+    "cvt": "WHOLE SMALL FLOATS PAIRS ROUNDING ftz sat rni rzi rmi rpi rna relu tf32",
+    "bra ret": "uni",
+    "exit": "",
+    "bar": "sync warp cta",
+    "barrier": "sync aligned cta",
+    "membar": "gl cta sys",
+    "fence": "ORDER acquire release sc acq_rel proxy async alias global shared",
+    "prefetch": "global local L1 L2",
+    "shfl": "sync up down bfly idx b32",
+    "vote": "sync all any uni ballot pred b32",
+    "ldmatrix": "sync aligned m8n8 x1 x2 x4 trans shared b16",
+    "atom": "ORDER acquire release acq_rel UPDATES global shared WHOLE BITS FLOATS PAIRS",
+    "red": "ORDER acquire release UPDATES global shared WHOLE BITS FLOATS PAIRS",
+}
+_KNOWN = {
+    opcode: frozenset(" ".join(_GROUPS.get(word, word) for word in words.split()).split())
+    for opcodes, words in _MODIFIERS.items()
+    for opcode in opcodes.split()
+}
+_WORD = scalar("u32")
 _PREDICATE = scalar("pred")
-_COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
-    "eq": np.equal,
-    "ne": np.not_equal,
-    "lt": np.less,
-    "le": np.less_equal,
-    "gt": np.greater,
-    "ge": np.greater_equal,
-    "lo": np.less,
-    "ls": np.less_equal,
-    "hi": np.greater,
-    "hs": np.greater_equal,
-}
-_COMBINATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
-    "and": operator.and_,
-    "or": operator.or_,
-    "xor": operator.xor,
-}
+_BITS = np.uint32(1) << EVERY_LANE.astype(np.uint32)
 
 
-def _comparison(name: str, kind: Scalar, *, flush: bool) -> Callable[[Values, Values], Values]:
-    """Return a comparison: with a NaN it is false, or true where the name ends in `u`."""
-    if not kind.is_float:
-        return _COMPARISONS[name]
-    if name in ("num", "nan"):
-        return lambda a, b: np.logical_xor(_unordered(kind, a, b), name == "num")
-    compare, unordered_is = _COMPARISONS[name.removesuffix("u")], name.endswith("u")
-
-    def compared(a: Values, b: Values) -> Values:
-        a, b = (flushed(a), flushed(b)) if flush else (a, b)
-        found: Values = compare(widened(kind, a), widened(kind, b))
-        unordered = _unordered(kind, a, b)
-        return found | unordered if unordered_is else found & ~unordered
-
-    return compared
+def _branch(decoder: Decoder, instruction: Instruction) -> Step:
+    (label,) = instruction.operands
+    if not isinstance(label, str) or label not in decoder.program.labels:
+        raise Unsupported(f"a branch to {label}")
+    target = decoder.program.labels[label]
+    return lambda warp, mask: warp.jump(target, mask)
 
 
-def _unordered(kind: Scalar, a: Values, b: Values) -> Values:
-    return np.isnan(widened(kind, a)) | np.isnan(widened(kind, b))
+def _return(decoder: Decoder, instruction: Instruction) -> Step:
+    return lambda warp, mask: warp.leave(mask)
 
 
-def _setp(decoder: Decoder, instruction: Instruction) -> Step:
-    """Decode `setp`: one predicate or a pair, combined with a third where the instruction says how."""
-    kind, (name, *rest) = scalar(instruction.kind), instruction.modifiers
-    compare = _comparison(name, kind, flush="ftz" in rest)
-    puts = [decoder.write(target, _PREDICATE) for target in items(instruction.operands[0])]
-    a, b = decoder.read(instruction.operands[1], kind), decoder.read(instruction.operands[2], kind)
-    combine = _COMBINATIONS.get(rest[0], operator.and_)
-    third = decoder.read(instruction.operands[3], _PREDICATE) if len(instruction.operands) > 3 else None
-
-    def step(warp: Warp, mask: Mask) -> None:
-        found = compare(a(warp), b(warp))
-        pair = (found, ~found)
-        if third is not None:
-            pair = combine(found, third(warp)), combine(~found, third(warp))
-        for put, values in zip(puts, pair, strict=False):
-            put(warp, mask, values)
-
-    return step
-
-
-def _set(decoder: Decoder, instruction: Instruction) -> Step:
-    """Decode `set`: all bits, or 1.0, where the comparison holds."""
-    *_, to, of = instruction.modifiers
-    if len(instruction.operands) > 3 or to not in ("u32", "s32", "f32"):
-        raise Unsupported(f"this form of {instruction.name}")
-    kind, result = scalar(of), scalar(to)
-    compare = _comparison(instruction.modifiers[0], kind, flush="ftz" in instruction.modifiers)
-    a, b = decoder.read(instruction.operands[1], kind), decoder.read(instruction.operands[2], kind)
-    put = decoder.write(instruction.operands[0], result)
-    true = result.dtype.type(1) if result.is_float else np.array(-1).astype(result.dtype)
-    return lambda warp, mask: put(warp, mask, np.where(compare(a(warp), b(warp)), true, result.dtype.type(0)))
-
-
-def _selp(decoder: Decoder, instruction: Instruction) -> Step:
-    kind = scalar(instruction.kind)
-    target, yes, no, chooser = instruction.operands
-    a, b, put = decoder.read(yes, kind), decoder.read(no, kind), decoder.write(target, kind)
-    choose = decoder.read(chooser, _PREDICATE)
-    return lambda warp, mask: put(warp, mask, np.where(choose(warp), a(warp), b(warp)))
-
-
-def _slct(decoder: Decoder, instruction: Instruction) -> Step:
-    """Decode `slct`: the first source where the third is not negative."""
-    kind, chooser_kind = scalar(instruction.modifiers[-2]), scalar(instruction.kind)
-    target, yes, no, chooser = instruction.operands
-    a, b, put = decoder.read(yes, kind), decoder.read(no, kind), decoder.write(target, kind)
-    choose = decoder.read(chooser, chooser_kind)
-    return lambda warp, mask: put(warp, mask, np.where(choose(warp) >= 0, a(warp), b(warp)))
-
-
-CHOICES: dict[str, Callable[[Decoder, Instruction], Step]] = {
-    "setp": _setp,
-    "set": _set,
-    "selp": _selp,
-    "slct": _slct,
-}
-
-
-# Atomic updates, `atom` and `red`: lane by lane in the order of their numbers, one of the possible orders.
-
-
-_WHOLE, _BITS = {"u32", "s32", "u64", "s64"}, {"b32", "b64"}
-_KINDS = {  # PTX ISA, "Parallel Synchronization and Communication Instructions: atom"
-    "add": {"u32", "s32", "u64", "f16", "f16x2", "bf16", "bf16x2", "f32", "f64"},
-    "min": _WHOLE,
-    "max": _WHOLE,
-    "and": _BITS,
-    "or": _BITS,
-    "xor": _BITS,
-    "exch": _BITS,
-    "cas": _BITS | {"b16"},
-    "inc": {"u32"},
-    "dec": {"u32"},
-}
-_UPDATES: dict[str, Callable[..., Values]] = {
-    "min": np.minimum,
-    "max": np.maximum,
-    "and": np.bitwise_and,
-    "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
-    "exch": lambda _, new: new,
-    "cas": lambda old, expected, new: np.asarray(np.where(old == expected, new, old)),
-    "inc": lambda old, last: np.where(old >= last, np.zeros_like(old), old + old.dtype.type(1)),
-    "dec": lambda old, last: np.where((old == 0) | (old > last), last, old - old.dtype.type(1)),
-}
-
-
-def _add(kind: Scalar, *, flushes: bool) -> Callable[[Values, Values], Values]:
-    """Return the sum, rounded once to nearest; of fp32 in device memory the hardware makes small numbers zeros."""
-    if not kind.is_float or kind.name == "f64":
-        return np.add
-    if flushes:
-        return lambda a, b: flushed(flushed(a) + flushed(b))
-    return lambda a, b: narrowed(kind, widened(kind, a) + widened(kind, b))
-
-
-def _atomic(decoder: Decoder, memories: Memories, instruction: Instruction) -> Step:
-    name = next((modifier for modifier in instruction.modifiers if modifier in _KINDS), None)
-    if (
-        name is None
-        or instruction.kind not in _KINDS[name]
-        or (instruction.opcode == "red" and name in ("exch", "cas"))
-    ):
+def _barrier(decoder: Decoder, instruction: Instruction) -> Step:
+    """Decode a barrier of the block, or of the warp, whose lanes are together anyway."""
+    if "sync" not in instruction.modifiers:
         raise Unsupported(instruction.name)
-    number = scalar(instruction.kind.removesuffix("x2"))
-    whole = scalar("b32") if instruction.kind.endswith("x2") else number
-    target = instruction.operands[0] if instruction.opcode == "atom" else None
-    location, *given = instruction.operands[1:] if target is not None else instruction.operands
-    address, gets = decoder.address(location), [decoder.read(operand, whole) for operand in given]
-    put = decoder.write(target, whole) if target is not None else None
-    space, pc, size_bytes = space_named(instruction), decoder.pc, whole.bits // 8
+    ledger = decoder.memories.ledger
+    pc = decoder.pc
+    if "warp" in instruction.modifiers:
+        return lambda *_: None
+    if instruction.operands != (0,):
+        raise Unsupported("a barrier of another number, or of some of the threads")
 
     def step(warp: Warp, mask: Mask) -> None:
-        lanes, where = memories.lanes(warp, mask, address(warp), space)
-        lanes = memories.checked(pc, lanes, where, size_bytes)
-        if not lanes.at.size:
-            return
-        update = _UPDATES.get(name) or _add(number, flushes=where == "global" and number.name == "f32")
-        columns = [np.ascontiguousarray(warp.lanes_of(lanes.mask, get(warp))) for get in gets]
-
-        def change(old: Values, lane: int) -> Values:
-            arguments = [column[lane : lane + 1].view(number.dtype) for column in columns]
-            return np.asarray(update(old.view(number.dtype), *arguments), number.dtype).view(f"u{size_bytes}")
-
-        before = memories.update(pc, lanes, (where, size_bytes), change).view(whole.dtype)
-        if put is not None:
-            values = np.zeros(LANES, whole.dtype)
-            values[lanes.numbers] = before
-            put(warp, lanes.mask, values)
+        here = warp.active(mask)
+        if (missing := warp.alive & ~here).any():
+            ledger.blame("barrier", pc, "some lanes of a warp are elsewhere", warp.threads[missing])
+        warp.waiting = True
 
     return step
 
 
-ATOMICS: dict[str, Callable[[Decoder, Memories, Instruction], Step]] = {"atom": _atomic, "red": _atomic}
+def _fence(decoder: Decoder, instruction: Instruction) -> Step:
+    """Decode a fence: memory here is in order, but for what the tensor cores see of it."""
+    modifiers = {modifier.split("::")[0] for modifier in instruction.modifiers}
+    if not {"proxy", "async"} <= modifiers or "global" in modifiers:
+        return lambda *_: None
 
-_ALONE: Mapping[str, Callable[[Decoder, Instruction], Step]] = ARITHMETIC | BITS | CHOICES | CONVERSIONS | TOGETHER
-_WITH_MEMORY: Mapping[str, Callable[[Decoder, Memories, Instruction], Step]] = (
-    ACCESS | ATOMICS | TENSOR_CORES | WARPGROUPS
-)
-OPCODES = (*_ALONE, *_WITH_MEMORY)
+    def step(warp: Warp, mask: Mask) -> None:
+        if proxy := warp.block.shared.proxy:
+            proxy.fence(warp.index, warp.lanes_of(mask, warp.threads))
+
+    return step
+
+
+def _nothing(decoder: Decoder, instruction: Instruction) -> Step:
+    """Decode what orders accesses or hints: memory here is in order."""
+    return lambda *_: None
+
+
+def _shuffle(decoder: Decoder, instruction: Instruction) -> Step:
+    """Decode `shfl.sync`, after the pseudo-code of the ISA."""
+    ledger = decoder.memories.ledger
+    pc = decoder.pc
+    mode = instruction.modifiers[1]
+    target, *others = items(instruction.operands[0])
+    put = decoder.write(target, _WORD)
+    found = decoder.write(others[0] if others else "_", _PREDICATE)
+    value, distance, clamp, members = (decoder.read(operand, _WORD) for operand in instruction.operands[1:])
+
+    def step(warp: Warp, mask: Mask) -> None:
+        here = warp.active(mask)
+        lane, inside = _partners(mode, distance(warp).astype(np.int64) & 31, clamp(warp).astype(np.int64))
+        if not here[lane[here]].all():
+            ledger.blame("barrier", pc, "a lane that takes no part is read", warp.threads[here & ~here[lane]])
+        _expect_members(ledger, pc, warp, (here, members(warp)))
+        put(warp, mask, value(warp)[lane])
+        found(warp, mask, inside)
+
+    return step
+
+
+def _partners(mode: str, distance: Values, clamp: Values) -> tuple[Values, Values]:
+    """Return the lane each lane reads, and whether that is within its segment: else it reads itself."""
+    segment = clamp >> 8 & 31
+    first = EVERY_LANE & segment
+    last = first | clamp & 31 & ~segment
+    lane = {
+        "up": EVERY_LANE - distance,
+        "down": EVERY_LANE + distance,
+        "bfly": EVERY_LANE ^ distance,
+        "idx": first | distance & ~segment,
+    }[mode]
+    inside = lane >= last if mode == "up" else lane <= last
+    return np.where(inside, lane, EVERY_LANE), inside
+
+
+def _expect_members(ledger: Ledger, pc: int, warp: Warp, given: tuple[Values, Values]) -> None:
+    """Blame an instruction whose mask names other lanes than execute it."""
+    here, members = given
+    named = (members[int(np.flatnonzero(here)[0])] & _BITS) != 0
+    if (named != here).any():
+        ledger.blame("barrier", pc, "other lanes than the mask names take part", warp.threads[named != here])
+
+
+def _vote(decoder: Decoder, instruction: Instruction) -> Step:
+    """Decode `vote.sync`."""
+    ledger = decoder.memories.ledger
+    pc = decoder.pc
+    mode = instruction.modifiers[1]
+    target, source, operand = instruction.operands
+    put = decoder.write(target, _WORD if mode == "ballot" else _PREDICATE)
+    get = decoder.read(source, _PREDICATE)
+    members = decoder.read(operand, _WORD)
+
+    def step(warp: Warp, mask: Mask) -> None:
+        here = warp.active(mask)
+        _expect_members(ledger, pc, warp, (here, members(warp)))
+        votes = get(warp)[here]
+        ballot = _BITS[here][votes].sum(dtype=np.uint32)
+        decided = {"all": votes.all(), "any": votes.any(), "uni": votes.all() or not votes.any(), "ballot": ballot}
+        put(warp, mask, np.full(LANES, decided[mode]))
+
+    return step
+
+
+def _activemask(decoder: Decoder, instruction: Instruction) -> Step:
+    put = decoder.write(instruction.operands[0], _WORD)
+
+    def step(warp: Warp, mask: Mask) -> None:
+        put(warp, mask, np.full(LANES, _BITS[warp.active(mask)].sum(dtype=np.uint32)))
+
+    return step
+
+
+_DECODERS: Mapping[str, Decode] = {
+    **ARITHMETIC,
+    **CONVERSIONS,
+    **ACCESS,
+    **TENSOR_CORES,
+    "bra": _branch,
+    "ret": _return,
+    "exit": _return,
+    "bar": _barrier,
+    "barrier": _barrier,
+    "membar": _nothing,
+    "fence": _fence,
+    "prefetch": _nothing,
+    "shfl": _shuffle,
+    "vote": _vote,
+    "activemask": _activemask,
+}
+OPCODES = tuple(_DECODERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,61 +252,64 @@ class Event:
 Observer = Callable[[Event], None]
 
 
-def smallest_access(program: Program) -> int:
-    """Return the bytes of the smallest access to shared memory in a kernel; 4 where there is none."""
-    found = (access_bytes(instruction) for instruction in program.code)
-    return min((size for size in found if size), default=4)
-
-
-def decoded(decoder: Decoder, memories: Memories, observer: Observer | None = None) -> list[Step]:
+def decoded(decoder: Decoder, observer: Observer | None = None) -> list[Step]:
     """Return a step for each instruction.
 
     Raises:
         Unsupported: an instruction is not known here; the text names it and its line.
     """
-    steps, fragments = [], product_registers(decoder.program)
+    steps = []
     for pc, instruction in enumerate(decoder.program.code):
         decoder.pc = pc
-        step = _decoded(decoder, memories, instruction, observer)
-        used = fragments & instruction.register_names if instruction.opcode != "wgmma" else frozenset[str]()
-        steps.append(watching_registers(step, used, memories.ledger, pc) if used else step)
-    return steps
+        steps.append(_decoded(decoder, instruction, observer))
+    return watching_registers(steps, decoder.program, decoder.memories.ledger)
 
 
-def _decoded(decoder: Decoder, memories: Memories, instruction: Instruction, observer: Observer | None) -> Step:
+def _decoded(decoder: Decoder, instruction: Instruction, observer: Observer | None) -> Step:
     try:
-        step = _step(decoder, memories, instruction)
+        _expect_known_modifiers(instruction)
+        if instruction.opcode not in _DECODERS:
+            raise Unsupported(f"the instruction {instruction.opcode} is not known")
+        step = _DECODERS[instruction.opcode](decoder, instruction)
         if observer is not None:
             step = _observed(step, instruction, observer)
-        return _guarded(step, decoder.read(instruction.guard, scalar("pred"))) if instruction.guard else step
+        return _guarded(step, decoder.read(instruction.guard, _PREDICATE)) if instruction.guard else step
     except (Unsupported, KeyError, ValueError) as error:
         raise Unsupported(
             f"line {instruction.line} of the PTX cannot be run here: {instruction.text[:80]} ({error})"
         ) from error
 
 
-def _step(decoder: Decoder, memories: Memories, instruction: Instruction) -> Step:
-    expect_known_modifiers(instruction)
-    if instruction.opcode in _ALONE:
-        return _ALONE[instruction.opcode](decoder, instruction)
-    if instruction.opcode in _WITH_MEMORY:
-        return _WITH_MEMORY[instruction.opcode](decoder, memories, instruction)
-    raise Unsupported(f"the instruction {instruction.opcode} is not known")
+def _expect_known_modifiers(instruction: Instruction) -> None:
+    """Raise an error that names the first modifier which is not known: left out, it could change the result.
+
+    `mma` and `wgmma` are known by their whole name.
+
+    Raises:
+        Unsupported: there is one.
+    """
+    known = _KNOWN.get(instruction.opcode)
+    if known is None:
+        return
+    for modifier in instruction.modifiers:
+        if modifier.split("::")[0] not in known:
+            raise Unsupported(f"the modifier .{modifier} of {instruction.opcode} is not known here")
 
 
 def _guarded(step: Step, predicate: Getter) -> Step:
     def under(warp: Warp, mask: Mask) -> None:
-        taken = masked(mask, predicate(warp))
-        if taken is None or taken.any():
-            step(warp, taken)
+        condition = predicate(warp)
+        taken = condition.copy() if mask is None else mask & condition  # a copy: the register may change
+        if taken.any():
+            step(warp, None if taken.all() else taken)
 
     return under
 
 
 def _observed(step: Step, instruction: Instruction, observer: Observer) -> Step:
     def watched(warp: Warp, mask: Mask) -> None:
-        warp.touched, warp.fetched = None, None
-        lanes = (warp.active() if mask is None else mask).copy()
+        warp.touched = warp.fetched = None
+        lanes = warp.active(mask).copy()
         step(warp, mask)
         observer(Event(instruction, warp.block.at, warp.index, lanes, warp.touched, warp.fetched))
 

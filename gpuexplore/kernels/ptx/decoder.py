@@ -1,104 +1,16 @@
 """The decoder of operands into functions of a warp: what an instruction needs of its operands is worked out once."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from gpuexplore.core.errors import Unsupported
-from gpuexplore.kernels.ptx.program import (
-    Address,
-    Instruction,
-    Negated,
-    Operand,
-    Program,
-    Register,
-)
-from gpuexplore.kernels.ptx.registers import LANES, RegisterFile, Scalar, Values, scalar
-from gpuexplore.kernels.ptx.report import Ledger
+from gpuexplore.kernels.ptx.memories import Memories
+from gpuexplore.kernels.ptx.numbers import LANES, RegisterFile, Scalar, Values, scalar
+from gpuexplore.kernels.ptx.program import Address, Instruction, Negated, Operand, Program, Register
 from gpuexplore.kernels.ptx.warp import Mask, Warp
-
-_WHOLE = frozenset({"s16", "u16", "s32", "u32", "s64", "u64"})
-_SMALL = frozenset({"s8", "u8"})
-_BITS = frozenset({"b16", "b32", "b64"})
-_WIDE_FLOATS = frozenset({"f32", "f64"})
-_FLOATS = _WIDE_FLOATS | {"f16", "bf16"}
-_PAIRS = frozenset({"f16x2", "bf16x2"})
-_ROUNDING = frozenset({"rn", "rz", "rm", "rp"})
-_LIMITING = frozenset({"ftz", "sat"})
-_SUM = _WHOLE | _FLOATS | _PAIRS | _ROUNDING | _LIMITING
-_ORDER = frozenset({"weak", "relaxed", "acquire", "release", "volatile", "cta", "cluster", "gpu", "sys"})
-_SPACES = frozenset({"global", "shared", "local", "param", "const"})
-_CACHING = frozenset({"ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "L1", "L2"})
-_ACCESS = _ORDER | _SPACES | _CACHING | _WHOLE | _SMALL | _BITS | _WIDE_FLOATS | {"b8", "v2", "v4"}
-_ORDERED = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
-_COMPARISONS = _ORDERED | {f"{name}u" for name in _ORDERED} | {"lo", "ls", "hi", "hs", "num", "nan"}
-_LOGIC = _BITS | {"pred"}
-_APPROXIMATE = _FLOATS | _PAIRS | {"approx", "ftz"}
-_UPDATES = frozenset(["add", "min", "max", "and", "or", "xor", "inc", "dec", "exch", "cas", "noftz"])
-_ATOMIC = _ORDER | _UPDATES | {"global", "shared"} | _WHOLE | _BITS | _FLOATS | _PAIRS
-KNOWN: dict[str, frozenset[str]] = {
-    "ld": _ACCESS - {"release"},
-    "st": _ACCESS - {"acquire", "nc"},
-    "cp": frozenset({"async", "ca", "cg", "shared", "global", "L2", "commit_group", "wait_group", "wait_all"}),
-    "add": _SUM,
-    "sub": _SUM,
-    "mul": _SUM | {"lo", "hi", "wide"},
-    "mad": _WHOLE | _WIDE_FLOATS | _ROUNDING | _LIMITING | {"lo", "hi", "wide"},
-    "fma": _FLOATS | _PAIRS | _ROUNDING | _LIMITING,
-    "div": _WHOLE | _WIDE_FLOATS | _ROUNDING | {"approx", "full", "ftz"},
-    "rem": _WHOLE,
-    "min": _WHOLE | _FLOATS | _PAIRS | {"ftz", "NaN"},
-    "max": _WHOLE | _FLOATS | _PAIRS | {"ftz", "NaN"},
-    "abs": _WHOLE | _FLOATS | _PAIRS | {"ftz"},
-    "neg": _WHOLE | _FLOATS | _PAIRS | {"ftz"},
-    "copysign": _WIDE_FLOATS,
-    "rcp": _WIDE_FLOATS | _ROUNDING | {"approx", "ftz"},
-    "sqrt": _WIDE_FLOATS | _ROUNDING | {"approx", "ftz"},
-    "rsqrt": _WIDE_FLOATS | {"approx", "ftz"},
-    "ex2": _APPROXIMATE,
-    "lg2": _APPROXIMATE,
-    "sin": _APPROXIMATE,
-    "cos": _APPROXIMATE,
-    "tanh": _APPROXIMATE,
-    "and": _LOGIC,
-    "or": _LOGIC,
-    "xor": _LOGIC,
-    "not": _LOGIC,
-    "cnot": _BITS,
-    "shl": _BITS,
-    "shr": _BITS | _WHOLE,
-    "shf": frozenset({"l", "r", "wrap", "clamp", "b32"}),
-    "bfe": _WHOLE,
-    "bfi": _BITS,
-    "prmt": frozenset({"b32"}),
-    "lop3": frozenset({"b32"}),
-    "popc": _BITS,
-    "clz": _BITS,
-    "brev": _BITS,
-    "setp": _COMPARISONS | {"and", "or", "xor", "ftz"} | _WHOLE | _BITS | _FLOATS,
-    "set": _COMPARISONS | {"ftz"} | _WHOLE | _BITS | _FLOATS,
-    "selp": _WHOLE | _BITS | _FLOATS,
-    "slct": _WHOLE | _BITS | _WIDE_FLOATS | {"ftz"},
-    "mov": _WHOLE | _LOGIC | _WIDE_FLOATS | {"f16", "bf16"},
-    "cvta": frozenset({"to", "u32", "u64"}) | _SPACES,
-    "cvt": _SUM | _SMALL | {"rni", "rzi", "rmi", "rpi", "rna", "relu", "tf32"},
-    "bra": frozenset({"uni"}),
-    "ret": frozenset({"uni"}),
-    "exit": frozenset(),
-    "bar": frozenset({"sync", "warp", "cta"}),
-    "barrier": frozenset({"sync", "aligned", "cta"}),
-    "membar": frozenset({"gl", "cta", "sys"}),
-    "fence": _ORDER | {"sc", "acq_rel", "proxy", "async", "alias", "global", "shared"},
-    "prefetch": frozenset({"global", "local", "L1", "L2"}),
-    "shfl": frozenset({"sync", "up", "down", "bfly", "idx", "b32"}),
-    "vote": frozenset({"sync", "all", "any", "uni", "ballot", "pred", "b32"}),
-    "activemask": frozenset({"b32"}),
-    "ldmatrix": frozenset({"sync", "aligned", "m8n8", "x1", "x2", "x4", "trans", "shared", "b16"}),
-    "atom": _ATOMIC | {"acq_rel"},
-    "red": _ATOMIC,
-}
 
 Getter = Callable[[Warp], Values]
 Putter = Callable[[Warp, Mask, Values], None]
@@ -112,7 +24,7 @@ class Decoder:
     Attributes:
         program: the kernel.
         parameters: values of its parameters.
-        ledger: where faults are noted.
+        memories: of the launch, with the ledger of faults.
         early: whether asynchronous copies and products arrive at once.
         registers: gives out slots.
         pc: index of the instruction that is being decoded.
@@ -120,7 +32,7 @@ class Decoder:
 
     program: Program
     parameters: Mapping[str, int]
-    ledger: Ledger
+    memories: Memories
     early: bool = False
     registers: RegisterFile = field(init=False)
     pc: int = 0
@@ -133,7 +45,7 @@ class Decoder:
         if isinstance(operand, Register):
             return self._register(operand.name, kind)
         if isinstance(operand, Negated):
-            inner = self.read(operand.operand, kind)
+            inner = self.read(operand.base, kind)
             return lambda warp: ~inner(warp)
         value = self._constant(operand, kind)
         return lambda _: value
@@ -154,7 +66,20 @@ class Decoder:
 
         return put
 
-    def slot(self, operand: Operand, kind: Scalar) -> int | None:
+    def mapped(
+        self, instruction: Instruction, target: Scalar, sources: Sequence[Scalar], function: Callable[..., Values]
+    ) -> Step:
+        """Return the step that puts a function of all sources, of these types, into the destination."""
+        kinds = (target, *sources)
+        slots = [self._slot(*pair) for pair in zip(instruction.operands, kinds, strict=True)]
+        registers = [slot for slot in slots if slot is not None]
+        if isinstance(function, np.ufunc) and len(slots) == len(registers) == 3:
+            return _in_registers(function, registers)
+        put = self.write(instruction.operands[0], target)
+        gets = [self.read(*pair) for pair in zip(instruction.operands[1:], sources, strict=True)]
+        return lambda warp, mask: put(warp, mask, function(*[get(warp) for get in gets]))
+
+    def _slot(self, operand: Operand, kind: Scalar) -> int | None:
         """Return the slot of a register that is exactly as wide as a type; None for other operands."""
         if not isinstance(operand, Register) or operand.name not in self.registers:
             return None
@@ -168,8 +93,8 @@ class Decoder:
         if not isinstance(operand, Address):
             raise Unsupported(f"{operand} as an address")
         if isinstance(operand.base, Register):
-            kind = scalar(f"u{self.registers.kind(operand.base.name).bits}")
-            base, offset = self.read(operand.base, kind), np.int64(operand.offset)
+            base = self.read(operand.base, scalar(f"u{self.registers.kind(operand.base.name).bits}"))
+            offset = operand.offset
             return lambda warp: base(warp).astype(np.int64) + offset
         value = self._constant(operand.base, scalar("u64")).astype(np.int64) + operand.offset
         return lambda _: value
@@ -206,12 +131,29 @@ class Decoder:
     def _whole(self, operand: Operand) -> int:
         if isinstance(operand, int):
             return operand
-        if isinstance(operand, str):
-            for offsets in (self.program.shared.offsets, self.program.local.offsets):
-                if operand in offsets:
-                    return offsets[operand]
-            raise Unsupported(f"the name {operand}")
-        raise Unsupported(f"{operand} as a value")
+        if not isinstance(operand, str):
+            raise Unsupported(f"{operand} as a value")
+        for offsets in (self.program.shared.offsets, self.program.local.offsets):
+            if operand in offsets:
+                return offsets[operand]
+        raise Unsupported(f"the name {operand}")
+
+
+Decode = Callable[[Decoder, Instruction], Step]
+
+
+def _in_registers(function: np.ufunc, slots: Sequence[int]) -> Step:
+    """Return the step of a function of two registers without a copy in between."""
+    target, left, right = slots
+
+    def step(warp: Warp, mask: Mask) -> None:
+        rows = warp.slots
+        if mask is None:
+            function(rows[left], rows[right], out=rows[target])
+        else:
+            np.copyto(rows[target], function(rows[left], rows[right]), where=mask)
+
+    return step
 
 
 def items(operand: Operand) -> tuple[Operand, ...]:
@@ -222,20 +164,3 @@ def items(operand: Operand) -> tuple[Operand, ...]:
 def mode_of(instruction: Instruction) -> str:
     """Return an instruction's rounding mode; to nearest unless it says otherwise."""
     return next((modifier for modifier in instruction.modifiers if modifier in ("rn", "rz", "rm", "rp")), "rn")
-
-
-# Which modifiers of each instruction are known here: any other is named, for left out it could change the result.
-
-
-def expect_known_modifiers(instruction: Instruction) -> None:
-    """Raise an error that names the first modifier which is not known; `mma` and `wgmma` are known by their whole name.
-
-    Raises:
-        Unsupported: there is one.
-    """
-    known = KNOWN.get(instruction.opcode)
-    if known is None:
-        return
-    for modifier in instruction.modifiers:
-        if modifier.split("::")[0] not in known:
-            raise Unsupported(f"the modifier .{modifier} of {instruction.opcode} is not known here")

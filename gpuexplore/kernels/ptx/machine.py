@@ -9,22 +9,18 @@ import numpy as np
 import numpy.typing as npt
 
 from gpuexplore.core.errors import InvalidInput, TooLarge, TooSlow
-from gpuexplore.kernels.ptx.block import Block, Grid, SharedMemory
-from gpuexplore.kernels.ptx.decode import Observer, decoded, smallest_access
+from gpuexplore.kernels.ptx.access import smallest_access
+from gpuexplore.kernels.ptx.decode import CONVERGENT, Observer, decoded
 from gpuexplore.kernels.ptx.decoder import Decoder
-from gpuexplore.kernels.ptx.device_memory import DeviceMemory
-from gpuexplore.kernels.ptx.lanes import CONVERGENT
-from gpuexplore.kernels.ptx.memories import Memories
+from gpuexplore.kernels.ptx.memories import LaunchReport, Ledger, Memories
+from gpuexplore.kernels.ptx.memory import Block, DeviceMemory, Grid, SharedMemory
+from gpuexplore.kernels.ptx.numbers import LANES
 from gpuexplore.kernels.ptx.program import Program
-from gpuexplore.kernels.ptx.registers import LANES
-from gpuexplore.kernels.ptx.report import LaunchReport, Ledger
+from gpuexplore.kernels.ptx.tensor_cores import expect_same_products
 from gpuexplore.kernels.ptx.warp import Warp
-from gpuexplore.kernels.ptx.warpgroups import expect_same_products
 
 Arrays = Sequence[npt.NDArray[Any]]
 MOST_WORK = 1_000_000_000  # thread instructions: a few minutes
-MOST_SHARED_BYTES = 232_448  # of a block, on compute capability 9.0 and 10.0
-MOST_BYTES = 2**26  # of arrays: who wrote each byte is kept, which takes 18 times as much
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +72,8 @@ def run(program: Program, grid: Grid, arrays: Arrays, options: LaunchOptions | N
         TooSlow: it would execute, or has executed, more than the options allow.
         Unsupported: an instruction is not known here; the text names it and its line.
     """
-    chosen, given = options or LaunchOptions(), [np.ascontiguousarray(array) for array in arrays]
+    chosen = options or LaunchOptions()
+    given = [np.ascontiguousarray(array) for array in arrays]
     with np.errstate(all="ignore"):  # what overflows on the GPU overflows here
         machine = _Machine.made(program, grid, given, chosen)
         machine.run()
@@ -90,36 +87,37 @@ class _Machine:
     grid: Grid
     options: LaunchOptions
     decoder: Decoder
-    memories: Memories
     part: int
     work: int = 0
     chooser: random.Random | None = field(init=False)
 
     def __post_init__(self) -> None:
         self.shared_bytes = self.decoder.program.shared.bytes_with(self.grid.dynamic_shared_bytes)
-        if self.shared_bytes > MOST_SHARED_BYTES:
-            raise InvalidInput(
-                f"shared memory of {self.shared_bytes:,} bytes: a block has at most {MOST_SHARED_BYTES:,}"
-            )
+        most_bytes = 232_448  # on compute capability 9.0 and 10.0
+        if self.shared_bytes > most_bytes:
+            raise InvalidInput(f"shared memory of {self.shared_bytes:,} bytes: a block has at most {most_bytes:,}")
+        self.memories = self.decoder.memories
         self.chooser = None if self.options.seed is None else random.Random(self.options.seed)
         self.with_products = any(instruction.opcode == "wgmma" for instruction in self.decoder.program.code)
         self.together = [instruction.opcode in CONVERGENT for instruction in self.decoder.program.code]
-        self.steps = decoded(self.decoder, self.memories, self.options.observer)
+        self.steps = decoded(self.decoder, self.options.observer)
 
     @classmethod
     def made(cls, program: Program, grid: Grid, arrays: Arrays, options: LaunchOptions) -> "_Machine":
-        if (size := sum(array.nbytes for array in arrays)) > MOST_BYTES:
-            raise TooLarge(f"arrays of {size:,} bytes are more than the {MOST_BYTES:,} that are watched here")
-        device, ledger = DeviceMemory(arrays, options.unwritten), Ledger(program.code)
+        size = sum(array.nbytes for array in arrays)
+        most_bytes = 2**26  # who wrote each byte is kept, which takes 18 times as much
+        if size > most_bytes:
+            raise TooLarge(f"arrays of {size:,} bytes are more than the {most_bytes:,} that are watched here")
+        device = DeviceMemory(arrays, options.unwritten)
         values = (options.arguments or numba_arguments)([device.address(index) for index in range(len(arrays))], arrays)
         if len(values) != len(program.parameters):
             raise InvalidInput(
                 f"{len(arrays)} arrays make {len(values)} parameters: the kernel takes {len(program.parameters)}"
             )
         parameters = dict(zip(program.parameters, values, strict=True))
-        decoder = Decoder(program, parameters, ledger, early=options.copies == "early")
-        memories = Memories(device, ledger, program.local.size_bytes)
-        return cls(grid, options, decoder, memories, smallest_access(program))
+        memories = Memories(device, Ledger(program.code), program.local.size_bytes)
+        decoder = Decoder(program, parameters, memories, early=options.copies == "early")
+        return cls(grid, options, decoder, smallest_access(program))
 
     def run(self) -> None:
         """Run every block; the work of the first tells that of all."""
@@ -132,7 +130,8 @@ class _Machine:
 
     def report(self, arrays: Arrays) -> LaunchReport:
         """Return what the run tells."""
-        device, ledger = self.memories.device, self.memories.ledger
+        device = self.memories.device
+        ledger = self.memories.ledger
         return LaunchReport(
             faults=tuple(ledger.faults.values()),
             executed=ledger.executed(),
@@ -158,8 +157,10 @@ class _Machine:
 
     def _run_warp(self, warp: Warp) -> None:
         """Let a warp go on to its next barrier, or to its end."""
-        steps, counts, left = self.steps, self.memories.ledger.counts, self._left
-        before, together = left, self.together
+        steps = self.steps
+        counts = self.memories.ledger.counts
+        together = self.together
+        left = before = (self.options.most_work - self.work) // LANES  # warp instructions that may still be executed
         while not (warp.waiting or warp.ended):
             pc = warp.pc
             if together[pc]:
@@ -178,22 +179,18 @@ class _Machine:
         if left < 0:
             self._expect_little(self.work, "so far")
 
-    @property
-    def _left(self) -> int:
-        """How many warp instructions may still be executed."""
-        return (self.options.most_work - self.work) // LANES
-
     def _meet(self, block: Block, warps: Sequence[Warp]) -> None:
         """Let the warps that have arrived at a barrier go on."""
         waiting = [warp for warp in warps if warp.waiting]
         ended = [warp for warp in warps if not warp.alive.all() and (warp.ended or warp.waiting)]
         if waiting and ended:
             gone = np.concatenate([warp.threads[~warp.alive] for warp in ended])
-            pc, gone = waiting[0].pc - 1, gone[gone < block.threads]
+            gone = gone[gone < block.threads]
             if gone.size:
+                pc = waiting[0].pc - 1
                 self.memories.ledger.blame("barrier", pc, "threads of the block have ended before it", gone)
         block.shared.meet()
-        block.pass_barrier()
+        block.phase += 1
         for warp in waiting:
             warp.waiting = False
 

@@ -1,20 +1,132 @@
-"""Accesses of warps to the memories: checked, counted, and blamed on the instruction where something is wrong."""
+"""Accesses of warps to the memories, checked and counted, and the report of a run: faults, counts, bank conflicts."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from gpuexplore.core.errors import Unsupported
-from gpuexplore.kernels.ptx.block import AT_ONCE, SharedMemory
-from gpuexplore.kernels.ptx.device_memory import DEVICE_BASE, WINDOWS, DeviceMemory, space_of
-from gpuexplore.kernels.ptx.registers import LANES, Values
-from gpuexplore.kernels.ptx.report import FaultKind, Ledger
+from gpuexplore.kernels.ptx.memory import AT_ONCE, DEVICE_BASE, WINDOWS, DeviceMemory, SharedMemory, space_of
+from gpuexplore.kernels.ptx.numbers import LANES, Values
+from gpuexplore.kernels.ptx.program import Instruction
 from gpuexplore.kernels.ptx.warp import EVERY_LANE, Mask, Warp
 
-BANKS, BANK_BYTES = 32, 4
+FaultKind = Literal["out of bounds", "misaligned", "uninitialised read", "race", "barrier"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something a kernel must not do, the first time that an instruction did it.
+
+    Attributes:
+        kind: which rule was broken.
+        line: of the PTX; 0 where no instruction is to blame.
+        text: of the instruction.
+        block: index of the block along x, y, z.
+        threads: the first few threads of the block that did it.
+        about: what happened, a sentence.
+    """
+
+    kind: FaultKind
+    line: int
+    text: str
+    block: tuple[int, int, int]
+    threads: tuple[int, ...]
+    about: str
+
+    def __str__(self) -> str:
+        who = ", ".join(map(str, self.threads))
+        return f"{self.kind}: {self.about} (line {self.line}: {self.text[:80]}; block {self.block}, threads {who})"
+
+
+@dataclass(frozen=True, slots=True)
+class BankUse:
+    """How the accesses of one instruction to shared memory met the 32 banks.
+
+    Attributes:
+        accesses: times that a warp executed it.
+        wavefronts: passes through the banks that took.
+        fewest: passes without any conflict.
+    """
+
+    accesses: int
+    wavefronts: int
+    fewest: int
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchReport:
+    """The outcome of a run of a kernel.
+
+    Attributes:
+        faults: the first of each kind that each instruction committed, in the order found.
+        executed: by opcode with modifiers, how often a warp executed it.
+        banks: by line of the PTX, of instructions that access shared memory.
+        arrays: contents afterwards, in the order of the arguments.
+        unwritten: for each array, how many of its bytes have never been written.
+    """
+
+    faults: tuple[Fault, ...]
+    executed: Mapping[str, int]
+    banks: Mapping[int, BankUse]
+    arrays: tuple[npt.NDArray[Any], ...]
+    unwritten: tuple[int, ...]
+
+    @property
+    def warp_instructions(self) -> int:
+        """Instructions that warps executed."""
+        return sum(self.executed.values())
+
+
+@dataclass
+class Ledger:
+    """What is collected for the report while the kernel runs."""
+
+    code: Sequence[Instruction]
+    counts: list[int] = field(init=False)
+    faults: dict[tuple[FaultKind, int, str], Fault] = field(default_factory=dict)
+    banks: dict[int, list[int]] = field(default_factory=dict)
+    block: tuple[int, int, int] = (0, 0, 0)
+
+    def __post_init__(self) -> None:
+        self.counts = [0] * len(self.code)
+
+    def blame(self, kind: FaultKind, pc: int, about: str, threads: Sequence[int] | npt.NDArray[Any] = ()) -> None:
+        """Note a fault of the instruction at index `pc` of the code, unless it is known already."""
+        if (kind, pc, about) in self.faults:
+            return
+        instruction = self.code[pc]
+        first = tuple(map(int, np.unique(np.asarray(threads, np.int64))[:8]))
+        self.faults[kind, pc, about] = Fault(kind, instruction.line, instruction.text, self.block, first, about)
+
+    def note_banks(self, pc: int, wavefronts: int, fewest: int) -> None:
+        """Add one access to shared memory."""
+        seen = self.banks.setdefault(pc, [0, 0, 0])
+        seen[0] += 1
+        seen[1] += wavefronts
+        seen[2] += fewest
+
+    def executed(self) -> dict[str, int]:
+        """Return executed warp instructions by name, the most frequent first."""
+        total: Counter[str] = Counter()
+        for instruction, count in zip(self.code, self.counts, strict=True):
+            if count:
+                total[instruction.name] += count
+        return dict(total.most_common())
+
+    def bank_use(self) -> dict[int, BankUse]:
+        """Return the use of the banks by line of the PTX."""
+        return {self.code[pc].line: BankUse(*seen) for pc, seen in sorted(self.banks.items())}
+
+
+BANKS = 32
+BANK_BYTES = 4
 _PERIOD_BYTES = BANKS * BANK_BYTES
+_NAMES = {"global": "every array", "shared": "shared memory", "local": "the thread's stack"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +149,7 @@ class Lanes:
 
     def only(self, good: npt.NDArray[np.bool_]) -> "Lanes":
         """Return those for which a condition holds."""
-        chosen = self.warp.active().copy() if self.mask is None else self.mask.copy()
+        chosen = self.warp.active(self.mask).copy()
         chosen[self.numbers] = good
         return replace(self, mask=chosen, at=self.at[good])
 
@@ -50,16 +162,11 @@ class Memories:
         device: the arrays.
         ledger: where faults and bank conflicts are noted.
         local_bytes: stack of a thread.
-        watches_reads: whether reads of unwritten device memory can happen.
     """
 
     device: DeviceMemory
     ledger: Ledger
     local_bytes: int = 0
-
-    def __post_init__(self) -> None:
-        self._wavefronts = remembering_wavefronts()
-        self.watches_reads = bool((self.device.inside & ~self.device.written).any())
 
     def lanes(self, warp: Warp, mask: Mask, addresses: Values, space: str) -> tuple[Lanes, str]:
         """Return the lanes of an access and the memory it goes to."""
@@ -73,17 +180,15 @@ class Memories:
     def checked(self, pc: int, lanes: Lanes, space: str, size_bytes: int, *, align: int | None = None) -> Lanes:
         """Return the lanes whose access is aligned, to its size or `align`, and within an array; blame the others."""
         multiple = align or size_bytes
-        bad = (lanes.at & (multiple - 1)) != 0
-        if bad.any():
-            lanes = self._without(pc, lanes, bad, ("misaligned", f"no multiple of {multiple} bytes"))
+        aligned = (lanes.at & (multiple - 1)) == 0
+        if not aligned.all():
+            self.ledger.blame("misaligned", pc, f"no multiple of {multiple} bytes", lanes.threads[~aligned])
+            lanes = lanes.only(aligned)
         inside = self._inside(lanes, space, size_bytes)
         if not inside.all():
-            lanes = self._without(pc, lanes, ~inside, ("out of bounds", f"outside of {_NAMES[space]}"))
+            self.ledger.blame("out of bounds", pc, f"outside of {_NAMES[space]}", lanes.threads[~inside])
+            lanes = lanes.only(inside)
         return lanes
-
-    def _without(self, pc: int, lanes: Lanes, bad: npt.NDArray[np.bool_], fault: tuple[FaultKind, str]) -> Lanes:
-        self.ledger.blame(fault[0], pc, fault[1], lanes.threads[bad])
-        return lanes.only(~bad)
 
     def _inside(self, lanes: Lanes, space: str, size_bytes: int) -> npt.NDArray[np.bool_]:
         if space == "global":
@@ -95,35 +200,33 @@ class Memories:
     def load(self, pc: int, lanes: Lanes, space: str, shape: tuple[int, int]) -> Values:
         """Return what checked lanes read: (lanes, count) numbers of so many bytes; `shape`: bytes and count."""
         unit, count = shape
+        size_bytes = unit * count
+        if space == "local":
+            stack = lanes.warp.stack(self.local_bytes)
+            found = stack[lanes.numbers[:, None], lanes.at[:, None] + np.arange(size_bytes)]
+            return np.ascontiguousarray(found).view(f"u{unit}")
+        memory = self._counted(pc, lanes, space, size_bytes)
+        self.note(pc, memory.read_by(lanes.at, size_bytes, lanes.warp.block, lanes.threads), lanes.threads)
+        return memory.load(lanes.at, unit, count)
+
+    def _counted(self, pc: int, lanes: Lanes, space: str, size_bytes: int) -> DeviceMemory | SharedMemory:
+        """Return device or shared memory; count the passes of an access to the latter."""
         if space == "global":
-            if self.watches_reads and not (known := self.device.known(lanes.at, unit * count)).all():
-                self.ledger.blame("uninitialised read", pc, "what was never written is read", lanes.threads[~known])
-            threads, phases = lanes.warp.block.first + lanes.threads, lanes.warp.block.phases
-            self.note(pc, self.device.read_by(lanes.at, unit * count, threads, phases), lanes.threads)
-            return self.device.load(lanes.at, unit, count)
-        if space == "shared":
-            shared = lanes.warp.block.shared
-            self.count_banks(pc, lanes, unit * count)
-            self.note(pc, shared.read_by(shared.parts(lanes.at, unit * count), lanes.threads), lanes.threads)
-            return shared.load(lanes.at, unit, count)
-        columns = lanes.at[:, None] + np.arange(unit * count)
-        stack = lanes.warp.stack(self.local_bytes)
-        return np.ascontiguousarray(stack[lanes.numbers[:, None], columns]).view(f"u{unit}")
+            return self.device
+        self.count_banks(pc, lanes, size_bytes)
+        return lanes.warp.block.shared
 
     def store(self, pc: int, lanes: Lanes, space: str, values: Values) -> None:
         """Write (lanes, count) numbers of checked lanes."""
-        unit, count = values.dtype.itemsize, values.shape[1]
-        size_bytes, block = unit * count, lanes.warp.block
+        unit = values.dtype.itemsize
+        count = values.shape[1]
+        size_bytes = unit * count
         if space == "local":
             raw = np.ascontiguousarray(values).view(np.uint8)
             lanes.warp.stack(self.local_bytes)[lanes.numbers[:, None], lanes.at[:, None] + np.arange(size_bytes)] = raw
             return
-        memory: DeviceMemory | SharedMemory = self.device if space == "global" else block.shared
-        if isinstance(memory, DeviceMemory):
-            wrong = memory.written_by(lanes.at, size_bytes, block.first + lanes.threads, block.phases)
-        else:
-            self.count_banks(pc, lanes, size_bytes)
-            wrong = memory.written_by(memory.parts(lanes.at, size_bytes), lanes.threads)
+        memory = self._counted(pc, lanes, space, size_bytes)
+        wrong = memory.written_by(lanes.at, size_bytes, lanes.warp.block, lanes.threads)
         memory.store(lanes.at, values)
         if AT_ONCE in wrong:
             wrong[AT_ONCE] = wrong[AT_ONCE] & (memory.load(lanes.at, unit, count) != values).any(1)
@@ -141,14 +244,8 @@ class Memories:
         space, size_bytes = where
         if space == "local":
             raise Unsupported("an atomic update of a thread's stack")
-        block = lanes.warp.block
-        memory: DeviceMemory | SharedMemory = self.device if space == "global" else block.shared
-        if isinstance(memory, DeviceMemory):
-            wrong = memory.updated_by(lanes.at, size_bytes, block.first + lanes.threads, block.phases)
-        else:
-            self.count_banks(pc, lanes, size_bytes)
-            wrong = memory.updated_by(memory.parts(lanes.at, size_bytes), lanes.threads)
-        self.note(pc, wrong, lanes.threads)
+        memory = self._counted(pc, lanes, space, size_bytes)
+        self.note(pc, memory.updated_by(lanes.at, size_bytes, lanes.warp.block, lanes.threads), lanes.threads)
         found = np.zeros(lanes.at.size, f"u{size_bytes}")
         for lane in range(found.size):
             at = lanes.at[lane : lane + 1]
@@ -159,7 +256,7 @@ class Memories:
     def count_banks(self, pc: int, lanes: Lanes, size_bytes: int) -> None:
         """Count the passes of an access to shared memory."""
         if lanes.at.size:
-            self.ledger.note_banks(pc, *self._wavefronts(lanes.at, size_bytes, lanes.numbers))
+            self.ledger.note_banks(pc, *wavefronts(lanes.at, size_bytes, lanes.numbers))
 
     def note(self, pc: int, wrong: Mapping[str, npt.NDArray[np.bool_]], threads: Values) -> None:
         """Blame an instruction for what was found wrong with some of its accesses."""
@@ -167,12 +264,6 @@ class Memories:
             if where.any():
                 kind: FaultKind = "uninitialised read" if "never written" in about else "race"
                 self.ledger.blame(kind, pc, about, threads[where])
-
-
-_NAMES = {"global": "every array", "shared": "shared memory", "local": "the thread's stack"}
-
-
-# How many passes through the 32 banks of shared memory an access takes.
 
 
 def wavefronts(addresses: Values, size_bytes: int, lanes: Values) -> tuple[int, int]:
@@ -186,7 +277,15 @@ def wavefronts(addresses: Values, size_bytes: int, lanes: Values) -> tuple[int, 
         size_bytes: of each access.
         lanes: the numbers of those lanes.
     """
-    parts, words = words_of(addresses, size_bytes, lanes)
+    pattern = (
+        addresses - addresses.min(initial=2**62) // _PERIOD_BYTES * _PERIOD_BYTES
+    )  # 128 bytes further on change nothing
+    return _wavefronts_of(size_bytes, pattern.astype(np.int64).tobytes(), lanes.astype(np.int64).tobytes())
+
+
+@lru_cache(maxsize=4096)
+def _wavefronts_of(size_bytes: int, pattern: bytes, lanes: bytes) -> tuple[int, int]:
+    parts, words = words_of(np.frombuffer(pattern, np.int64), size_bytes, np.frombuffer(lanes, np.int64))
     distinct = np.unique(np.stack([parts.ravel(), words.ravel()]), axis=1)
     together = int(parts.max(initial=0)) + 1
     hit = np.bincount(distinct[0] * BANKS + distinct[1] % BANKS, minlength=together * BANKS)
@@ -205,17 +304,3 @@ def words_of(addresses: Values, size_bytes: int, lanes: Values) -> tuple[Values,
     together = min(LANES, _PERIOD_BYTES // max(size_bytes, BANK_BYTES))
     words = addresses[:, None] // BANK_BYTES + np.arange(max(1, size_bytes // BANK_BYTES))
     return np.broadcast_to((lanes // together)[:, None], words.shape), words
-
-
-def remembering_wavefronts() -> Callable[[Values, int, Values], tuple[int, int]]:
-    """Return what does as `wavefronts` and remembers patterns: all addresses 128 bytes further on change nothing."""
-    known: dict[tuple[int, bytes, bytes], tuple[int, int]] = {}
-
-    def count(addresses: Values, size_bytes: int, lanes: Values) -> tuple[int, int]:
-        pattern = addresses - addresses.min() // _PERIOD_BYTES * _PERIOD_BYTES
-        key = size_bytes, pattern.tobytes(), lanes.tobytes()
-        if key not in known:
-            known[key] = wavefronts(pattern, size_bytes, lanes)
-        return known[key]
-
-    return count

@@ -2,19 +2,16 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from gpuexplore.kernels.ptx.block import Block
-from gpuexplore.kernels.ptx.registers import LANES, RegisterFile, Values
-
-# Asynchronous copies and products of a warp on their way: it closes groups of them, and waits for groups.
+from gpuexplore.kernels.ptx.memory import Block
+from gpuexplore.kernels.ptx.numbers import LANES, RegisterFile, Values
 
 
-@dataclass(frozen=True, slots=True)
-class Copy:
+class Copy(NamedTuple):
     """A copy that some lanes have started: where to, in bytes and in parts, what, and as which group of the lane."""
 
     lanes: Values
@@ -25,7 +22,7 @@ class Copy:
 
     def of(self, chosen: npt.NDArray[np.bool_]) -> "Copy":
         """Return the copies of some of the lanes."""
-        return Copy(*(each[chosen] for each in (self.lanes, self.at, self.parts, self.values, self.groups)))
+        return Copy(*(each[chosen] for each in self))
 
 
 def copies_arrived(
@@ -50,8 +47,7 @@ def copies_arrived(
     copies[:] = kept
 
 
-@dataclass(frozen=True, slots=True)
-class ProductInFlight:
+class ProductInFlight(NamedTuple):
     """A product of a warp on its way: what puts its sums into registers, the shared memory it reads, its group."""
 
     finish: Callable[[], None]
@@ -60,7 +56,7 @@ class ProductInFlight:
 
 
 @dataclass
-class PendingProducts:
+class _PendingProducts:
     """Products of a warp on their way, and the registers that belong to them.
 
     Attributes:
@@ -133,14 +129,16 @@ class Warp:
     """
 
     def __init__(self, block: Block, index: int, registers: RegisterFile) -> None:
-        self.block, self.index = block, index
+        self.block = block
+        self.index = index
         self.slots = registers.slots()
         self.threads = index * LANES + EVERY_LANE
         self.special = block.special_of(self.threads)
         self.copies: list[Copy] = []
         self.copy_groups = np.zeros(LANES, np.int64)
-        self.products = PendingProducts()
-        self.pc, self.rejoin = 0, _NOWHERE
+        self.products = _PendingProducts()
+        self.pc = 0
+        self.rejoin = _NOWHERE
         self.waiting = self.ended = False
         self.touched: Values | None = None
         self.fetched: tuple[Values, Values] | None = None
@@ -151,9 +149,10 @@ class Warp:
         self.mask: Mask = None
         self._activate(self.alive.copy())
 
-    def active(self) -> npt.NDArray[np.bool_]:
-        """Return the active lanes."""
-        return np.ones(LANES, np.bool_) if self.mask is None else self.mask
+    def active(self, mask: Mask = None) -> npt.NDArray[np.bool_]:
+        """Return the lanes in `mask`; None: the active ones."""
+        chosen = self.mask if mask is None else mask
+        return np.ones(LANES, np.bool_) if chosen is None else chosen
 
     def lanes_of(self, mask: Mask, values: Values) -> Values:
         """Return the values of some lanes."""
@@ -172,7 +171,7 @@ class Warp:
 
     def leave(self, mask: Mask) -> None:
         """End the lanes in `mask`."""
-        gone = self.active() if mask is None else mask
+        gone = self.active(mask)
         self.alive &= ~gone
         rest = self.active() & ~gone
         if rest.any():
@@ -214,16 +213,11 @@ class Warp:
 
     def _resume(self) -> None:
         if not self._others:
-            self._others, self._gathered = self._gathered, {}
+            self._others = self._gathered
+            self._gathered = {}
         self.pc = min(self._others)
         self._activate(self._others.pop(self.pc))
         self.rejoin = min(self._others, default=_NOWHERE)
 
     def _activate(self, lanes: npt.NDArray[np.bool_]) -> None:
         self.mask = None if lanes.all() else lanes
-
-
-def masked(mask: Mask, condition: Any) -> Mask:
-    """Return those lanes of `mask` for which a condition holds."""
-    both = condition.copy() if mask is None else mask & condition  # a copy: the register may change
-    return None if both.all() else both

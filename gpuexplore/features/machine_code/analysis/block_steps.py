@@ -11,7 +11,7 @@ import numpy.typing as npt
 from gpuexplore.core.model import Shape
 from gpuexplore.core.units import format_percent
 from gpuexplore.kernels.geometry import WARP, Block, Geometry, Launch
-from gpuexplore.kernels.ptx import BANK_BYTES, BANKS, Access, TraceStep, remembering_wavefronts, wavefronts, words_of
+from gpuexplore.kernels.ptx import BANK_BYTES, BANKS, Access, TraceStep, wavefronts, words_of
 from gpuexplore.measure.check.interpreted import BlockRun, RunArray
 from gpuexplore.operations.contract import Operation
 
@@ -252,11 +252,8 @@ def block_sectors(run: BlockRun) -> SectorRequest:
 
 def block_wavefronts(run: BlockRun) -> tuple[int, int]:
     """Return the passes of the steps that were kept through the banks of shared memory, and those without conflicts."""
-    count = remembering_wavefronts()
     accesses = [access for step in run.steps for access in step.accesses]
-    passes = [
-        count(access.addresses, access.size_bytes, access.lanes) for access in accesses if access.memory == "shared"
-    ]
+    passes = [passes_of(access) for access in accesses if access.memory == "shared"]
     return sum(taken for taken, _ in passes), sum(fewest for _, fewest in passes)
 
 
@@ -275,7 +272,6 @@ def moments(run: BlockRun, warp: int) -> Mapping[str, int]:
             name = "shared memory" if access.memory == "shared" else array and array.name
             if name is not None:
                 found.setdefault(f"{'writes' if access.writes else 'reads'} {name}", number)
-    count = remembering_wavefronts()
     shared = [[access for access in step.accesses if access.memory == "shared"] for step in steps]
     passes = [[count(each.addresses, each.size_bytes, each.lanes) for each in accesses] for accesses in shared]
     extra = [sum(taken - fewest for taken, fewest in of_step) for of_step in passes]
