@@ -91,7 +91,7 @@ def toolkit_version() -> str:
     return ".".join(map(str, cuda.runtime.get_version()))
 
 
-def unknown_capability(capability: str) -> Unsupported:
+def _unknown_capability(capability: str) -> Unsupported:
     """Return the error that says which compute capabilities the installed toolkit compiles for."""
     from numba.cuda.cudadrv.nvrtc import get_supported_ccs
 
@@ -131,7 +131,7 @@ def _lto_ir(library: Any, capability: str) -> bytes:
     try:
         return bytes(library.get_ltoir(cc=(major, minor, _suffix(capability))))
     except (CCSupportError, ValueError) as error:  # the second where only a smaller one is known
-        raise unknown_capability(capability) from error
+        raise _unknown_capability(capability) from error
 
 
 def _pair(capability: str) -> tuple[int, int]:
@@ -179,7 +179,7 @@ def _linked(ir: bytes, capability: str, target: Literal["ptx", "cubin"]) -> tupl
         code = linker.link(target).code
     except nvJitLinkError as error:
         if "ARCH" in str(error):
-            raise unknown_capability(capability) from error
+            raise _unknown_capability(capability) from error
         raise
     return bytes(code), str(linker.get_info_log())
 
@@ -220,13 +220,13 @@ def assemble(module: PtxText, compute_capability: str) -> Assembled:
         cubin = bytes(linker.link("cubin").code)
     except nvJitLinkError as error:
         if "_ARCH" in str(error):
-            raise unknown_capability(compute_capability) from error
-        raise InvalidInput(f"this PTX cannot be compiled for {target}: {first_complaint(str(error))}") from error
+            raise _unknown_capability(compute_capability) from error
+        raise InvalidInput(f"this PTX cannot be compiled for {target}: {_first_complaint(str(error))}") from error
     spilled = {name: int(stores) + int(loads) for name, stores, loads in _FUNCTION.findall(linker.get_info_log())}
     return Assembled(cubin, target, toolkit_version(), spilled)
 
 
-def first_complaint(log: str) -> str:
+def _first_complaint(log: str) -> str:
     """Return what nvJitLink's log says first, with the line of the PTX where it names one."""
     lines = [line.strip().removeprefix("nvJitLink error log: ") for line in log.replace("\0", "").splitlines()]
     named = [line for line in lines if any(word in line for word in _WORDS)]

@@ -15,7 +15,6 @@ from gpuexplore.hardware.capabilities import ComputeCapability
 Block = tuple[int, ...]  # threads along x, y, z
 Lengths = tuple[int, ...]
 AXES = 3
-LARGEST_Z = 64  # of every compute capability, and x and y reach the most threads of a block
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +76,8 @@ class Geometry:
             InvalidInput: the kernel cannot be compiled for `block`.
         """
         chosen = self.checked(block)
-        domain, tile = self.domain(output), self.tile(chosen)
+        domain = self.domain(output)
+        tile = self.tile(chosen)
         if tile is None:
             along: tuple[int, ...] = (self.strided_blocks(domain, chosen),)
         else:
@@ -112,14 +112,11 @@ def _text(block: Block) -> str:
 
 
 WARP = 32  # threads that run together
-MOST_BLOCKS = 4096  # a few waves on any GPU: above, threads take further elements
-
-
-AT_A_TIME = 16  # elements of a thread: four vectors of fp32
 
 
 def _strided(domain: Lengths, block: Block) -> int:
-    return min(MOST_BLOCKS, ceil(prod(domain) / (AT_A_TIME * prod(block))))
+    """Return blocks of which each thread takes 16 elements, or more: 4096 blocks are a few waves on any GPU."""
+    return min(4096, ceil(prod(domain) / (16 * prod(block))))
 
 
 GRID_STRIDE = Geometry(((256,), (64,), (128,), (512,), (1024,)), tile=lambda _: None, strided_blocks=_strided)
@@ -137,13 +134,11 @@ def read_block(text: str, capability: ComputeCapability) -> Block:
     Raises:
         InvalidInput: it cannot.
     """
-    most, words = capability.max_threads_per_block, [word.strip() for word in text.split(",")]
-    lengths = tuple(length for word in words if (length := read_whole(word)) is not None)
-    if (
-        len(lengths) < len(words)
-        or len(words) > AXES
-        or not 1 <= prod(lengths) <= most
-        or max(lengths[2:] or (1,)) > LARGEST_Z
-    ):
-        raise InvalidInput.of("block", text, f"X or X,Y or X,Y,Z of 1 to {most} threads in all, Z up to {LARGEST_Z}")
+    most = capability.max_threads_per_block
+    most_along_z = 64  # of every compute capability, and x and y reach the most threads of a block
+    words = text.split(",")
+    lengths = tuple(length for word in words if (length := read_whole(word.strip())) is not None)
+    fits = len(lengths) == len(words) <= AXES and 1 <= prod(lengths) <= most and prod(lengths[2:]) <= most_along_z
+    if not fits:
+        raise InvalidInput.of("block", text, f"X or X,Y or X,Y,Z of 1 to {most} threads in all, Z up to {most_along_z}")
     return lengths

@@ -23,13 +23,19 @@ def _add_terms(sums: Any, a_row: Any, panel: Any, left: int) -> None:
     right = left + sums.size
     whole = a_row.size // 4 * 4
     for p in range(0, whole, 4):
-        a0, a1, a2, a3 = widen(a_row[p]), widen(a_row[p + 1]), widen(a_row[p + 2]), widen(a_row[p + 3])
-        b0, b1 = panel[p][left:right], panel[p + 1][left:right]
-        b2, b3 = panel[p + 2][left:right], panel[p + 3][left:right]
+        a0 = widen(a_row[p])
+        a1 = widen(a_row[p + 1])
+        a2 = widen(a_row[p + 2])
+        a3 = widen(a_row[p + 3])
+        b0 = panel[p][left:right]
+        b1 = panel[p + 1][left:right]
+        b2 = panel[p + 2][left:right]
+        b3 = panel[p + 3][left:right]
         for j in range(sums.size):
             sums[j] += a0 * widen(b0[j]) + a1 * widen(b1[j]) + a2 * widen(b2[j]) + a3 * widen(b3[j])
     for p in range(whole, a_row.size):
-        a0, b0 = widen(a_row[p]), panel[p][left:right]
+        a0 = widen(a_row[p])
+        b0 = panel[p][left:right]
         for j in range(sums.size):
             sums[j] += a0 * widen(b0[j])
 
@@ -37,7 +43,8 @@ def _add_terms(sums: Any, a_row: Any, panel: Any, left: int) -> None:
 @njit(cache=True)
 def multiply_rows(a: Any, b: Any, out: Any, zero: Any) -> None:
     """Write (rows, k) @ (k, n) to `out` (rows, n); `zero` (1) has the dtype of the sums."""
-    rows, k, n = a.shape[0], a.shape[1], b.shape[1]
+    rows, k = a.shape
+    n = b.shape[1]
     sums = np.empty((rows, min(n, COLUMNS)), zero.dtype)
     for left in range(0, n, COLUMNS):
         width = min(COLUMNS, n - left)

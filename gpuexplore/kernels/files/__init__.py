@@ -9,9 +9,6 @@ from gpuexplore.kernels.files.ptx_text import PtxKernel, PtxText, read_ptx
 
 MOST_BYTES = 4 * 2**20  # of a file; a library's PTX is larger, one kernel's never
 SUFFIXES = (".ptx", ".cubin")
-MOST_NAMED = 20  # kernels in a sentence
-LONGEST = 100  # characters of a name in a sentence: a part of a name will do
-
 KernelFile = PtxText | Cubin
 
 __all__ = [
@@ -27,9 +24,6 @@ __all__ = [
     "read_kernel_file",
     "read_ptx",
 ]
-
-
-# A file with kernels, whatever kind it is, and which of them is meant.
 
 
 def read_kernel_file(content: bytes) -> KernelFile:
@@ -70,6 +64,7 @@ def kernel_chosen(names: Sequence[str], wanted: str | None) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = [name if len(name) <= LONGEST else f"{name[:LONGEST]}…" for name in names[:MOST_NAMED]]
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    """Return 20 names at most, and of each 100 characters: a part of a name will do."""
+    shown = [name if len(name) <= 100 else f"{name[:100]}…" for name in names[:20]]
+    more = f" and {len(names) - 20} more" if len(names) > 20 else ""
     return f"{', '.join(shown)}{more}"

@@ -1,5 +1,6 @@
 """Arguments of a kernel as they are typed: arrays by how they are filled, dtype and length, and numbers."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,13 +11,18 @@ from gpuexplore.core.dtypes import DTYPES, DType
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.units import read_number, read_whole
 
-MOST_ELEMENTS = 2**20
-SEED = 0  # of random numbers: what is run again gives the same
-FILLS = ("zeros", "ones", "arange", "randn")
-INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
-FORMATS = {dtype.name: dtype for dtype in DTYPES.values() if not dtype.matrix_only}
-ACCEPTED = f"NAME=FILL:DTYPE:LENGTH with {', '.join(FILLS)} and {', '.join((*FORMATS, *INTEGERS))}, or NAME=NUMBER"
-_FLOATS: dict[str, Any] = {"f32": np.float32, "f64": np.float64, "f16": np.float16}
+_MOST_ELEMENTS = 2**20
+_FILLS: dict[str, Callable[[int], npt.NDArray[np.float64]]] = {
+    "zeros": np.zeros,
+    "ones": np.ones,
+    "arange": lambda count: np.arange(count, dtype=float),
+    "randn": lambda count: np.random.default_rng(0).standard_normal(count),  # what is run again gives the same
+}
+_DTYPES: dict[str, DType | None] = {
+    **{dtype.name: dtype for dtype in DTYPES.values() if not dtype.matrix_only},
+    **dict.fromkeys(("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")),
+}
+_ACCEPTED = f"NAME=FILL:DTYPE:LENGTH with {', '.join(_FILLS)} and {', '.join(_DTYPES)}, or NAME=NUMBER"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +54,18 @@ def read_argument(text: str) -> KernelArgument:
     """
     name, equals, value = text.partition("=")
     fill, *rest = value.split(":")
-    if not equals or not name.strip() or len(rest) not in (0, 2):
-        raise InvalidInput.of("argument", text, ACCEPTED)
-    if not rest:
-        if read_number(value) is None:
-            raise InvalidInput.of("argument", text, ACCEPTED)
+    is_number = not rest and read_number(value) is not None
+    if not equals or not name.strip() or not (is_number or len(rest) == 2):
+        raise InvalidInput.of("argument", text, _ACCEPTED)
+    if is_number:
         return KernelArgument(name, number=value.strip())
-    count = read_whole(rest[1])
-    if fill not in FILLS or rest[0] not in (*FORMATS, *INTEGERS) or not count or count > MOST_ELEMENTS:
-        raise InvalidInput.of("argument", text, f"{ACCEPTED}, and lengths from 1 to {MOST_ELEMENTS}")
-    dtype = FORMATS.get(rest[0])
-    numbers = _filled(fill, count)
-    return KernelArgument(name, dtype.round(numbers) if dtype else numbers.astype(rest[0]), dtype)
+    kind, length = rest
+    count = read_whole(length)
+    if fill not in _FILLS or kind not in _DTYPES or not count or count > _MOST_ELEMENTS:
+        raise InvalidInput.of("argument", text, f"{_ACCEPTED}, and lengths from 1 to {_MOST_ELEMENTS}")
+    dtype = _DTYPES[kind]
+    numbers = _FILLS[fill](count)
+    return KernelArgument(name, dtype.round(numbers) if dtype else numbers.astype(kind), dtype)
 
 
 def bits_of(argument: KernelArgument, kind: str) -> int:
@@ -68,8 +74,8 @@ def bits_of(argument: KernelArgument, kind: str) -> int:
     Raises:
         InvalidInput: the parameter is no number, or takes whole ones.
     """
-    if kind in _FLOATS:
-        encoded: bytes = _FLOATS[kind](float(argument.number)).tobytes()
+    if kind in ("f16", "f32", "f64"):
+        encoded = np.array(float(argument.number), f"<f{int(kind[1:]) // 8}").tobytes()
         return int.from_bytes(encoded, "little")
     number = _whole(argument.number)
     if kind == "b8" or kind[0] not in "bsu" or number is None:
@@ -83,9 +89,3 @@ def _whole(text: str) -> int | None:
         return int(text)  # all of its 64 bits
     except ValueError:
         return int(float(text)) if float(text).is_integer() else None
-
-
-def _filled(fill: str, count: int) -> npt.NDArray[np.float64]:
-    if fill == "randn":
-        return np.random.default_rng(SEED).standard_normal(count)
-    return np.arange(count, dtype=float) if fill == "arange" else np.full(count, float(fill == "ones"))

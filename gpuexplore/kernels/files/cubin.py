@@ -12,14 +12,14 @@ from math import prod
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.kernels.geometry import Block
 
-MAGIC, CUDA = b"\x7fELF", 190  # e_machine of EM_CUDA
+MAGIC = b"\x7fELF"
 FATBIN = b"\x50\xed\x55\xba"
-LONGEST_NAME = 16_384  # of a mangled kernel
-_HEADER, _SECTION, _SYMBOL = struct.Struct("<16sHHIQQQIHHHHHH"), struct.Struct("<IIQQQQIIQQ"), struct.Struct("<IBBHQQ")
-_STRINGS, _NOBITS = 3, 8  # types of a section
-_FUNCTION, _ENTRY = 2, 0x10  # of a symbol: its type, and the bit of a kernel
-_VALUES, _REQUIRED, _MOST, _FRAME, _REGISTERS = 0x04, 0x10, 0x05, 0x11, 0x2F  # EIFMT_SVAL; EIATTR_...
-_RESERVED_SINCE, _RESERVED_BYTES = 90, 1024  # the system's part, which the section counts from sm_90 on
+_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_NOBITS = 8  # a section that takes no bytes of the file
+
+
+_ATTRIBUTES = {"most threads": 0x05, "required threads": 0x10, "frame size": 0x11, "registers": 0x2F}  # EIATTR_...
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +84,10 @@ def read_cubin(content: bytes) -> Cubin:
 
 def _read(content: bytes) -> Cubin:
     _, _, machine, _, _, _, _, flags, *_ = _HEADER.unpack_from(content)
-    if content[4] != 2 or machine != CUDA:
+    cuda = 190  # EM_CUDA
+    if content[4] != 2 or machine != cuda:
         raise InvalidInput(
-            f"this ELF file is not for a GPU of NVIDIA, but for machine {machine}: a cubin is for {CUDA}"
+            f"this ELF file is not for a GPU of NVIDIA, but for machine {machine}: a cubin is for {cuda}"
         )
     number = flags >> 8 & 0xFF if content[8] >= 8 else flags & 0xFF  # where depends on the version of the ABI
     sections = _sections(content)
@@ -111,25 +112,28 @@ def _sections(content: bytes) -> list[_Section]:
 
 
 def _bytes(content: bytes, row: tuple[int, ...]) -> bytes:
-    start, size = row[4], row[5]
+    start, size = row[4:6]
     if start + size > len(content):
         raise ValueError("a section beyond the end of the file")
     return content[start : start + size]
 
 
 def _text(strings: bytes, start: int) -> str:
-    return strings[start : strings.index(b"\0", start, start + LONGEST_NAME)].decode()
+    longest = 16_384  # of a mangled kernel
+    return strings[start : strings.index(b"\0", start, start + longest)].decode()
 
 
 def _kernels(sections: list[_Section], number: int) -> Iterator[CubinKernel]:
     named = {section.name: section for section in sections}
     table = named.get(".symtab")
-    symbols = [*_SYMBOL.iter_unpack(table.content)] if table else []
+    symbols = [*struct.iter_unpack("<IBBHQQ", table.content)] if table else []
     of_all = named[".nv.info"].content if ".nv.info" in named else b""
     by_symbol = {(kind, words[0]): words[1] for kind, words in _attributes(of_all) if len(words) == 2}
-    seen, left_bytes = {""}, sum(len(section.content) for section in sections)
+    seen = {""}
+    left_bytes = sum(len(section.content) for section in sections)
     for index, (name_at, info, other, where, start, size) in enumerate(symbols):
-        if info & 0xF != _FUNCTION or not other & _ENTRY or not 0 < where < len(sections):
+        is_kernel = info & 0xF == 2 and other & 0x10  # a function with the bit of an entry
+        if not is_kernel or not 0 < where < len(sections):
             continue
         name = _text(sections[table.link].content, name_at) if table else ""
         if name in seen:
@@ -142,21 +146,22 @@ def _kernels(sections: list[_Section], number: int) -> Iterator[CubinKernel]:
         yield CubinKernel(
             name=name,
             code=sections[where].content[start : start + size],
-            registers_per_thread=by_symbol.get((_REGISTERS, index)),
+            registers_per_thread=by_symbol.get((_ATTRIBUTES["registers"], index)),
             shared_bytes=_shared_bytes(named.get(f".nv.shared.{name}"), number),
-            local_bytes=by_symbol.get((_FRAME, index)),
+            local_bytes=by_symbol.get((_ATTRIBUTES["frame size"], index)),
             block=_block(dict(_attributes(own.content)) if own else {}),
         )
 
 
 def _shared_bytes(section: _Section | None, number: int) -> int:
+    """Return the bytes of a section without the system's KiB, which it counts from sm_90 on."""
     if section is None:
         return 0
-    return max(0, section.size - (_RESERVED_BYTES if number >= _RESERVED_SINCE else 0))
+    return max(0, section.size - (1024 if number >= 90 else 0))
 
 
 def _block(attributes: dict[int, tuple[int, ...]]) -> Block | None:
-    block = attributes.get(_REQUIRED) or attributes.get(_MOST)
+    block = attributes.get(_ATTRIBUTES["required threads"]) or attributes.get(_ATTRIBUTES["most threads"])
     return block if block and len(block) == 3 and prod(block) else None
 
 
@@ -166,6 +171,6 @@ def _attributes(content: bytes) -> Iterator[tuple[int, tuple[int, ...]]]:
     while offset + 4 <= len(content):
         form, kind, size = struct.unpack_from("<BBH", content, offset)
         offset += 4
-        if form == _VALUES:
+        if form == 0x04:  # EIFMT_SVAL
             yield kind, struct.unpack_from(f"<{size // 4}I", content, offset)
             offset += size

@@ -8,7 +8,7 @@ from gpuexplore.hardware.capabilities import CAPABILITIES
 from gpuexplore.kernels.files.cubin import Cubin, CubinKernel, read_cubin
 from gpuexplore.kernels.files.ptx_text import PtxText
 from gpuexplore.kernels.geometry import Block
-from gpuexplore.kernels.sass import Line, SassInstruction, controls_of, lines_of
+from gpuexplore.kernels.sass import Line, SassInstruction, controls_of
 from gpuexplore.kernels.sass.disassembler import disassembled, live_registers
 
 # What the compiler made of a CUDA kernel; light, so that the web process can show it.
@@ -48,9 +48,6 @@ class CompiledKernel:
     def spill_bytes(self) -> int:
         """Bytes a thread moves out of registers and back because there are too few."""
         return self.spill_store_bytes + self.spill_load_bytes
-
-
-OLDEST = (7, 0)  # instructions of 128 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +119,8 @@ def check_target(module: PtxText, compute_capability: str) -> None:
     Raises:
         InvalidInput: it cannot.
     """
-    needed, gpu = _pair(module.compute_capability), _pair(compute_capability)
+    needed = _pair(module.compute_capability)
+    gpu = _pair(compute_capability)
     accepted = {"a": f"{module.compute_capability} only", "f": f"{module.compute_capability} and later {needed[0]}.x"}
     fits = {"a": gpu == needed, "f": gpu[0] == needed[0] and gpu >= needed}.get(module.suffix, gpu >= needed)
     if not fits and module.compute_capability not in CAPABILITIES:
@@ -143,8 +141,9 @@ def check_fits(cubin: Cubin, compute_capability: str) -> None:
     Raises:
         InvalidInput: it cannot, or its instructions have another length than those read here.
     """
-    needed, gpu = _pair(cubin.compute_capability), _pair(compute_capability)
-    if needed < OLDEST:
+    needed = _pair(cubin.compute_capability)
+    gpu = _pair(compute_capability)
+    if needed < (7, 0):  # instructions of 128 bits
         raise InvalidInput.of("compute capability of this cubin", cubin.compute_capability, "7.0 and later")
     if needed[0] != gpu[0] or needed > gpu:
         raise InvalidInput(
@@ -160,7 +159,9 @@ def lines_of_kernel(cubin: Cubin, kernel: CubinKernel) -> tuple[Line, ...]:
         Unsupported: the disassembler is not installed, or cannot read this machine code.
     """
     code = disassembled(cubin.content, kernel.name)
-    return lines_of(code, controls_of(kernel.code), live_registers(cubin.content, kernel.name))
+    live = live_registers(cubin.content, kernel.name)
+    controls = controls_of(kernel.code)
+    return tuple(Line(each, controls.get(each.address), live.get(each.address)) for each in code)
 
 
 def lines_of_ours(content: bytes) -> tuple[Line, ...]:

@@ -11,7 +11,6 @@ from math import prod
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.kernels.geometry import Block
 
-REGISTERS = 65_536  # of a multiprocessor of each GPU that has `setmaxnreg`
 # A file has up to 4 MiB: each of these looks at a character a few times at most, however often it does not match.
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _VERSION = re.compile(r"^[ \t]*\.version\s+(\d+\.\d+)", re.MULTILINE)
@@ -88,7 +87,8 @@ def read_ptx(text: str) -> PtxText:
         InvalidInput: the text is no PTX, or holds no kernel.
     """
     bare = _COMMENT.sub("", text)
-    version, target = _VERSION.search(bare), _TARGET.search(bare)
+    version = _VERSION.search(bare)
+    target = _TARGET.search(bare)
     if version is None or target is None:
         missing = ".version" if version is None else ".target sm_..."
         raise InvalidInput(f"this is no PTX: a line with {missing} is looked for")
@@ -135,7 +135,8 @@ def _launch_registers(head: str, block: Block | None, asked: tuple[int, ...]) ->
     found = {kind: int(count) for kind, count in _LAUNCH.findall(head)}
     if "maxnreg" in found or not block or not found.get("minnctapersm"):
         return found.get("maxnreg")
-    return min(REGISTERS // (prod(block) * found["minnctapersm"]) // 8 * 8, asked[-1])
+    registers = 65_536  # of a multiprocessor of each GPU that has `setmaxnreg`
+    return min(registers // (prod(block) * found["minnctapersm"]) // 8 * 8, asked[-1])
 
 
 def _block(head: str) -> Block | None:

@@ -156,9 +156,7 @@ def _requests(body: Sequence[SassInstruction]) -> int:
 # https://github.com/NervanaSystems/maxas/wiki/Control-Codes.
 
 
-FIRST_BIT = 105
-NO_BARRIER = 7
-BARRIERS = 6
+_BARRIERS = 6
 HEADER = "live stall yield write read waits   instruction"
 LEGEND = (
     "live: registers of a thread in use; stall: cycles until the warp's next instruction; yield: y where another warp "
@@ -194,14 +192,15 @@ class Control:
 
 def control_of(word: bytes) -> Control:
     """Return what the 16 bytes of an instruction say of its scheduling."""
-    bits = int.from_bytes(word, "little") >> FIRST_BIT
-    write, read = bits >> 5 & 7, bits >> 8 & 7
+    bits = int.from_bytes(word, "little") >> 105
+    write = bits >> 5 & 7
+    read = bits >> 8 & 7
     return Control(
         stall=bits & 15,
         yields=not bits >> 4 & 1,  # the bit asks to stay with this warp
-        write_barrier=None if write == NO_BARRIER else write,
-        read_barrier=None if read == NO_BARRIER else read,
-        waits=_set_bits(bits >> 11, BARRIERS),
+        write_barrier=None if write == 7 else write,
+        read_barrier=None if read == 7 else read,
+        waits=_set_bits(bits >> 11, _BARRIERS),
         reuse=_set_bits(bits >> 17, 4),
     )
 
@@ -225,30 +224,19 @@ class Line:
     live: int | None = None
 
     def __str__(self) -> str:
-        live, control = "–" if self.live is None else str(self.live), self.control
+        live = "–" if self.live is None else str(self.live)
+        control = self.control
         if control is None:
             return f"{live:>4} {'':>27}  {self.instruction}"
-        waits = "".join(str(bit) if bit in control.waits else "." for bit in range(BARRIERS))
-        return (
-            f"{live:>4} {control.stall:>5} {'y' if control.yields else '.':>5} {_named(control.write_barrier):>5} "
-            f"{_named(control.read_barrier):>4} {waits}  {self.instruction}"
-        )
-
-
-def lines_of(
-    code: Iterable[SassInstruction], controls: Mapping[int, Control], live: Mapping[int, int]
-) -> tuple[Line, ...]:
-    """Return the lines of machine code from what is known at each address."""
-    return tuple(Line(each, controls.get(each.address), live.get(each.address)) for each in code)
+        write, read = ("." if each is None else each for each in (control.write_barrier, control.read_barrier))
+        waits = "".join(str(bit) if bit in control.waits else "." for bit in range(_BARRIERS))
+        yields = "y" if control.yields else "."
+        return f"{live:>4} {control.stall:>5} {yields:>5} {write:>5} {read:>4} {waits}  {self.instruction}"
 
 
 def as_text(lines: Iterable[Line]) -> str:
     """Return the lines below a header."""
     return "\n".join((HEADER, *map(str, lines)))
-
-
-def _named(barrier: int | None) -> str:
-    return "." if barrier is None else str(barrier)
 
 
 def most_live(lines: Iterable[Line]) -> int | None:
@@ -270,7 +258,6 @@ __all__ = [
     "control_of",
     "controls_of",
     "facts_of",
-    "lines_of",
     "loops",
     "main_loop",
     "mix_of",

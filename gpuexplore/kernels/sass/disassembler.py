@@ -14,9 +14,7 @@ from gpuexplore.core.errors import Unsupported
 from gpuexplore.kernels.sass.instruction import INSTRUCTION_BYTES, SassInstruction
 from gpuexplore.kernels.sass.loops import with_descriptors
 
-PACKAGE, PROGRAM = "nvidia-cuda-nvdisasm", "nvdisasm"
-INSTALL = 'pip install "gpuexplore[sass]"'
-LIMIT_S, LIVE_LIMIT_S = 60.0, 20.0
+PROGRAM = "nvdisasm"
 _LABEL = re.compile(r"(\.text\.[^\s:]+):")  # where the code of a function begins
 _LIVE = re.compile(r"\s*/\*([0-9a-f]+)\*/[^;]*;\s*// \|\s*(?:(\d+)\s*)?\|")  # address; the first column of counts
 
@@ -28,11 +26,12 @@ def disassembled(cubin: bytes, kernel: str | None = None) -> tuple[SassInstructi
         Unsupported: the disassembler is not installed, or cannot read this machine code.
     """
     try:
-        done = _run(cubin, "-json", limit_s=LIMIT_S)
+        done = _run(cubin, "-json", limit_s=60)
     except subprocess.TimeoutExpired as error:
-        raise Unsupported(f"{PROGRAM} took longer than {LIMIT_S:.0f} s") from error
+        raise Unsupported(f"{PROGRAM} took longer than {error.timeout:.0f} s") from error
     if done.returncode:
-        raise Unsupported(f"{PROGRAM} failed: {_last_line(done)}")
+        last_line = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise Unsupported(f"{PROGRAM} failed: {last_line}")
     _, functions = json.loads(done.stdout)
     function = next((each for each in functions if kernel in (None, each["function-name"])), None)
     if function is None:
@@ -57,7 +56,7 @@ def live_registers(cubin: bytes, kernel: str) -> Mapping[int, int]:
         Unsupported: the disassembler is not installed.
     """
     try:
-        done = _run(cubin, "--print-code", "--life-range-mode", "count", limit_s=LIVE_LIMIT_S)
+        done = _run(cubin, "--print-code", "--life-range-mode", "count", limit_s=20)
     except subprocess.TimeoutExpired:  # tens of thousands of instructions, which can be read without
         return {}
     return {} if done.returncode else dict(_counts(done.stdout, kernel))
@@ -85,14 +84,10 @@ def _run(cubin: bytes, *options: str, limit_s: float) -> subprocess.CompletedPro
             raise Unsupported(f"{PROGRAM} cannot be run: {error.strerror}") from error
 
 
-def _last_line(done: subprocess.CompletedProcess[str]) -> str:
-    return (done.stderr.strip().splitlines() or ["no message"])[-1]
-
-
 def _program() -> str:
     found = _packaged() or shutil.which(PROGRAM)
     if found is None:
-        raise Unsupported(f"machine code needs NVIDIA's disassembler, {PROGRAM}: {INSTALL}")
+        raise Unsupported(f'machine code needs NVIDIA\'s disassembler, {PROGRAM}: pip install "gpuexplore[sass]"')
     return found
 
 
@@ -100,7 +95,8 @@ def _program() -> str:
 def _packaged() -> str | None:
     """Return the program of the installed package; None without one."""
     try:
-        inside = [file for file in files(PACKAGE) or () if Path(file).stem == PROGRAM and "bin" in Path(file).parts]
+        packaged = files("nvidia-cuda-nvdisasm") or ()
+        inside = [file for file in packaged if Path(file).stem == PROGRAM and "bin" in Path(file).parts]
     except PackageNotFoundError:
         return None
     return str(inside[0].locate()) if inside else None

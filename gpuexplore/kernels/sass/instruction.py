@@ -14,20 +14,16 @@ _ORDINARY_UNITS = {"D": "fp64", "F": "fp32", "H": "fp16_vector"}
 _ZERO = re.compile(r"-?\|?U?RZ\b.*|[-+]?0(?:\.0*)?")
 _ONE = re.compile(r"[-+]?1(?:\.0*)?")
 _IMMEDIATE = re.compile(r"[-+]?(?:\d.*|INF|[QS]?NAN)")
-_BITS = re.compile(r"\.[US]?(8|16|32|64|128|256)(?:\.|$)")
 _MATRICES = re.compile(r"\.MT?88(?:\.([124]))?(?:\.|$)")  # 8 x 8 of 16 bits: 32 bits of each thread
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
 
 SPARSE = ":sparse"  # behind a unit: two of four values are zeros that are left out
-WARPS_OF_A_GROUP = 4  # which execute a wgmma together
-LARGEST_TILE = (128, 256)  # sums of a tcgen05.mma on one multiprocessor
 _NAME = re.compile(r"(UTC)?([BDHIOQ])(G?)MMA")
 _TILE = re.compile(r"\.(8|16)(8)(\d+)(?:\.|$)|\.(\d+)x(\d+)x(\d+)(?:\.|$)")
 _UNITS = {"B": "binary_tensor", "D": "fp64_tensor", "I": "int8_tensor_tops", "O": "fp4_tensor", "Q": "fp8_tensor"}
 _FACTOR_BITS = {"B": 1, "D": 64, "H": 16, "I": 8, "O": 4, "Q": 8}
 _LONGEST = {"H": 16, "I": 32, "O": 64, "Q": 32}  # terms of a tcgen05.mma: 32 bytes of each row
 _FORMAT = 7  # lowest of three bits of a descriptor: 2 is tf32 where a factor may have 16 bits
-_QUADS = 4  # of a warp's threads, each pair with a tile of its own in an HMMA.884
 
 
 # A product of tensor cores: its tile, its unit and its operands, as the opcode of one instruction says.
@@ -39,7 +35,7 @@ _QUADS = 4  # of a warp's threads, each pair with a tile of its own in an HMMA.8
 
 
 @dataclass(frozen=True, slots=True)
-class TensorProduct:
+class _TensorProduct:
     """What one instruction computes.
 
     Attributes:
@@ -56,7 +52,7 @@ class TensorProduct:
     is_open: bool = False
 
 
-def product_of(opcode: str, descriptor: int | None = None) -> TensorProduct | None:
+def _product_of(opcode: str, descriptor: int | None = None) -> _TensorProduct | None:
     """Return what an instruction computes on tensor cores; None where it is another.
 
     Args:
@@ -71,19 +67,20 @@ def product_of(opcode: str, descriptor: int | None = None) -> TensorProduct | No
         return _of_tensor_memory(letter, modifiers, descriptor)
     tile = _TILE.search(opcode)
     if tile is None:
-        return TensorProduct(0, _unit(letter, modifiers))
+        return _TensorProduct(0, _unit(letter, modifiers))
     m, n, k = (int(length) for length in tile.groups() if length)
     is_sparse = "SP" in modifiers
     unit = _unit(letter, modifiers) + (SPARSE if is_sparse else "")
     flops = 2 * m * n * k
     if group:
-        return TensorProduct(flops // WARPS_OF_A_GROUP, unit)
-    if (m, n, k) == (8, 8, 4) and letter == "H":  # Volta's: a quarter of the rows, or half of them, in each step
-        return TensorProduct(flops * _QUADS // (2 if modifiers[1] == "F16" else 4), unit)
+        return _TensorProduct(flops // 4, unit)  # four warps execute a wgmma together
+    if (m, n, k) == (8, 8, 4) and letter == "H":
+        # Volta's: each pair of a warp's four quads has a tile of its own; a step does half of the rows, or a quarter
+        return _TensorProduct(flops * (2 if modifiers[1] == "F16" else 1), unit)
     bits = 32 if "TF32" in modifiers else 4 if unit.startswith("int4") else _FACTOR_BITS[letter]
     sums = 64 if letter == "D" else 16 if letter in "HQ" and "F16" in modifiers else 32
     parts = (m * k * bits // (2 if is_sparse else 1), k * n * bits, m * n * sums)
-    return TensorProduct(flops, unit, tuple(max(1, part // (32 * 32)) for part in parts))  # type: ignore[arg-type]
+    return _TensorProduct(flops, unit, tuple(max(1, part // (32 * 32)) for part in parts))  # type: ignore[arg-type]
 
 
 def as_tf32(descriptor: int | None) -> int:
@@ -102,7 +99,7 @@ def _unit(letter: str, modifiers: list[str]) -> str:
     return _UNITS[letter]
 
 
-def _of_tensor_memory(letter: str, modifiers: list[str], descriptor: int | None) -> TensorProduct:
+def _of_tensor_memory(letter: str, modifiers: list[str], descriptor: int | None) -> _TensorProduct:
     """Return what a tcgen05.mma computes: format of the first factor in bits 7 to 9, 2 of 16 and 32 bits are tf32."""
     bits = descriptor or 0
     formats = ("fp16_tensor", "bf16_tensor", "tf32_tensor")
@@ -115,10 +112,11 @@ def _of_tensor_memory(letter: str, modifiers: list[str], descriptor: int | None)
     n = (bits >> 17 & 63) << 3
     is_open = not (m and n)
     if is_open:
-        m, n = LARGEST_TILE
+        m = 128  # the largest sums on one multiprocessor
+        n = 256
     elif "2CTA" in modifiers:
         m //= 2
-    return TensorProduct(2 * m * n * k, unit + (SPARSE if is_sparse else ""), is_open=is_open)
+    return _TensorProduct(2 * m * n * k, unit + (SPARSE if is_sparse else ""), is_open=is_open)
 
 
 @dataclass(frozen=True)
@@ -157,9 +155,9 @@ class SassInstruction:
         return int(found[-1], 16) if found else None
 
     @cached_property
-    def product(self) -> TensorProduct | None:
+    def product(self) -> _TensorProduct | None:
         """What tensor cores compute; None where others execute it."""
-        return product_of(self.opcode, self.descriptor)
+        return _product_of(self.opcode, self.descriptor)
 
     @cached_property
     def flops_of_a_warp(self) -> int:
@@ -208,7 +206,7 @@ class SassInstruction:
             return None
         if matrices := _MATRICES.search(self.opcode):
             return 32 * int(matrices.group(1) or 1)
-        found = _BITS.search(self.opcode)
+        found = re.search(r"\.[US]?(8|16|32|64|128|256)(?:\.|$)", self.opcode)
         return int(found.group(1)) if found else 32
 
     def __str__(self) -> str:

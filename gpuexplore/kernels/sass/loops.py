@@ -8,15 +8,9 @@ from dataclasses import replace
 
 from gpuexplore.kernels.sass.instruction import LOADS, STORES, SassInstruction
 
-ARITHMETIC, SHARED, CACHE, TENSOR, SMALL_TENSOR = 4, 20, 30, 16, 10
-PASSES = 6  # the first fill the pipeline
+_LATENCIES = {"LDS": 20, "LDSM": 20, "LDG": 30, "LDL": 30, "LD": 30}
 _REGISTER = re.compile(r"(?<![\w.])(R\d+|P\d|UR\d+|UP\d)(\.64)?(?![\w])")
 _PAIRS = ("DFMA", "DADD", "DMUL")
-
-INNER_PASSES = 4  # that an inner loop is taken to run in one pass of the outer one
-_DESCRIPTOR = re.compile(r"idesc\[(UR\d+)\]")
-_UNIFORM = re.compile(r"UR(\d+)")
-_NUMBER = re.compile(r",(0x[0-9a-f]+)$")
 
 Loop = tuple[SassInstruction, ...]  # from its first instruction to the branch back to it
 
@@ -67,7 +61,7 @@ def _without(loop: Loop, inner: Sequence[Loop]) -> Loop:
 
 
 def _work(loop: Loop, depth: int) -> tuple[int, int, int, int]:
-    passes = INNER_PASSES**depth
+    passes = 4**depth  # an inner loop is taken to run so often in one pass of the outer one
     flops = passes * sum(instruction.flops_of_a_warp for instruction in loop)
     moved = 0 if flops else passes * sum(instruction.bits or 0 for instruction in loop)
     return flops, moved, 0 if flops else bytes_in_flight(loop), -len(loop)
@@ -78,7 +72,7 @@ def with_descriptors(code: Sequence[SassInstruction]) -> tuple[SassInstruction, 
     every = loops(code) if any("idesc[" in each.operands for each in code) else ()
     return tuple(
         replace(each, descriptor=_constant(code, index, found.group(1), every))
-        if (found := _DESCRIPTOR.search(each.operands))
+        if (found := re.search(r"idesc\[(UR\d+)\]", each.operands))
         else each
         for index, each in enumerate(code)
     )
@@ -89,16 +83,17 @@ def _constant(code: Sequence[SassInstruction], index: int, register: str, every:
     writes = [each for each in code if register in _uniform_written(each)]
     before = [each for each in writes if each.address < code[index].address]
     last = before[-1] if before else None
-    if last is None or last.name != "UMOV" or last.predicate or not (found := _NUMBER.search(last.operands)):
+    if last is None or last.name != "UMOV" or last.predicate:
         return None
+    found = re.search(r",(0x[0-9a-f]+)$", last.operands)
     around = [loop for loop in every if last.address < loop[0].address <= code[index].address <= loop[-1].address]
     is_again = any(loop[0].address <= each.address <= loop[-1].address for loop in around for each in writes)
-    return None if is_again else int(found.group(1), 16)
+    return int(found.group(1), 16) if found and not is_again else None
 
 
 def _uniform_written(instruction: SassInstruction) -> set[str]:
     """Return the uniform registers an instruction may write: wide results take those that follow."""
-    found = _UNIFORM.match(instruction.operands)
+    found = re.match(r"UR(\d+)", instruction.operands)
     if found is None or instruction.product:
         return set()
     width = 4 if ".128" in instruction.opcode else 2 if {"64", "WIDE"} & set(instruction.opcode.split(".")) else 1
@@ -116,15 +111,15 @@ def _uniform_written(instruction: SassInstruction) -> set[str]:
 def cycles_of_a_pass(instructions: Sequence[SassInstruction]) -> float:
     """Return the cycles between one pass of a warp and its next, when it has a scheduler to itself."""
     ready: dict[str, int] = {}
-    now, starts = 0, []
-    read, written = zip(*((_read(each), tuple(_written(each))) for each in instructions), strict=True)
-    for _ in range(PASSES):
+    now = 0
+    starts = []
+    steps = [(_read(each), tuple(_written(each)), _latency(each)) for each in instructions]
+    for _ in range(6):  # the first fill the pipeline
         starts.append(now)
-        for index, instruction in enumerate(instructions):
-            now = max(now + 1, *(ready.get(name, 0) for name in read[index]), 0)
-            for name in written[index]:
-                ready[name] = now + _latency(instruction)
-    return (starts[-1] - starts[1]) / (PASSES - 2)
+        for read, written, latency in steps:
+            now = max(now + 1, *(ready.get(name, 0) for name in read), 0)
+            ready |= dict.fromkeys(written, now + latency)
+    return (starts[-1] - starts[1]) / (len(starts) - 2)
 
 
 def bytes_in_flight(instructions: Sequence[SassInstruction]) -> int:
@@ -142,8 +137,8 @@ def bytes_in_flight(instructions: Sequence[SassInstruction]) -> int:
 
 def _latency(instruction: SassInstruction) -> int:
     if instruction.product:
-        return TENSOR if instruction.product.registers[2] > 2 or ".16" in instruction.opcode else SMALL_TENSOR
-    return {"LDS": SHARED, "LDSM": SHARED, "LDG": CACHE, "LDL": CACHE, "LD": CACHE}.get(instruction.name, ARITHMETIC)
+        return 16 if instruction.product.registers[2] > 2 or ".16" in instruction.opcode else 10
+    return _LATENCIES.get(instruction.name, 4)
 
 
 def _is_asynchronous(instruction: SassInstruction) -> bool:
@@ -164,8 +159,8 @@ def _written(instruction: SassInstruction) -> Iterator[str]:
     found = _REGISTER.fullmatch(first)
     if found is None:
         return
-    name, wide = found.group(1), _width(instruction)
-    yield from (_neighbours(name, wide) if name.startswith("R") else [name])
+    name = found.group(1)
+    yield from (_neighbours(name, _width(instruction)) if name.startswith("R") else [name])
     if name.startswith("P") and rest and _REGISTER.fullmatch(rest[0]) and rest[0].startswith("P"):
         yield rest[0]
 

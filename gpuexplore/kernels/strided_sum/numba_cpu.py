@@ -9,7 +9,7 @@ from numba import njit
 
 
 @njit(cache=True)
-def strided_sum(storage: Any, lengths: Any, strides: Any, out: Any) -> None:
+def _strided_sum(storage: Any, lengths: Any, strides: Any, out: Any) -> None:
     """Write the sum of the elements to `out` (1).
 
     Args:
@@ -33,4 +33,4 @@ def build(
 ) -> tuple[Callable[[], object], Callable[[], npt.NDArray[np.uint64]]]:
     """Return a call that reads every element, and what returns their sum (1) afterwards."""
     out = np.zeros(1, np.uint64)
-    return lambda: strided_sum(storage, lengths, strides, out), lambda: out
+    return lambda: _strided_sum(storage, lengths, strides, out), lambda: out

@@ -14,8 +14,8 @@ from numba import cuda
 from gpuexplore.backends import load_backend
 from gpuexplore.core.dtypes import dtype_named
 
-THREADS, STRETCH = 256, 8 * 256
-MOST_BLOCKS = 2048  # enough to fill any GPU
+THREADS = 256
+STRETCH = 8 * THREADS
 
 
 @cuda.jit
@@ -31,8 +31,10 @@ def strided_sum_kernel(storage: Any, lengths: Any, strides: Any, out: Any) -> No
     found = out[cuda.grid(1)] - out[cuda.grid(1)]
     stretches = (lengths[3] + STRETCH - 1) // STRETCH
     for item in range(cuda.blockIdx.x, lengths[0] * lengths[1] * lengths[2] * stretches, cuda.gridDim.x):
-        row, stretch = item // stretches, item % stretches
-        rest, k = row // lengths[2], row % lengths[2]
+        row = item // stretches
+        stretch = item % stretches
+        rest = row // lengths[2]
+        k = row % lengths[2]
         start = rest // lengths[1] * strides[0] + rest % lengths[1] * strides[1] + k * strides[2]
         first = stretch * STRETCH
         for m in range(first + cuda.threadIdx.x, min(first + STRETCH, lengths[3]), THREADS):
@@ -44,9 +46,8 @@ def build(
     storage: npt.NDArray[np.uint32], lengths: npt.NDArray[np.uint64], strides: npt.NDArray[np.uint64], device: str
 ) -> tuple[Callable[[], object], Callable[[], npt.NDArray[np.uint64]]]:
     """Return a call that reads every element, and what returns their sum (1) afterwards."""
-    backend, rows = load_backend("numba_cuda"), int(lengths[:3].prod())
-    blocks = min(MOST_BLOCKS, rows * -(-int(lengths[3]) // STRETCH))
-    moved = backend.to_device(storage, dtype_named("fp32"), device)
+    blocks = min(2048, int(lengths[:3].prod()) * -(-int(lengths[3]) // STRETCH))  # 2048 fill any GPU
+    moved = load_backend("numba_cuda").to_device(storage, dtype_named("fp32"), device)
     extents, steps = (cuda.to_device(values.astype(np.int64)) for values in (lengths, strides))
     out = cuda.to_device(np.zeros(blocks * THREADS, np.int64))
     configured = strided_sum_kernel[blocks, THREADS]
