@@ -39,14 +39,9 @@ def pytest_addoption(parser):
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    """Print what the interpreter ran, where it did; note which heavy tests passed, where that is wanted."""
+    """Note which heavy tests passed, where that is wanted."""
     if config.getoption("note_passed"):
         write_passed(terminalreporter.stats.get("passed", ()))
-    from tests.kernels.ptx.summary import summary
-
-    reports = [report for kind in ("passed", "failed") for report in terminalreporter.stats.get(kind, ())]
-    for line in summary(reports):
-        terminalreporter.write_line(line)
 
 
 @cache

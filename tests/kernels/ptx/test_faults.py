@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gpuexplore.core.errors import InvalidInput, TooLarge, TooSlow, Unsupported
-from gpuexplore.kernels.ptx import Grid, element_at, numba_arguments, parse, run
+from gpuexplore.kernels.ptx import element_at, parse
 from tests.kernels.ptx.snippets import WARP, kernel, launch, pointers
 
 NUMBERS = np.arange(64, dtype=np.uint32)
@@ -49,12 +49,6 @@ def test_missing_barrier_is_a_race_that_names_line_and_threads():
     assert set(races) == {"st.shared.u32 [%r3], %r4", "ld.shared.u32 %r8, [%r7]"}
     assert "what another thread wrote is read without a barrier" in str(races["ld.shared.u32 %r8, [%r7]"])
     assert races["st.shared.u32 [%r3], %r4"].threads == tuple(range(32, 40))
-
-
-def test_two_threads_that_write_one_address_race():
-    report = reverse(REVERSED.replace("[%r3], %r4", "[%r2], %r4"))
-
-    assert any("write" in fault.about for fault in report.faults if fault.kind == "race")
 
 
 @pytest.mark.parametrize("address", ["shared.u32 [tile]", "global.u32 [%d0]"])
@@ -113,20 +107,8 @@ def test_no_barrier_orders_two_blocks(barrier):
     assert {"what another thread wrote is read without a barrier"} <= {fault.about for fault in both.faults}
 
 
-def test_accesses_of_more_than_16_bytes_are_refused_by_name():
-    text = kernel(f"{pointers(1)} ld.global.v4.b64 {{%d4, %d5, %d6, %d7}}, [%d0];")
-
-    with pytest.raises(Unsupported, match=r"ld\.global\.v4\.b64: 32 bytes at a time"):
-        launch(text, NUMBERS)
-
-
-def test_shared_memory_that_nobody_wrote_is_an_uninitialised_read():
-    report = reverse(REVERSED.replace("st.shared.u32 [%r3], %r4;", ""))
-
-    assert kinds(report) == {"uninitialised read"}
-
-
-def test_device_memory_that_nobody_wrote_is_an_uninitialised_read():
+def test_what_was_never_written_is_an_uninitialised_read():
+    assert kinds(reverse(REVERSED.replace("st.shared.u32 [%r3], %r4;", ""))) == {"uninitialised read"}
     text = kernel(f"{pointers(2, (4, 4))} ld.global.u32 %r4, [%d0]; st.global.u32 [%d1], %r4;", arrays=2)
 
     assert launch(text, NUMBERS, NUMBERS, unwritten=(1,)).faults == ()
@@ -166,16 +148,12 @@ def test_barrier_that_some_lanes_do_not_reach_is_found():
     assert kinds(launch(kernel(ended), NUMBERS, threads=64)) == {"barrier"}
 
 
-def test_unknown_instruction_is_named_with_its_line():
-    with pytest.raises(Unsupported, match=r"line 13 of the PTX cannot be run here: mbarrier\.init\.b64"):
-        launch(kernel("mbarrier.init.b64 [%r1], 1;"), NUMBERS)
-    with pytest.raises(Unsupported, match="a barrier of another number"):
-        launch(kernel("bar.sync 1, 64;"), NUMBERS)
-
-
 @pytest.mark.parametrize(
     ("instruction", "about"),
     [
+        ("mbarrier.init.b64 [%r1], 1", r"line 13 of the PTX cannot be run here: mbarrier\.init\.b64"),
+        ("bar.sync 1, 64", "a barrier of another number"),
+        ("ld.global.v4.b64 {%d4, %d5, %d6, %d7}, [%d0]", r"ld\.global\.v4\.b64: 32 bytes at a time"),
         ("add.f8 %r1, %r2, %r3", r"the modifier \.f8 of add is not known here"),
         ("add.cc.u32 %r1, %r2, %r3", r"the modifier \.cc of add is not known here"),
         ("fma.rn.relu.f16 %h1, %h2, %h3, %h4", r"the modifier \.relu of fma is not known here"),
@@ -195,7 +173,7 @@ def test_unknown_instruction_is_named_with_its_line():
         ("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 %r1, %r2, %r3, %r4", r"\(mma\.sync\.aligned\.m8n8k4"),
     ],
 )
-def test_modifier_that_is_not_known_is_named(instruction, about):
+def test_instruction_or_modifier_that_is_not_known_is_named(instruction, about):
     with pytest.raises(Unsupported, match=about):
         launch(kernel(f"{instruction};"), NUMBERS)
 
@@ -209,17 +187,11 @@ def test_text_without_a_kernel_and_other_arguments_are_refused():
         launch(kernel(""), NUMBERS, NUMBERS)
 
 
-def test_kernel_that_never_ends_is_given_up_with_both_figures():
+def test_launches_that_take_too_long_or_too_much_are_refused_with_both_figures():
     with pytest.raises(TooSlow, match=r"10,016 thread instructions \(so far\) are more than the 10,000"):
         launch(kernel("AGAIN: bra AGAIN;"), NUMBERS, most_work=10_000)
-
-
-def test_work_of_a_large_launch_is_told_after_the_first_block():
     with pytest.raises(TooSlow, match=r"64,000 thread instructions \(1000 blocks like the first\)"):
         launch(kernel("mov.u32 %r0, %tid.x;"), NUMBERS, blocks=1000, most_work=10_000)
-
-
-def test_arrays_too_large_to_watch_are_refused():
     with pytest.raises(TooLarge, match=r"arrays of 67,108,865 bytes are more than the 67,108,864"):
         launch(kernel(""), np.zeros(2**26 + 1, np.uint8))
 
@@ -228,12 +200,6 @@ def test_lines_of_the_source_are_no_part_of_the_instructions_after_them():
     text = kernel('mov.u32 %r0, 1;\n.loc 1 14 3\nadd.u32 %r1, %r0, 1;\n.pragma "nounroll";')
 
     assert [instruction.name for instruction in parse(text).code] == ["mov.u32", "add.u32", "ret", "ret"]
-
-
-def test_arrays_are_passed_as_numba_passes_them():
-    matrix = np.zeros((3, 5), np.float32)
-
-    assert numba_arguments([4096], [matrix]) == [0, 0, 15, 4, 4096, 3, 5, 20, 4]
 
 
 def test_arrays_that_are_passed_stay_as_they_are():
@@ -254,13 +220,3 @@ def test_observer_sees_each_instruction_with_its_lanes_and_addresses():
     assert [element_at(int(address), [NUMBERS]) for address in store.addresses] == [(0, i) for i in range(WARP)]
     assert element_at(int(store.addresses[0]) - 4, [NUMBERS]) is None
     assert (store.block, store.warp) == ((0, 0, 0), 0)
-
-
-def test_program_tells_what_the_text_declares():
-    program = parse(kernel("mov.u32 %r0, %tid.x;", arrays=2, shared=100))
-
-    assert (program.name, program.target, len(program.parameters)) == ("kernel", "sm_80", 14)
-    assert program.shared.offsets == {"tile": 0}
-    assert program.shared.size_bytes == 100
-    assert [instruction.name for instruction in program.code[:2]] == ["mov.u32", "ret"]
-    assert run(program, Grid((1, 1, 1), (32, 1, 1)), [NUMBERS, NUMBERS]).faults == ()

@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -132,48 +131,45 @@ def images(tiles, stored):
     return np.concatenate([whole, np.zeros(-whole.size % (THREADS * CHUNK), np.uint8)]), starts
 
 
+@dataclass(frozen=True)
+class Product:
+    """A product of two tiles: its type, their widths, which are transposed, its columns, the sign of the second."""
+
+    kind: str
+    widths: tuple[int, int]
+    transposed: tuple[int, int] = (0, 0)
+    columns: int = 64
+    sign: int = 1
+
+
+PRODUCTS = [
+    *(
+        Product(kind, widths, transposed)
+        for kind, transposed in (("bf16", (0, 0)), ("f16", (1, 0)), ("bf16", (0, 1)), ("f16", (1, 1)))
+        for widths in ((1, 1), (2, 8), (4, 2), (8, 4), (8, 8))
+    ),
+    *(Product("bf16", (8, 8), columns=columns) for columns in (8, 24, 128, 256)),
+    Product("tf32", (2, 4), columns=16, sign=-1),  # of eight terms
+]
+
+
 @pytest.mark.parametrize("copies", ["late", "early"])
-@pytest.mark.parametrize(("width_a", "width_b"), [(1, 1), (2, 8), (4, 2), (8, 4), (8, 8)])
-@pytest.mark.parametrize(("kind", "transposed"), [("bf16", (0, 0)), ("f16", (1, 0)), ("bf16", (0, 1)), ("f16", (1, 1))])
-def test_product_of_two_tiles_is_the_matrix_product(kind, transposed, width_a, width_b, copies):
-    columns = 64
-    stored, (a, b) = factors(kind, columns)
-    tiles = Tile(64, width_a, bool(transposed[0])), Tile(columns, width_b, bool(transposed[1]))
+@pytest.mark.parametrize("case", PRODUCTS, ids=str)
+def test_product_of_two_tiles_is_the_matrix_product(case, copies):
+    stored, (a, b) = factors(case.kind, case.columns)
+    size = stored[0].itemsize
+    lines = zip((64, case.columns), case.widths, case.transposed, strict=True)
+    tiles = [Tile(count, width, bool(transposed), size) for count, width, transposed in lines]
     image, starts = images(tiles, stored)
     described = [tile.descriptor(start) for tile, start in zip(tiles, starts, strict=True)]
-    body = multiplying(kind, columns, *described, adds=0, immediates=f"1, 1, {transposed[0]}, {transposed[1]}")
+    turned = "" if case.kind == "tf32" else f", {case.transposed[0]}, {case.transposed[1]}"
+    body = multiplying(case.kind, case.columns, *described, adds=0, immediates=f"1, {case.sign}{turned}")
 
-    report, found = multiplied(program(body, columns=columns, image_bytes=image.size), image, columns, copies=copies)
-
-    assert report.faults == ()
-    np.testing.assert_allclose(found, a @ b.T, rtol=1e-6, atol=1e-6)
-
-
-@pytest.mark.parametrize("columns", [8, 24, 128, 256])
-def test_product_has_as_many_columns_as_it_says(columns):
-    stored, (a, b) = factors("bf16", columns)
-    tiles = Tile(64, 8), Tile(columns, 8)
-    image, starts = images(tiles, stored)
-    described = [tile.descriptor(start) for tile, start in zip(tiles, starts, strict=True)]
-    body = multiplying("bf16", columns, *described)
-
-    report, found = multiplied(program(body, columns=columns, image_bytes=image.size), image, columns)
+    text = program(body, columns=case.columns, image_bytes=image.size)
+    report, found = multiplied(text, image, case.columns, copies=copies)
 
     assert report.faults == ()
-    np.testing.assert_allclose(found, a @ b.T, rtol=1e-6, atol=1e-6)
-
-
-def test_product_of_tf32_has_eight_terms():
-    stored, (a, b) = factors("tf32", 16)
-    tiles = Tile(64, 2, size=4), Tile(16, 4, size=4)
-    image, starts = images(tiles, stored)
-    described = [tile.descriptor(start) for tile, start in zip(tiles, starts, strict=True)]
-
-    text = program(multiplying("tf32", 16, *described, immediates="1, -1"), columns=16, image_bytes=image.size)
-    report, found = multiplied(text, image, 16)
-
-    assert report.faults == ()
-    np.testing.assert_allclose(found, -a @ b.T, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(found, case.sign * a @ b.T, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["bf16", "f16"])
@@ -216,12 +212,12 @@ def two_products(*, adds=1, between="", **parts):
 
 @pytest.mark.parametrize("copies", ["late", "early"])
 def test_second_product_adds_to_the_first_or_replaces_it(copies):
-    for adds, from_step in product((1, 0), (0,)):
+    for adds in (1, 0):
         image, numbers, text = two_products(adds=adds)
         report, found = multiplied(text, image, 32, copies=copies)
 
         assert report.faults == ()
-        expected = sum(a @ b.T for a, b in numbers[from_step if adds else 1 :])
+        expected = sum(a @ b.T for a, b in numbers[0 if adds else 1 :])
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
@@ -376,7 +372,7 @@ def test_unknown_form_is_named(old, new, about):
         run_of(text.replace(old, new), image)
 
 
-def by_triton(change=str, copies="late"):
+def by_triton(change=str, copies="late", blocks=(2, 2, 1)):
     """Return the report of a product as Triton compiles it, and how far its sums are from the right ones."""
     m, n, k = 80, 48, 112
     dtype = DTYPES["bf16"]
@@ -384,7 +380,7 @@ def by_triton(change=str, copies="late"):
     text = (Path(__file__).parent / "triton_product.ptx").read_text(encoding="utf-8")
     options = LaunchOptions(unwritten=(2,), copies=copies, seed=1, arguments=lambda at, _: [*at, m, n, k, 0, 0])
     arrays = [a, b, np.zeros((m, n), np.float32)]
-    report = run(parse(change(text)), Grid((2, 2, 1), (THREADS, 1, 1), 18432), arrays, options)
+    report = run(parse(change(text)), Grid(blocks, (THREADS, 1, 1), 18432), arrays, options)
     return report, np.abs(report.arrays[2] - dtype.widen(a).astype(np.float64).T @ dtype.widen(b)).max()
 
 
@@ -417,7 +413,7 @@ def test_whatever_that_compiler_lets_wait_or_fence_is_needed(instruction, count)
         )
 
     for index in range(count):
-        assert by_triton(without(index))[0].faults
+        assert by_triton(without(index), blocks=(1, 1, 1))[0].faults
 
 
 def test_base_offset_is_refused():
