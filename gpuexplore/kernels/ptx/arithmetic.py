@@ -134,7 +134,7 @@ def _whole_product(decoder: Decoder, instruction: Instruction) -> Step:
         return np.array(exact, f"u{kind.bits // 8}").view(kind.dtype)
 
     def wide(a: Values, b: Values) -> Values:
-        return np.multiply(a.astype(double.dtype), b.astype(double.dtype))
+        return np.asarray(a.astype(double.dtype) * b.astype(double.dtype))
 
     forms: dict[str, Function] = {"wide": wide, "hi": high, "lo": np.multiply}
     multiply = forms[part]
