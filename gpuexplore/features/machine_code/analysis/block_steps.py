@@ -273,7 +273,7 @@ def moments(run: BlockRun, warp: int) -> Mapping[str, int]:
             if name is not None:
                 found.setdefault(f"{'writes' if access.writes else 'reads'} {name}", number)
     shared = [[access for access in step.accesses if access.memory == "shared"] for step in steps]
-    passes = [[count(each.addresses, each.size_bytes, each.lanes) for each in accesses] for accesses in shared]
+    passes = [[passes_of(each) for each in accesses] for accesses in shared]
     extra = [sum(taken - fewest for taken, fewest in of_step) for of_step in passes]
     if any(extra):
         found["worst bank conflict"] = extra.index(max(extra)) + 1
