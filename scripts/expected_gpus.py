@@ -5,7 +5,7 @@ Usage: python -m scripts.expected_gpus. A test fails when a table is not what th
 
 from gpuexplore.analysis.utilization.peak_sources import best_results
 from gpuexplore.core.units import format_bytes_per_s, format_flop_per_s, format_percent
-from gpuexplore.features.machine_code.analysis.ladder import PUBLISHED
+from gpuexplore.features.machine_code.analysis.ladder import all_published
 from gpuexplore.hardware import ACCELERATORS, Accelerator, bandwidth_of, peaks_of
 from scripts.verified_gpus import FILE, with_table
 
@@ -34,11 +34,12 @@ def expected() -> str:
 def published() -> str:
     """Return a row for each source of shares of the vendor's library, with its kernels."""
     shares: dict[str, list[str]] = {}
-    for rung in PUBLISHED:
-        source = _linked(rung.source, rung.conditions)
-        shares.setdefault(source, []).append(f"`{rung.implementation}` {format_percent(rung.share)}")
-    rows = [f"| {source} | {', '.join(found)} |" for source, found in shares.items()]
-    return "\n".join(["| source | kernels like, and their share |", "| --- | --- |", *rows]) + "\n"
+    for row in all_published():
+        source = _linked(row["source"], row["conditions"])
+        share = format_percent(float(row["share"]))
+        shares.setdefault(source, []).append(f"`{row['implementation']}` {share}")
+    lines = [f"| {source} | {', '.join(found)} |" for source, found in shares.items()]
+    return "\n".join(["| source | kernels like, and their share |", "| --- | --- |", *lines]) + "\n"
 
 
 def _linked(source: str, words: str) -> str:

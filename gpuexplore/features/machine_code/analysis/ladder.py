@@ -84,12 +84,17 @@ def ladder(operation: Operation, backend: str, results: Sequence[Result] = ()) -
     return tuple(rungs)
 
 
-@cache
 def published(operation: str, dtype: str) -> dict[str, dict[str, str]]:
     """Return published shares of similar kernels of other authors, by implementation: rows of published_ladders.csv."""
-    with (files("gpuexplore.analysis") / "data" / "published_ladders.csv").open(encoding="utf-8") as lines:
-        rows = [row for row in csv.DictReader(lines) if (row["operation"], row["dtype"]) == (operation, dtype)]
+    rows = [row for row in all_published() if (row["operation"], row["dtype"]) == (operation, dtype)]
     return {row["implementation"]: row for row in rows}
+
+
+@cache
+def all_published() -> tuple[dict[str, str], ...]:
+    """Return the rows of published_ladders.csv."""
+    with (files("gpuexplore.analysis") / "data" / "published_ladders.csv").open(encoding="utf-8") as lines:
+        return tuple(csv.DictReader(lines))
 
 
 # The rate that the machine code of each rung allows at most on a GPU, as recorded when it was compiled.
