@@ -134,7 +134,7 @@ class ProcessSnapshot:
         self._flags: dict[str, Any] = {name: read() for name, read, _ in _torch_flags()}
         settings = (self._restored_settings, self._restored_counts, self._restored_flags)
         all_of_ours = _Names(_owners(PACKAGE)).restored
-        timing = _Names(_owners((f"{PACKAGE}.backends", f"{PACKAGE}.measure"))).restored
+        timing = _Names(_owners(tuple(f"{PACKAGE}.{folder}" for folder in ("backends", "core", "measure")))).restored
         # bound now, so that replacing a method changes nothing here
         self.restored: Callable[[], list[str]] = partial(_called, (all_of_ours, *settings))
         self.check: Callable[[], None] = partial(_raise_of, self.restored)

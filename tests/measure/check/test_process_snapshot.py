@@ -172,6 +172,15 @@ def test_section_that_changes_something_fails_at_its_end(process):
     assert math.hypot(3, 4) == 5
 
 
+def test_section_that_changes_a_value_of_the_core_fails_at_its_end(process):
+    real = Accuracy.within
+
+    with pytest.raises(IncorrectOutput, match=r"Accuracy\.within"), process.guarding(nullcontext)():
+        Accuracy.within = lambda *_: True
+
+    assert Accuracy.within is real
+
+
 def test_section_that_raises_is_put_right_and_raises_what_it_did(process):
     def section():
         math.hypot = None
