@@ -7,6 +7,7 @@ from benchmarks.false_alarms import ORDERS, cut_off, in_pairs, one_by_one, power
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.model import Shape
 from gpuexplore.operations import OPERATIONS
+from tests.unchanged import PACKAGE, heavy
 
 
 @pytest.mark.parametrize("add", ORDERS.values(), ids=list(ORDERS))
@@ -35,6 +36,7 @@ def test_rate_falls_with_the_distance_of_the_tail_and_counts_what_is_beyond():
     assert rate([0.5, 2.0]) == 0.5
 
 
+@heavy(f"{PACKAGE}.*")
 @pytest.mark.parametrize("dtype", ["fp32", "tf32", "bf16"])
 def test_honest_outputs_of_a_small_product_are_well_within(dtype):
     found = list(trials_of(OPERATIONS["matmul"], DTYPES[dtype], Shape.of(m=9, k=30, n=7), data="normal", seed=1))

@@ -22,6 +22,7 @@ from gpuexplore.analysis.prediction.gpu import fitted
 from gpuexplore.core.model import Case, Shape
 from gpuexplore.hardware import row_of, table_device
 from gpuexplore.recorded.published import published_measurements
+from tests.unchanged import PACKAGE, heavy
 
 PRODUCT = Case("matmul", Shape.of(m=1000, k=1000, n=1000), "fp32", "torch", "t4")
 ADDITION = Case("vector_add", Shape.of(n=1_000_000), "fp32", "torch", "t4")
@@ -86,6 +87,7 @@ def test_one_efficiency_is_that_of_the_other_devices():
     assert efficiencies_without(known[:1])["t4", "matmul"] is None
 
 
+@heavy(f"{PACKAGE}.*", files=("benchmarks/neusight.csv",))
 def test_a_claim_is_predicted_without_its_device_and_without_its_architecture():
     known = [claim for claim in claims() if claim.key == "h100-pcie-80gb"]
     trials = left_out_trials(known)

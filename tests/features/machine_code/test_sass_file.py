@@ -25,6 +25,7 @@ from tests.kernels.files.kept import (
     TWO,
 )
 from tests.kernels.test_sass import code
+from tests.unchanged import PACKAGE, heavy
 
 ON_H100, ON_A100 = ("--gpu", "h100-sxm5-80gb"), ("--gpu", "a100-sxm4-80gb")
 
@@ -79,6 +80,7 @@ def test_a_cubin_in_an_older_layout_says_what_stays_unknown(capsys, path, gpu):
 
 
 @pytest.mark.long
+@heavy(f"{PACKAGE}.*", files=EVERY_PTX)
 @pytest.mark.usefixtures("nvjitlink")
 @pytest.mark.parametrize("path", EVERY_PTX, ids=lambda path: path.stem)
 def test_ptx_of_others_is_assembled(capsys, path):

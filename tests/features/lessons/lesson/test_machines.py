@@ -10,6 +10,7 @@ from gpuexplore.features.lessons.lesson.evidence import names_of, tasks_of
 from gpuexplore.features.lessons.lesson.outcome import GuessOutcome, _says_of, judged_by
 from tests.features.lessons.lesson.conftest import is_complete
 from tests.features.lessons.lesson.machines import MACHINES, World, guesses
+from tests.unchanged import PACKAGE, heavy
 
 MOST_WORLDS = 300  # of each machine, until everything was said
 LEAST_WORLDS = 5
@@ -42,6 +43,7 @@ def unsaid_of(lesson, step, random):
 
 
 @pytest.mark.long
+@heavy(f"{PACKAGE}.*")
 @pytest.mark.parametrize("name", LESSONS)
 def test_each_check_has_one_outcome_and_every_say_is_reached(name):
     lesson, random = catalog().lesson(name), Random(name)

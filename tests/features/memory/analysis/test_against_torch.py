@@ -6,6 +6,7 @@ from gpuexplore.features.memory.analysis import OPTIMIZERS, Training
 from gpuexplore.features.memory.analysis.models import model_named, model_of_text
 from gpuexplore.features.memory.analysis.training import training_memory
 from tests.features.memory.analysis.torch_models import allocated_peak, tracked_peak
+from tests.unchanged import PACKAGE, heavy
 
 TOLERANCE = 0.1
 EVERYTHING = Training(optimizer="adamw", mixed="bf16", checkpoints=3, accumulation=2)
@@ -125,6 +126,7 @@ PASTED_CASES = (
 
 
 @pytest.mark.long
+@heavy(f"{PACKAGE}.*")
 @pytest.mark.parametrize(("name", "batch", "setup"), CASES, ids=str)
 def test_a_model_peaks_where_torch_does(name, batch, setup):
     ratio, same_parameters = compared(model_named(name), batch, setup)
@@ -134,6 +136,7 @@ def test_a_model_peaks_where_torch_does(name, batch, setup):
 
 
 @pytest.mark.long
+@heavy(f"{PACKAGE}.*")
 @pytest.mark.parametrize(("name", "setup"), PASTED_CASES, ids=str)
 def test_pasted_layers_peak_where_torch_does(name, setup):
     ratio, same_parameters = compared(model_of_text(PASTED[name]), 8, setup)
