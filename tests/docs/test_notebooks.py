@@ -6,6 +6,7 @@ import shlex
 import pytest
 
 from gpuexplore.cli import EXIT_OK, activity_run, main, run_command
+from gpuexplore.core.notebooks import TITLES, titles
 from gpuexplore.features.lessons.lesson import catalog
 from gpuexplore.hardware import discover
 from gpuexplore.jobs.engines.local import LocalEngine
@@ -40,6 +41,11 @@ def command_of(table, row):
 
 def test_every_row_of_the_notebooks_is_there(table):
     assert list(table) == ROWS
+    assert {row: cells["about"].replace("`", "") for row, cells in table.items()} == TITLES
+
+
+def test_a_row_of_other_notebooks_stays_as_it_is():
+    assert titles(["A3", "X1"]) == "a convolution by cuDNN (A3); X1"
 
 
 @pytest.mark.parametrize("row", ROWS)

@@ -5,6 +5,7 @@ from datetime import timedelta
 import streamlit as st
 
 from gpuexplore.activity import ActivityRun, of_kind
+from gpuexplore.core.notebooks import titles
 from gpuexplore.core.serialization import decode
 from gpuexplore.features.errors.measure import ERRORS, Provoked
 from gpuexplore.ui.activity import show_newest
@@ -35,7 +36,7 @@ open_page("errors")
 error = ERRORS[select("Error", "error", list(ERRORS), shown=lambda name: ERRORS[name].title)]
 chosen = device(known_devices())
 st.subheader(error.title, anchor="error")
-st.caption(f"Rows of the notebooks: {', '.join(error.rows)}.")
+st.caption(f"In the notebooks: {titles(error.rows)}.")
 provoking, instead = st.columns(2, gap="medium")
 with provoking:
     st.markdown(":material/close: **What provokes it**")

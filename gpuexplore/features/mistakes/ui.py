@@ -8,6 +8,7 @@ import streamlit as st
 
 from gpuexplore.activity import ActivityRun
 from gpuexplore.core.model import Device
+from gpuexplore.core.notebooks import titles
 from gpuexplore.core.serialization import decode
 from gpuexplore.core.units import format_multiple
 from gpuexplore.features.mistakes.catalog import KIND, activity_of
@@ -84,7 +85,7 @@ def show_mistakes() -> None:
             {
                 "Mistake": mistake.name,
                 "Question": mistake.title,
-                "Notebooks": ", ".join(mistake.rows),
+                "Notebooks": titles(mistake.rows),
                 "Given away by": str(mistake.gives_away or "nothing"),
             }
             for mistake in MISTAKES.values()
@@ -95,7 +96,7 @@ def show_mistakes() -> None:
         config={
             "Mistake": st.column_config.TextColumn(width=150),
             "Question": st.column_config.TextColumn(width=330),
-            "Notebooks": st.column_config.TextColumn(width=90),
+            "Notebooks": st.column_config.TextColumn(width=260),
             "Given away by": st.column_config.TextColumn(width="large"),
         },
     )

@@ -10,6 +10,7 @@ from typing import Literal
 import streamlit as st
 
 from gpuexplore.core.errors import GpuExploreError, InvalidInput
+from gpuexplore.core.notebooks import titles
 from gpuexplore.core.statistics import median
 from gpuexplore.features.lessons.lesson import Catalog, catalog
 from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, GuessBlock, InstructorBlock
@@ -56,10 +57,9 @@ def _show_card(lesson: Lesson, *, is_first: bool = False) -> None:
     with st.container(border=True, height="stretch"):
         words, button = st.columns([7, 2], vertical_alignment="center")
         number = "" if lesson.order is None else f"{lesson.order}. " if lesson.order else ""
-        rows = f" · notebooks {', '.join(lesson.rows)}" if lesson.rows else ""
         words.markdown(
             f"**{number}{plain(lesson.title)}** · {lesson.minutes} min\n\n{plain(lesson.question)}"
-            f"\n\n:small[{plain(said) if said else f'{len(lesson.steps)} steps'}{plain(rows)}]"
+            f"\n\n:small[{plain(said) if said else f'{len(lesson.steps)} steps'}]"
         )
         label = "Go on" if said else "Begin"
         kind: Kind = "primary" if is_first and not said else "secondary"
@@ -183,6 +183,8 @@ def _show_lesson(lesson: Lesson) -> None:
         view = _view()
     st.header(plain(lesson.title), anchor=False)
     st.markdown(f"{plain(lesson.question)} About {lesson.minutes} minutes.")
+    if lesson.rows:
+        st.caption(f"In the notebooks: {plain(titles(lesson.rows))}.")
     if view == "instructor":
         _show_teacher(lesson)
         return
