@@ -13,7 +13,7 @@ def test_a_class_joins_by_a_code_and_is_told_what_comes_next(visitor, address):
     leader.goto(f"{address}/rooms")
     leader.get_by_role("textbox", name="Title").fill("GPU course")
     leader.get_by_role("button", name="Open a room").click()
-    expect(leader.get_by_text("Whoever has the code can join")).to_be_visible()
+    expect(leader.get_by_text("Anyone with the code can join")).to_be_visible()
     expect(leader.get_by_role("img").first).to_be_visible()
     code = re.search(r"room=([A-Z]{6})", leader.url).group(1)
 
@@ -56,7 +56,7 @@ def test_a_class_guesses_measures_and_sees_it_on_the_wall(visitor, address, tmp_
     leader, learner = visitor(), visitor()
     leader.goto(f"{address}/rooms")
     leader.get_by_role("button", name="Open a room").click()
-    expect(leader.get_by_text("Whoever has the code can join")).to_be_visible()
+    expect(leader.get_by_text("Anyone with the code can join")).to_be_visible()
     code = re.search(r"room=([A-Z]{6})", leader.url).group(1)
     wall = leader.context.new_page()
     wall.set_viewport_size({"width": 1920, "height": 1080})
