@@ -112,7 +112,7 @@ def test_leaking_one_ends_out_of_memory_and_the_worker_goes_on(measured):
 
     assert results["leaking"].status is Status.OUT_OF_MEMORY
     assert "Unable to allocate 32.0 MiB" in results["leaking"].reason
-    assert results["fine"].status is Status.OK
+    assert results["fine"].status is Status.OK, results["fine"].reason
 
 
 def test_one_that_ends_the_process_as_if_all_were_well_is_noticed_at_once(measured):
