@@ -85,8 +85,8 @@ def show_mistakes() -> None:
             {
                 "Mistake": mistake.name,
                 "Question": mistake.title,
-                "Notebooks": titles(mistake.rows),
                 "Given away by": str(mistake.gives_away or "nothing"),
+                "Notebooks": titles(mistake.rows),
             }
             for mistake in MISTAKES.values()
         ],
@@ -96,8 +96,8 @@ def show_mistakes() -> None:
         config={
             "Mistake": st.column_config.TextColumn(width=150),
             "Question": st.column_config.TextColumn(width=330),
-            "Notebooks": st.column_config.TextColumn(width=260),
-            "Given away by": st.column_config.TextColumn(width="large"),
+            "Given away by": st.column_config.TextColumn(width=150),
+            "Notebooks": st.column_config.TextColumn(width="large"),
         },
     )
     asked = started_activity(KIND)
