@@ -1,4 +1,4 @@
-"""What visitors do to a measurement: the same run without visitors and with a classroom, interleaved.
+"""Disturbance of a measurement by visitors: the same run without visitors and with a classroom, interleaved.
 
     python -m benchmarks.disturbance [--pairs N]
 

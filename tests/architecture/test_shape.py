@@ -14,7 +14,7 @@ LARGEST_PAGE_LINES = 120
 SLACK = 0.005  # of a budget that is not used up: more, and it has to be lowered
 BUDGETS = {  # what there was when a part ended, and where it has to arrive
     "files": 611,  # 620
-    "statements": 49_320,  # 40,000
+    "statements": 49_311,  # 40,000
     "classes": 490,  # 450
     "public names": 2_404,  # 2,100
     "constants": 1_518,  # 1,700

@@ -1,4 +1,4 @@
-"""What only a real GPU can show: right answers, honest timers, numbering, peaks with their source, survival."""
+"""Tests that need a real GPU: right answers, honest timers, numbering, peaks with their source, survival."""
 
 import os
 import shutil

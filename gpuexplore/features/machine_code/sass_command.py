@@ -248,17 +248,6 @@ def _print_code(lines: Sequence[Line], loop: Loop | None) -> None:
         print(f"live: {UNKNOWN_LIVE}.")
 
 
-def _print_loop(lines: Sequence[Line], loop: Loop) -> None:
-    addresses = {each.address for each in loop}
-    before = sum(line.instruction.address < loop[0].address for line in lines)
-    after = sum(line.instruction.address > loop[-1].address for line in lines)
-    print(f"... {before} instructions before the main loop (--all prints them)")
-    print(*(line for line in lines if line.instruction.address in addresses), sep="\n")
-    if inside := len(lines) - before - after - len(addresses):
-        print(f"... {inside} instructions of loops inside it")
-    print(f"... {after} instructions after it")
-
-
 def _print_mix(mix: Mix, loop: Loop | None) -> None:
     """Print what the main loop, or without one the whole kernel, consists of."""
     where = "main loop" if loop else "the whole kernel, which has no loop"

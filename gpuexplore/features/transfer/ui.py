@@ -57,7 +57,7 @@ Observed = tuple[TransferReadings, ...]  # nothing: times are predicted
 
 @dataclass(frozen=True, slots=True)
 class TransferChoice:
-    """What the page compares.
+    """Choices of the page: operation, size, devices and the link between them.
 
     Attributes:
         size: one of the operation's sizes, taken apart in the stacked bars.

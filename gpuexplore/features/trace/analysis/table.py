@@ -27,7 +27,7 @@ CPU = "cpu"
 
 @dataclass(frozen=True, slots=True)
 class TracedOn:
-    """Where a trace was taken.
+    """The device that a trace was taken on.
 
     Attributes:
         name: of the device, as the trace or the user says; None where neither does.
