@@ -19,8 +19,9 @@ FILE = Path(__file__).parents[1] / "docs" / "support.md"
 STAND_IN = "h100-sxm5-80gb"
 HEADING = """# What goes together
 
-Written by `make docs`; `gpuexplore list --json` prints the same for a machine, with optional implementations too.
-A dtype that a device has no units for may run: its results are flagged `emulated`.
+Operations, and which implementations and dtypes run on a CPU and on a GPU; `gpuexplore list --json` prints the same for
+a machine. What a section does not list does not run there. A dtype that a device has no units for may run: its results
+are flagged `emulated`. Written by `make docs`.
 """
 
 
@@ -40,15 +41,13 @@ def page() -> str:
 def operations() -> list[str]:
     """Return the table of every operation with every way to compute it."""
     lines = [
-        "| operation | what it is | measured by default | only when asked for |",
+        "| operation | shapes | measured by default | only when asked for |",
         "| --- |" + " --- |" * 3,
     ]
     for operation in OPERATIONS.values():
         usual, all_names = (_names(listed) for listed in (operation.usual, operation.implementations))
         asked = [name for name in all_names if name not in usual]
-        lines.append(
-            f"| `{operation.name}` | {operation.title}: {operation.formula} | {_code(usual)} | {_code(asked)} |"
-        )
+        lines.append(f"| `{operation.name}` | {operation.formula} | {_code(usual)} | {_code(asked)} |")
     return [*lines, ""]
 
 
@@ -80,32 +79,30 @@ def devices() -> dict[str, Device]:
 
 
 def section(device: Device) -> list[str]:
-    """Return the table of what goes together on `device`, equal cells in one row, and below it the numbered reasons."""
+    """Return the table of what runs on `device`, equal cells in one row, and below it the numbered reasons."""
     reasons: list[str] = []
     rows: dict[tuple[str, str, str], list[str]] = {}
     for operation in OPERATIONS.values():
-        for names, had, refused in _rows(operation, device, reasons):
-            for listed in [names] if had else names.split(", "):
-                rows.setdefault((listed, had, refused), []).append(operation.name)
-    elsewhere: dict[str, list[str]] = {}
+        for row in _rows(operation, device, reasons):
+            rows.setdefault(row, []).append(operation.name)
     lines = ["| operations | implementations | dtypes | refused, and why |", "| --- |" + " --- |" * 3]
-    for (names, had, refused), named in rows.items():
-        if had:
-            lines.append(f"| {', '.join(named)} | {names} | {had} | {refused} |")
-        else:
-            elsewhere.setdefault(refused, []).append(names)
-    lines += [f"| all of theirs | {', '.join(names)} | none | {refused} |" for refused, names in elsewhere.items()]
+    lines += [f"| {', '.join(named)} | {names} | {had} | {refused} |" for (names, had, refused), named in rows.items()]
     return [*lines, "", *(f"{number}. {reason}" for number, reason in enumerate(reasons, 1)), ""]
 
 
 def _rows(operation: Operation, device: Device, reasons: list[str]) -> list[tuple[str, str, str]]:
-    """Return (implementations, dtypes they have, dtypes they refuse with numbers of `reasons`)."""
+    """Return (implementations, dtypes they have, dtypes they refuse with numbers of `reasons`) of those that run."""
     found = {(cell["implementation"], cell["dtype"]): cell["reason"] for cell in support_matrix(operation, device)}
     alike: dict[tuple[int, ...], list[str]] = {}
     for name in _names(listed for listed in operation.implementations if not listed.optional):
+        refusals = [found[name, dtype] for dtype in DTYPES]
+        if any("pip install" in (reason or "") for reason in refusals):
+            raise SystemExit(f"the page needs every library: {refusals[0]}")
+        if all(refusals):
+            continue
         numbers = tuple(
-            _number(found[name, dtype], {name: "the implementation", operation.name: "the operation"}, reasons)
-            for dtype in DTYPES
+            _number(reason, {name: "the implementation", operation.name: "the operation"}, reasons)
+            for reason in refusals
         )
         alike.setdefault(numbers, []).append(name)
     return [(", ".join(names), *_dtypes(numbers)) for numbers, names in alike.items()]
@@ -115,8 +112,6 @@ def _number(reason: str | None, generic: dict[str, str], reasons: list[str]) -> 
     """Return the number of `reason` among `reasons`, without the names in `generic`; 0 where nothing is refused."""
     if reason is None:
         return 0
-    if "pip install" in reason:
-        raise SystemExit(f"the page needs every library: {reason}")
     for name, word in generic.items():
         reason = re.sub(rf"(?<![\w-]){name}(?![\w-])", word, reason)
     if reason not in reasons:
@@ -128,9 +123,8 @@ def _dtypes(numbers: tuple[int, ...]) -> tuple[str, str]:
     refused = {
         number: [d for d, n in zip(DTYPES, numbers, strict=True) if n == number] for number in dict.fromkeys(numbers)
     }
-    had = ", ".join(refused.pop(0, []))
-    every = {number: "all" if len(names) == len(DTYPES) else ", ".join(names) for number, names in refused.items()}
-    return had, "; ".join(f"{names} ({number})" for number, names in every.items())
+    had = ", ".join(refused.pop(0))
+    return had, "; ".join(f"{', '.join(names)} ({number})" for number, names in refused.items())
 
 
 if __name__ == "__main__":

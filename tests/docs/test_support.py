@@ -29,7 +29,6 @@ def test_rows_of_a_device_allow_what_the_support_matrix_allows_and_nothing_else(
         for operation in operations
         for implementation in implementations
         for dtype in dtypes
-        if dtype != "none"
     }
     optional = {(name, i.name) for name, op in OPERATIONS.items() for i in op.implementations if i.optional}
     allowed = {
