@@ -19,9 +19,9 @@ FILE = Path(__file__).parents[1] / "docs" / "support.md"
 STAND_IN = "h100-sxm5-80gb"
 HEADING = """# What goes together
 
-Operations, and which implementations and dtypes run on a CPU and on a GPU; `gpuexplore list --json` prints the same for
-a machine. What a section does not list does not run there. A dtype that a device has no units for may run: its results
-are flagged `emulated`. Written by `make docs`.
+Which implementations and dtypes of an operation run on a CPU and on a GPU. `gpuexplore list --json` prints the same for
+a machine, with libraries that its tables leave out (torch.compile, Triton, CuPy). A dtype that a device has no units for may
+run: its results are flagged `emulated`. Written by `make docs`.
 """
 
 
