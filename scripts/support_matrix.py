@@ -20,8 +20,8 @@ STAND_IN = "h100-sxm5-80gb"
 HEADING = """# What goes together
 
 Which implementations and dtypes of an operation run on a CPU and on a GPU. `gpuexplore list --json` prints the same for
-a machine, with libraries that its tables leave out (torch.compile, Triton, CuPy). A dtype that a device has no units for may
-run: its results are flagged `emulated`. Written by `make docs`.
+a machine, with libraries that its tables leave out (torch.compile, Triton, CuPy). A dtype that a device has no units
+for may run: its results are flagged `emulated`. Written by `make docs`.
 """
 
 
