@@ -61,6 +61,9 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if "page" in item.fixturenames:
             item.add_marker("long")
+    mixed_up = {item.path for item in items if Path(getattr(item, "module", item).__file__) != item.path}
+    if mixed_up:
+        raise pytest.UsageError(f"these files have a module's name of another file, whose tests ran: {mixed_up}")
     unseen = {item.path for item in items if any(map(item.get_closest_marker, MEASURING)) and not _names(item.path)}
     if unseen:
         raise pytest.UsageError(f"make measuring looks for {MEASURING} in files, and passes over {sorted(unseen)}")
