@@ -1,9 +1,10 @@
 import pytest
-from altair.utils.schemapi import debug_mode
+
+from gpuexplore.charts.quick_altair import quick_altair
 
 
 @pytest.fixture(autouse=True)
 def _checked_once():
-    """A chart is checked against the schema of Vega-Lite as a whole, by `to_dict`, and not each part as it is made."""
-    with debug_mode(False):
+    """A chart is made as pages make it, and checked against the schema of Vega-Lite as a whole, by `to_dict`."""
+    with quick_altair():
         yield

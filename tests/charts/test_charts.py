@@ -1,6 +1,6 @@
 import json
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 from math import log10
 
@@ -42,12 +42,34 @@ def beside(live=(), **about):
     return analyze(live or sweep(), context=Context(recorded=sweep(**about)))
 
 
+@cache
+def plain(draw):
+    """Return the chart of a sweep."""
+    return draw(swept())
+
+
+@cache
+def with_recorded(draw):
+    """Return the chart of a sweep with recorded results beside it."""
+    return draw(beside())
+
+
+SPECIFICATIONS = {}  # with their charts, which keeps these alive
+
+
+def spec_of(made):
+    """Return the specification of a chart, which is checked against the schema once."""
+    if id(made) not in SPECIFICATIONS:
+        SPECIFICATIONS[id(made)] = (made, made.to_dict())
+    return SPECIFICATIONS[id(made)][1]
+
+
 def layers(made, kind):
-    return [one for one in made.to_dict()["layer"] if one["mark"]["type"] == kind]
+    return [one for one in spec_of(made)["layer"] if one["mark"]["type"] == kind]
 
 
 def data_of(made, layer):
-    spec = made.to_dict()
+    spec = spec_of(made)
     return spec["datasets"][layer.get("data", spec.get("data"))["name"]]
 
 
@@ -63,7 +85,7 @@ def rules_of(made):
 
 @pytest.mark.parametrize("draw", ALL)
 def test_every_chart_fills_its_container_and_has_alternative_text(draw):
-    spec = draw(swept()).to_dict()
+    spec = spec_of(plain(draw))
     assert spec["width"] == "container"
     assert "at 256 × 256 × 256" in spec["description"]
 
@@ -78,7 +100,7 @@ def test_nothing_measured_draws_nothing_and_says_so(draw, results, said):
 
 @pytest.mark.parametrize("draw", ALL)
 def test_the_same_results_give_the_same_specification(draw):
-    assert draw(swept()).to_dict() == draw(swept()).to_dict()
+    assert draw(analyze(sweep())).to_dict() == spec_of(plain(draw))
 
 
 @pytest.mark.parametrize("draw", ALL)
@@ -89,7 +111,7 @@ def test_failed_and_incorrect_cases_are_never_drawn(draw):
 
 def test_a_run_can_be_drawn_like_its_results():
     asked = Experiment("matmul", (Shape.of(m=1, k=1, n=1),), ("fp32",), ("numpy", "torch"))
-    assert chart.time(Outcome(asked, sweep())).to_dict() == chart.time(swept()).to_dict()
+    assert chart.time(Outcome(asked, sweep())).to_dict() == spec_of(plain(chart.time))
 
 
 def test_what_is_neither_a_run_nor_its_analysis_is_named_with_what_is_accepted():
@@ -98,7 +120,7 @@ def test_what_is_neither_a_run_nor_its_analysis_is_named_with_what_is_accepted()
 
 
 def test_sizes_are_on_a_log_scale_and_other_shapes_on_an_ordinal_one_in_order_of_work():
-    x = layers(chart.time(swept()), "point")[0]["encoding"]["x"]
+    x = layers(plain(chart.time), "point")[0]["encoding"]["x"]
     assert x["axis"]["values"] == [64, 128, 256]
     assert x["scale"]["type"] == "log"
     assert x["title"] == "m = k = n"
@@ -117,10 +139,10 @@ def names_of(made):
 
 def test_colours_do_not_depend_on_what_else_is_shown():
     alone = layers(chart.time(swept(implementations=("torch",))), "point")[0]["encoding"]["color"]
-    both = layers(chart.time(swept()), "point")[0]["encoding"]["color"]
+    both = layers(plain(chart.time), "point")[0]["encoding"]["color"]
     assert alone["scale"] == both["scale"]
     assert both["legend"] is None
-    assert names_of(chart.time(swept())) == ["numpy fp32", "torch fp32", "numpy bf16", "torch bf16"]
+    assert names_of(plain(chart.time)) == ["numpy fp32", "torch fp32", "numpy bf16", "torch bf16"]
 
 
 def test_legends_select_and_a_single_series_has_none():
@@ -130,11 +152,11 @@ def test_legends_select_and_a_single_series_has_none():
     assert "strokeDash" not in encoding
     assert "params" not in made.to_dict()
 
-    assert {one["name"]: one["bind"] for one in chart.time(swept()).to_dict()["params"]} == {
+    assert {one["name"]: one["bind"] for one in plain(chart.time).to_dict()["params"]} == {
         "pick_dtype": "legend",
     }
 
-    line, point = (layers(chart.time(swept()), kind)[0]["encoding"] for kind in ("line", "point"))
+    line, point = (layers(plain(chart.time), kind)[0]["encoding"] for kind in ("line", "point"))
     assert line["strokeDash"]["legend"] == point["shape"]["legend"]
     assert point["shape"]["legend"]["values"] == ["fp32", "bf16"]
 
@@ -159,7 +181,7 @@ def test_names_at_the_ends_of_lines_keep_apart_and_within_the_axes():
 
 
 def test_a_panel_shows_one_dtype_on_the_axes_of_all():
-    whole, panel = chart.time(swept()), chart.time(swept(), "bf16")
+    whole, panel = plain(chart.time), chart.time(swept(), "bf16")
 
     assert {row["dtype"] for row in data_of(panel, layers(panel, "line")[0])} == {"bf16"}
     assert layers(panel, "line")[0]["encoding"]["y"]["scale"] == layers(whole, "line")[0]["encoding"]["y"]["scale"]
@@ -236,14 +258,14 @@ def test_other_conditions_are_short_strokes_with_a_note_and_their_own_words():
 
 
 def test_tooltips_say_what_was_measured():
-    one = points_of(chart.time(swept()))[0]
+    one = points_of(plain(chart.time))[0]
     assert one["case"] == "numpy in fp32"
     assert one["samples"] == "9"
     assert one["share"].endswith("of the measured peak")
 
 
 def test_speedup_draws_all_but_its_baseline_over_a_rule_at_one():
-    made = chart.speedup(swept())
+    made = plain(chart.speedup)
     assert {point["series"] for point in points_of(made)} == {"torch"}
     assert rules_of(made) == [1.0]
 
@@ -266,9 +288,9 @@ def test_mfu_names_the_kind_of_peak_where_there_is_one_and_shows_full_only_when_
 
 
 def test_rates_have_a_line_for_each_peak_and_that_of_the_memory():
-    assert rules_of(chart.throughput(swept())) == [4e12, 1e12]
+    assert rules_of(plain(chart.throughput)) == [4e12, 1e12]
 
-    made = chart.bandwidth(swept())
+    made = plain(chart.bandwidth)
     assert rules_of(made) == [1e11]
     labels = [data_of(made, layer)[0] for layer in layers(made, "text")]
     assert any(row.get("label") == "measured memory bandwidth: 100 GB/s" for row in labels)
@@ -327,7 +349,7 @@ def test_recorded_devices_are_named_so_and_stay_apart():
 
 
 def test_the_legend_says_what_is_recorded_with_hollow_symbols_in_a_taller_chart():
-    legend = layers(chart.time(beside()), "point")[0]["encoding"]["color"]["legend"]
+    legend = layers(with_recorded(chart.time), "point")[0]["encoding"]["color"]["legend"]
     assert legend["values"] == [
         "numpy · cpu",
         "numpy · recorded: a made-up processor",
@@ -339,24 +361,24 @@ def test_the_legend_says_what_is_recorded_with_hollow_symbols_in_a_taller_chart(
     legend = layers(chart.time(beside(on=("cuda:0", "cuda:1"))), "point")[0]["encoding"]["color"]["legend"]
     assert 'torch · recorded: a made-up processor (cuda:1)"}' in legend["labelExpr"]
 
-    symbol = layers(chart.time(beside()), "point")[0]["encoding"]["color"]["legend"]["symbolType"]["expr"]
+    symbol = layers(with_recorded(chart.time), "point")[0]["encoding"]["color"]["legend"]["symbolType"]["expr"]
     recorded = json.dumps(
         [f"{name} · recorded: a made-up processor" for name in ("numpy", "torch")], ensure_ascii=False
     )
     assert symbol == f"indexof({recorded}, datum.value) < 0 ? 'circle' : '{RING}'"
 
-    solid, hollow = layers(chart.time(beside()), "point")
+    solid, hollow = layers(with_recorded(chart.time), "point")
     assert hollow["encoding"]["color"]["legend"] is hollow["encoding"]["shape"]["legend"] is None
     assert solid["encoding"]["shape"]["legend"]["values"] == ["fp32", "bf16"]
 
-    alone, both = chart.time(swept()), chart.time(beside())
+    alone, both = plain(chart.time), with_recorded(chart.time)
     assert layers(both, "point")[0]["encoding"]["color"]["legend"]["columns"] == 2
     assert both.to_dict()["height"] > alone.to_dict()["height"]
 
 
 @pytest.mark.parametrize("draw", ALL)
 def test_recorded_points_are_hollow_and_their_lines_thin(draw):
-    made = draw(beside())
+    made = with_recorded(draw)
     solid, hollow = layers(made, "point")
     thick, thin = layers(made, "line")
 
@@ -368,7 +390,7 @@ def test_recorded_points_are_hollow_and_their_lines_thin(draw):
 
 @pytest.mark.parametrize("draw", ALL)
 def test_without_recorded_results_nothing_is_hollow(draw):
-    assert len(layers(draw(swept()), "point")) == 1
+    assert len(layers(plain(draw), "point")) == 1
 
 
 def colors_of(made):
@@ -379,14 +401,14 @@ def colors_of(made):
 
 @pytest.mark.parametrize("draw", ALL)
 def test_an_implementation_has_one_colour_live_and_recorded_on_every_chart(draw):
-    alone, both = colors_of(chart.time(swept())), colors_of(draw(beside()))
+    alone, both = colors_of(plain(chart.time)), colors_of(with_recorded(draw))
     for name in ("numpy", "torch"):
         for device in ("cpu", "recorded: a made-up processor"):
             assert both[f"{name} · {device}"] == alone[name]
 
 
 def test_every_implementation_and_every_recorded_device_has_another_colour():
-    colors = colors_of(chart.time(swept()))
+    colors = colors_of(plain(chart.time))
     assert len(set(colors.values())) == len(colors)
 
     colors = colors_of(chart.time(beside(on=("cuda:0", "cuda:1"))))
@@ -412,7 +434,7 @@ def test_recorded_results_alone_are_solid_in_their_own_colours_and_say_what_they
         "torch · recorded: a made-up processor",
     ]
     for name in ("numpy", "torch"):
-        assert colors_of(made)[f"{name} · recorded: a made-up processor"] == colors_of(chart.time(swept()))[name]
+        assert colors_of(made)[f"{name} · recorded: a made-up processor"] == colors_of(plain(chart.time))[name]
 
 
 def test_one_size_with_recorded_series_has_a_legend_instead_of_crowded_labels():
@@ -426,7 +448,7 @@ def test_one_size_with_recorded_series_has_a_legend_instead_of_crowded_labels():
 
 @pytest.mark.parametrize("draw", ALL)
 def test_the_names_of_layers_do_not_go_by_what_is_drawn(draw):
-    names = [layer.name for layer in draw(swept()).layer]
+    names = [layer.name for layer in plain(draw).layer]
 
     assert names == [f"layer_{place}" for place in range(len(names))]
 
