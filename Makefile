@@ -6,7 +6,7 @@ PYTHON  ?= python3
 PORT    ?= 8501
 WORKERS ?= 3  # of two cores: some wait for processes
 T       ?=
-# Tests start dozens of interpreters: without bytecode on disk each would compile everything anew.
+# Without bytecode on disk each interpreter would compile everything anew.
 export PYTHONDONTWRITEBYTECODE :=
 
 VENV := .venv

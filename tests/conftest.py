@@ -19,6 +19,10 @@ MEASURING = ("slow", "gpu")  # markers
 CHROMIUMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 ROOT = Path(__file__).resolve().parent.parent
 
+# Without bytecode on disk every worker and each of dozens of interpreters would compile all files anew.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # Before any test imports the package: nothing may touch the home of whoever runs the tests.
 _HOME = tempfile.TemporaryDirectory(prefix="gpuexplore-tests-", ignore_cleanup_errors=True)
 os.environ["GPUEXPLORE_HOME"] = _HOME.name

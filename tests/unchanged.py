@@ -15,6 +15,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORD = ROOT / "tests" / "passed.json"
+GRAPHS = ROOT / ".pytest_cache" / "grimp"
 PACKAGE = "gpuexplore"
 MARKER = "unchanged"
 
@@ -62,8 +63,13 @@ def digest_of(test, modules=(), files=(), text=""):
     """Return a digest of what a test rests on: code, data and versions of libraries."""
     paths, names = rests_on(test, modules, files)
     parts = [f"python {sys.version_info.major}.{sys.version_info.minor}", *_versions(names), text]
-    texts = (path.relative_to(ROOT).as_posix().encode() + path.read_bytes() for path in sorted(paths))
-    return sha256(b"\0".join([*map(str.encode, parts), *texts])).hexdigest()[:12]
+    return sha256("\0".join([*parts, *map(_digest_of_file, sorted(paths))]).encode()).hexdigest()[:12]
+
+
+@cache
+def _digest_of_file(path):
+    """Return a digest of the name and the bytes of a file."""
+    return sha256(path.relative_to(ROOT).as_posix().encode() + path.read_bytes()).hexdigest()
 
 
 def rests_on(test, modules=(), files=()):
@@ -80,19 +86,29 @@ def graph():
     """Return the import graph of the package, imports inside of functions and of other libraries included."""
     import grimp  # not on every machine with a GPU
 
-    return grimp.build_graph(PACKAGE, include_external_packages=True, cache_dir=None)
+    return grimp.build_graph(PACKAGE, include_external_packages=True, cache_dir=str(GRAPHS))
+
+
+@cache
+def known_modules():
+    return frozenset(graph().modules)
+
+
+@cache
+def _next_to(name):
+    """Return what a module imports, and the package that it is in."""
+    return known_modules() & {*graph().find_modules_directly_imported_by(name), name.rpartition(".")[0]}
 
 
 def modules_reached(names):
     """Return what is imported, and what that imports: modules of the package, and names of libraries."""
-    known, reached = graph().modules, set()
+    reached = set()
     below = tuple(name.removesuffix("*") for name in names if name.endswith(".*"))
-    ahead = {name for name in known if name in names or name.startswith(below)}
+    ahead = {name for name in known_modules() if name in names or name.startswith(below)}
     while ahead:
         name = ahead.pop()
         reached.add(name)
-        found = graph().find_modules_directly_imported_by(name) | {name.rpartition(".")[0]}
-        ahead |= {each for each in found if each in known and each not in reached}
+        ahead |= _next_to(name) - reached
     return frozenset(reached)
 
 
@@ -121,6 +137,7 @@ def _imports(script):
     return frozenset(names)
 
 
+@cache
 def _files_of(name):
     """Return the file of a module of the package, and the data that lie beside it and in a folder of that name."""
     stem = ROOT.joinpath(*name.split("."))
@@ -133,8 +150,9 @@ def _files_of(name):
 
 def _versions(names):
     """Return the versions of the libraries among names, without the part that says for which hardware they are."""
-    found = {one for name in names for one in _distributions().get(name.partition(".")[0], ())}
-    return sorted(f"{name} {metadata.version(name).partition('+')[0]}" for name in found if name != PACKAGE)
+    found = {each for name in names for each in _distributions().get(name.partition(".")[0], ())}
+    return sorted(f"{name} {_version(name).partition('+')[0]}" for name in found if name != PACKAGE)
 
 
 _distributions = cache(metadata.packages_distributions)
+_version = cache(metadata.version)

@@ -51,7 +51,7 @@ def shared_kernel_code() -> str:
 
     Numba compiles a kernel again when its own file has changed, and does not notice what it calls elsewhere.
     """
-    files = sorted((Path(__file__).parents[1] / "kernels").rglob("*.py"))
+    files = sorted((Path(__file__).parents[1] / "kernels").glob("*.py"))  # in its folders is what other devices run
     return sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:12]
 
 

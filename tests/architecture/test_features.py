@@ -4,19 +4,14 @@ import re
 from importlib.util import find_spec
 from pathlib import Path
 
-import grimp
 import pytest
 
 from gpuexplore.registry import FEATURES, features
+from tests.unchanged import graph
 
 PACKAGE = Path(__file__).resolve().parents[2] / "gpuexplore"
 FOLDER = PACKAGE / "features"
 BY_NAME = {feature.name: feature for feature in features()}
-
-
-@pytest.fixture(scope="module")
-def graph():
-    return grimp.build_graph("gpuexplore")
 
 
 def feature_of(module):
@@ -38,11 +33,11 @@ def test_core_names_no_feature_but_in_the_registry():
 
 
 @pytest.mark.parametrize("name", FEATURES)
-def test_feature_imports_those_that_it_needs_and_no_other(graph, name):
+def test_feature_imports_those_that_it_needs_and_no_other(name):
     imported = {
         feature_of(other)
-        for module in graph.find_descendants(f"gpuexplore.features.{name}")
-        for other in graph.find_modules_directly_imported_by(module)
+        for module in graph().find_descendants(f"gpuexplore.features.{name}")
+        for other in graph().find_modules_directly_imported_by(module)
     }
 
     assert imported - {None, name} == set(BY_NAME[name].needs)

@@ -1,21 +1,15 @@
 """The contracts of pyproject.toml hold, and the scripts outside the package keep to them too."""
 
-import subprocess
-import sys
-
 import pytest
+from importlinter.cli import EXIT_STATUS_SUCCESS, lint_imports
 
 from tests.architecture.imports import libraries_named_in
-from tests.waiting import DEADLINE_S
-
-LINT_IMPORTS = "from importlinter.cli import lint_imports_command; lint_imports_command()"
 
 
-def test_contracts_of_the_layers_hold(repository):
-    command = [sys.executable, "-c", LINT_IMPORTS, "--no-logo", "--no-cache"]
-    done = subprocess.run(command, cwd=repository, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+def test_contracts_of_the_layers_hold(repository, monkeypatch, capsys):
+    monkeypatch.chdir(repository)
 
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert lint_imports(no_logo=True) == EXIT_STATUS_SUCCESS, capsys.readouterr().out
 
 
 @pytest.mark.parametrize("folder", [".", "pages"])

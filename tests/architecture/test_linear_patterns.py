@@ -7,6 +7,7 @@ beginnings of what the whole matches, so that each place of a search begins a ma
 import ast
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from re import _constants as code  # the parse tree has no public names: without them this test does not run
@@ -18,8 +19,9 @@ import pytest
 import gpuexplore
 
 PACKAGE = Path(gpuexplore.__file__).parent
+FOLDERS = sorted({path.parent.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py")})
 SEARCHES = {"search", "finditer", "findall", "sub", "split"}
-SHORT, LONG = 10_000, 40_000  # characters
+SHORT = 10_000  # characters, and four times as many
 LINEAR, QUICK_S = 8.0, 0.1  # times as long, of 4 where it is linear; a quadratic one takes seconds
 CHARACTERS = "aZ0 _-./:\n\t,;{([%$x"
 MOST_CUTS = 20
@@ -47,25 +49,27 @@ def compiled_patterns(path: Path, tree: ast.AST) -> Iterator[tuple[str, re.Patte
                     yield target.id, pattern
 
 
-def found_patterns() -> dict[str, tuple[re.Pattern[str], set[str]]]:
-    """Return the patterns of the package by their places, with the methods that are called of their names."""
-    texts = {path: path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py")}
-    trees = {path: ast.parse(text) for path, text in texts.items() if "import re\n" in text}
+@cache
+def methods_by_name() -> dict[str, set[str]]:
+    """Return the methods that are called of each name in capitals, anywhere in the package."""
     used: dict[str, set[str]] = {}
-    for owner, attribute in re.findall(r"\b([A-Z_]+)\.([a-z]+)", "\n".join(texts.values())):
-        used.setdefault(owner, set()).add(attribute)
-    found = {}
-    for path, tree in trees.items():
+    for path in PACKAGE.rglob("*.py"):
+        for owner, attribute in re.findall(r"\b([A-Z_]+)\.([a-z]+)", path.read_text(encoding="utf-8")):
+            used.setdefault(owner, set()).add(attribute)
+    return used
+
+
+def patterns_in(folder: str) -> Iterator[tuple[str, re.Pattern[str], set[str]]]:
+    """Yield the patterns in the files of a folder: their places, and the methods that are called of their names."""
+    for path in sorted((PACKAGE / folder).glob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        tree = ast.parse(text if "import re\n" in text else "")
         place = path.relative_to(PACKAGE.parent)
         for name, pattern in compiled_patterns(path, tree):
-            found[f"{place}:{name}:{pattern.pattern[:20]}"] = pattern, used.get(name, SEARCHES)
+            yield f"{place}:{name}", pattern, methods_by_name().get(name, SEARCHES)
         for call, name in calls_of_re(tree):
             if name != "compile" and call.args and isinstance(call.args[0], ast.Constant):
-                found[f"{place}:{call.lineno}"] = re.compile(call.args[0].value), {name}
-    return found
-
-
-PATTERNS = found_patterns()
+                yield f"{place}:{call.lineno}", re.compile(call.args[0].value), {name}
 
 
 def matching(tree, repeats, before="", groups=None) -> str:
@@ -161,19 +165,26 @@ def seconds(pattern: re.Pattern[str], text: str, used: set[str]) -> float:
     return thread_time() - began_s
 
 
-def is_linear(pattern, used, text) -> bool:
-    long_s = seconds(pattern, text(LONG), used)
-    return long_s < QUICK_S or long_s < LINEAR * seconds(pattern, text(SHORT), used)
+def is_linear(pattern, used, text, short=SHORT, quick_s=QUICK_S) -> bool:
+    long_s = seconds(pattern, text(4 * short), used)
+    return long_s < quick_s or long_s < LINEAR * seconds(pattern, text(short), used)
 
 
-@pytest.mark.parametrize("place", PATTERNS)
-def test_no_text_takes_a_pattern_longer_than_in_proportion(place):
-    pattern, used = PATTERNS[place]
-    for text in worst_texts(pattern):
-        assert is_linear(pattern, used, text), f"{pattern.pattern}: {text(40)!r}..."
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_no_text_takes_a_pattern_longer_than_in_proportion(folder):
+    for place, pattern, used in patterns_in(folder):
+        for text in worst_texts(pattern):
+            assert is_linear(pattern, used, text), f"{place}, {pattern.pattern}: {text(40)!r}..."
+
+
+def test_patterns_are_found_where_they_are_compiled_and_where_they_are_used_at_once():
+    found = {place: used for place, _, used in patterns_in("jobs")}
+
+    assert found["gpuexplore/jobs/server_settings.py:_ORIGIN"] == {"fullmatch"}
+    assert [used for place, used in found.items() if "locks.py" in place] == [{"sub"}]
 
 
 @pytest.mark.parametrize("planted", [r"(\d+) bytes", r"^\s*\.target", r"\{\{(.*?)\}\}"])
 def test_a_pattern_that_takes_longer_is_found(planted):
     pattern = re.compile(planted, re.MULTILINE | re.DOTALL)
-    assert not all(is_linear(pattern, SEARCHES, text) for text in worst_texts(pattern))
+    assert not all(is_linear(pattern, SEARCHES, text, SHORT // 4, QUICK_S / 16) for text in worst_texts(pattern))

@@ -95,8 +95,8 @@ def test_a_changed_file_another_subject_and_another_text_are_other_digests(monke
         digest_of(AGREEMENT, SOFTMAX, text="a recipe"),
         digest_of(AGREEMENT, SOFTMAX, files=("CONTRIBUTING.md",)),
     }
-    read = type(ROOT).read_bytes
-    monkeypatch.setattr(type(ROOT), "read_bytes", lambda path: read(path) + b" " * (path.name == "elements.py"))
+    read = unchanged._digest_of_file
+    monkeypatch.setattr(unchanged, "_digest_of_file", lambda path: read(path) + "x" * (path.name == "elements.py"))
 
     assert digest_of.__wrapped__(AGREEMENT, SOFTMAX) not in digests
     assert len(digests) == 4

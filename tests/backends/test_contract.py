@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from gpuexplore.backends import BACKENDS, Backend, host, inductor, load_backend, numba_cpu
+from gpuexplore.backends import BACKENDS, Backend, host, load_backend, numba_cpu
 from gpuexplore.backends.cuda_driver import index_in_this_process
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.errors import InvalidInput, Unsupported
@@ -385,6 +385,8 @@ def test_avx512_kernel_is_advised_only_where_it_would_run_and_does_not(kernel, v
 @pytest.mark.parametrize("module", ["compile_fx", "fx_passes.fuse_attention"])
 def test_torch_compile_is_not_told_to_allow_tf32_for_fp32(monkeypatch, module):
     """Inductor's own warning, as a GPU with TF32 gets it; pytest takes every warning for an error."""
+    from gpuexplore.backends import inductor
+
     inductor.compiled(torch.mm)
     hint = import_module(f"torch._inductor.{module}")._warn_tf32_disabled.__wrapped__
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)

@@ -28,11 +28,13 @@ def started(folder):
 
 @pytest.mark.long
 def test_second_start_compiles_no_kernel_that_the_first_has_kept():
-    folder = os.environ[KERNEL_CACHE_VARIABLE]  # what the tests share: most kernels are there
-    first, second = (started(folder) for _ in range(2))
+    folder = os.environ[KERNEL_CACHE_VARIABLE]  # what the tests share: where all kernels are there, this start is one
+    found = started(folder)
+    if found["compiled"]:
+        found = started(folder)
 
-    assert second["compiled"] == 0
-    assert 0 < second["loaded"] <= first["compiled"] + first["loaded"]  # compiling one loads those that it calls
+    assert found["compiled"] == 0
+    assert found["loaded"] > 0
 
 
 def test_kernels_are_kept_apart_for_every_state_of_the_code_they_share(tmp_path, monkeypatch):
