@@ -147,8 +147,8 @@ def _length(what: str, text: str) -> int:
     number = read_length(text)
     if not number:
         axes = ""
-        if re.fullmatch("[0-9]+([x×*][0-9]+)+", text):  # 512x64x512, which may be m, n, k or m, k, n
-            axes = "; lengths of several axes are a shape, like m=512,k=64,n=512"
+        if "=" in text or re.fullmatch("[0-9]+([x×*][0-9]+)+", text):  # 512x64x512 may be m, n, k or m, k, n
+            axes = "; lengths of several axes are a shape (--shape), like m=512,k=64,n=512"
         raise InvalidInput.of(what, text, f"whole numbers from 1 to 2^40, like 4096, 4k or 2^12{axes}")
     return number
 

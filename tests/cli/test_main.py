@@ -115,6 +115,11 @@ def test_specs_as_text(answered, capsys):
             "--size 2x3",
             "size '2x3': expected whole numbers from 1 to 2^40, like 4096, 4k or 2^12; lengths of several axes are",
         ),
+        (
+            "--size m=8,k=8,n=8",
+            "size 'm=8': expected whole numbers from 1 to 2^40, like 4096, 4k or 2^12; lengths of several axes are a "
+            "shape (--shape), like m=512,k=64,n=512",
+        ),
         ("--size 8 --dtype fp8", "dtype 'fp8': expected fp64, fp32"),
         ("--size 8 --impl jax", "implementation of matmul 'jax': expected numpy"),
         ("--size 8 --device cuda:9", "device 'cuda:9': expected cpu"),
