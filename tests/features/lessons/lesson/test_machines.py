@@ -17,9 +17,8 @@ LEAST_WORLDS = 5
 LESSONS = [lesson.name for lesson in catalog().lessons.values() if is_complete(lesson)]
 
 
-def tried(lesson, step, devices, random):
+def tried(lesson, step, devices, tasks, random):
     """Return the step judged in one world, with guesses that are now right and now wrong."""
-    tasks = tasks_of(step, devices)
     world = World(devices, random)
     names = names_of(step, devices, world.measured(tasks), tasks)
     own = world.own_rows(lesson, step)
@@ -30,9 +29,10 @@ def tried(lesson, step, devices, random):
 def unsaid_of(lesson, step, random):
     """Return what was never said after the checks of a step, in as many worlds as it took."""
     unsaid = {id(say): f"{step.letter}: {say.when}" for check in step.of(CheckBlock) for say in _says_of(step, check)}
+    machines = [(devices, tasks_of(step, devices)) for devices in MACHINES.values()]
     for world in range(MOST_WORLDS):
-        for devices in MACHINES.values():
-            for found in tried(lesson, step, devices, random).checks:
+        for devices, tasks in machines:
+            for found in tried(lesson, step, devices, tasks, random).checks:
                 assert found.outcome in GuessOutcome
                 silent = found.say is None and bool(_says_of(step, found.check))
                 assert not silent or found.outcome is GuessOutcome.NOT_MEASURED, f"{step.letter}: {found}"
