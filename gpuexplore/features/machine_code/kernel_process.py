@@ -49,19 +49,23 @@ def _compiled(target: dict[str, Any]) -> dict[str, Any]:
 
 
 def _assemble_ptx() -> None:
-    """Answer `{"ptx", "compute_capability"}` with `{"assembled": ...}`, `{"invalid": ...}` or `{"reason": ...}`."""
+    """Answer `{"ptx", "compute_capability"}` with an `assembled_answer`."""
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
+    request = json.load(sys.stdin)
+    sys.stdout.write(json.dumps(assembled_answer(request["ptx"], request["compute_capability"])))
+
+
+def assembled_answer(ptx: str, compute_capability: str) -> dict[str, Any]:
+    """Return `{"assembled": ...}`, `{"invalid": ...}` or `{"reason": ...}`."""
     from gpuexplore.kernels.cuda_compile import assemble
     from gpuexplore.kernels.files import read_ptx
 
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
-    request = json.load(sys.stdin)
     try:
-        answer = {"assembled": encode(assemble(read_ptx(request["ptx"]), request["compute_capability"]))}
+        return {"assembled": encode(assemble(read_ptx(ptx), compute_capability))}
     except InvalidInput as error:
-        answer = {"invalid": str(error)}
+        return {"invalid": str(error)}
     except GpuExploreError as error:
-        answer = {"reason": str(error)}
-    sys.stdout.write(json.dumps(answer))
+        return {"reason": str(error)}
 
 
 def _interpret_kernel() -> None:

@@ -1,11 +1,14 @@
 """The notebooks' kernels: compiled to be looked at, like ours but for what is wrong with them, and run by nothing."""
 
 import re
+from dataclasses import asdict
 
 import pytest
 
 from gpuexplore.core.errors import InvalidInput, NotFound
+from gpuexplore.features.machine_code import compiling
 from gpuexplore.features.machine_code.compiling import Target, compiled_kernels
+from gpuexplore.features.machine_code.kernel_process import _compiled
 from gpuexplore.features.machine_code.ui.machine_code import _float64_instructions, source, sources
 from gpuexplore.kernels.exhibits import EXHIBITS, exhibits_of
 from gpuexplore.operations import OPERATIONS
@@ -19,6 +22,7 @@ ADD, MATVEC = EXHIBITS["notebook-vector-add"], EXHIBITS["notebook-matvec"]
 @pytest.mark.long
 def test_their_ptx_shows_what_is_wrong(tmp_path, monkeypatch):
     monkeypatch.setenv("GPUEXPLORE_HOME", str(tmp_path))
+    monkeypatch.setattr(compiling, "_compile", lambda targets, _: [_compiled(asdict(target)) for target in targets])
     ours = Target("matvec", "numba-cuda-naive", "fp32", "7.5", (1024,))
     targets = [Target(exhibit.operation, exhibit.name, "fp32", "7.5") for exhibit in (ADD, MATVEC)]
     add, matvec, clean = compiled_kernels([*targets, ours])

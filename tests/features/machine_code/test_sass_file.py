@@ -1,10 +1,13 @@
 """`gpuexplore sass FILE` with kernels of others, through the real compiler and disassembler, and what it refuses."""
 
 import json
+from functools import cache
 
 import pytest
 
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
+from gpuexplore.features.machine_code import kernel_files
+from gpuexplore.features.machine_code.kernel_process import assembled_answer
 from gpuexplore.kernels.files import MOST_BYTES
 from gpuexplore.kernels.files.machine_code import reallocated
 from gpuexplore.kernels.sass import Line
@@ -32,10 +35,15 @@ ON_H100, ON_A100 = ("--gpu", "h100-sxm5-80gb"), ("--gpu", "a100-sxm4-80gb")
 pytestmark = pytest.mark.usefixtures("nvdisasm")
 
 
+ANSWERS = cache(assembled_answer)
+
+
 @pytest.fixture
-def nvjitlink():
+def nvjitlink(monkeypatch):
+    """Assemble in this process, each PTX once: a new process takes seconds to load the assembler."""
     pytest.importorskip("numba.cuda", reason="numba-cuda is not installed")
     pytest.importorskip("cuda.core", reason="cuda.core, which brings nvJitLink, is not installed")
+    monkeypatch.setattr(kernel_files, "_answer", lambda request, _: ANSWERS(**request))
 
 
 def told(capsys, *words):
@@ -168,8 +176,9 @@ def test_a_cubin_says_the_registers_that_its_warps_ask_for():
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("nvjitlink")
-def test_ptx_of_the_largest_size_is_assembled(capsys, tmp_path):
+def test_ptx_of_the_largest_size_is_assembled_in_a_process_of_its_own(capsys, tmp_path):
+    pytest.importorskip("numba.cuda", reason="numba-cuda is not installed")
+    pytest.importorskip("cuda.core", reason="cuda.core, which brings nvJitLink, is not installed")
     path = tmp_path / "long.ptx"
     path.write_text(SAXPY.read_text().ljust(MOST_BYTES, "\n"))
 

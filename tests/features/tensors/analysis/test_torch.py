@@ -1,4 +1,4 @@
-"""Ten thousand random chains, as torch takes them: the same shapes, strides, offsets, copies, values and refusals."""
+"""Thousands of random chains, as torch takes them: the same shapes, strides, offsets, copies, values and refusals."""
 
 from collections import Counter
 
@@ -10,7 +10,7 @@ from gpuexplore.features.tensors.analysis.evaluate import StepRefused, evaluate
 from tests.features.tensors.analysis.chains import facts, random_chain, run_step
 from tests.unchanged import heavy
 
-CHAINS = 10_000
+CHAINS = 5_000
 
 
 def ours(shape, steps, written):
@@ -43,9 +43,8 @@ def fails_for_strides(error):
     return "view size is not compatible" in str(error)
 
 
-def disagreement(shape, steps, written):
+def disagreement(shape, steps, written, seen, error):
     """Return where a chain differs from torch's, in words; None where it does not."""
-    seen, error = torchs(shape, steps, written)
     chain, refused = ours(shape, steps, written)
     if (refused is None) != (error is None):
         return f"refused by torch: {error}, by us: {refused}"
@@ -75,17 +74,16 @@ def _words(shape):
 
 @pytest.mark.long
 @heavy()
-def test_ten_thousand_random_chains_are_what_torch_makes_of_them():
+def test_random_chains_are_what_torch_makes_of_them():
     found, kinds = {}, Counter()
     for seed in range(CHAINS):
         shape, steps, written = random_chain(seed)
-        if difference := disagreement(shape, steps, written):
+        seen, error = torchs(shape, steps, written)
+        if difference := disagreement(shape, steps, written, seen, error):
             found[f"zeros({_words(shape)}){''.join(steps)} = {written}"] = difference
         kinds.update(step.partition("(")[0] if step[0] == "." else "index" for step in steps)
         kinds["write"] += written is not None
-        kinds["view that fails"] += steps[-1].startswith(".view") and fails_for_strides(
-            torchs(shape, steps, written)[1]
-        )
+        kinds["view that fails"] += steps[-1].startswith(".view") and fails_for_strides(error)
 
     assert found == {}
-    assert min(kinds.values()) > 200, kinds
+    assert min(kinds.values()) > 100, kinds
