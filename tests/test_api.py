@@ -2,19 +2,17 @@
 
 import subprocess
 import sys
-from functools import partial
+from functools import cache, partial
 from itertools import count
 
 import altair as alt
 import pytest
 
 import gpuexplore as gx
-from gpuexplore.api import SETTINGS
+from gpuexplore.api import SETTINGS, experiment_asked
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Status
-from gpuexplore.hardware.cpu import cpu_device
-from gpuexplore.hardware.cpu_ceiling.cache import save_ceiling
-from gpuexplore.hardware.cpu_ceiling.ceiling import Ceiling
+from tests.made_ceiling import save_made_ceiling
 
 TINY = {"dtypes": ["fp32"], "implementations": "numpy", "devices": ["cpu"], "budget": 0.01}
 COLUMNS = [
@@ -35,13 +33,18 @@ COLUMNS = [
 @pytest.fixture(autouse=True)
 def _home(tmp_path, monkeypatch):
     monkeypatch.setenv("GPUEXPLORE_HOME", str(tmp_path))
-    cpu = cpu_device()
-    save_ceiling(cpu, Ceiling(cpu.name, cpu.cores, {"fp64": 1e12, "fp32": 1e12}, 1e12, 1, "2026-01-02T03:04:05+00:00"))
+    save_made_ceiling()
+
+
+@cache
+def measured_once():
+    return gx.run("vector_add", sizes=[8, 16], **TINY)
 
 
 @pytest.fixture
 def outcome():
-    return gx.run("vector_add", sizes=[8, 16], **TINY)
+    """Return the outcome of a run that is measured in the first test that looks at one."""
+    return measured_once()
 
 
 WHEN_NUMPY_IS_LOADED = """
@@ -79,13 +82,9 @@ def test_run_measures_every_case_in_order(outcome):
 def test_frame_has_a_row_a_case_with_units_in_its_columns(outcome):
     frame = outcome.to_pandas()
 
-    assert frame["flop_count"].tolist() == [8, 16]
+    assert frame["n"].tolist() == frame["flop_count"].tolist() == [8, 16]
     assert [column for column in COLUMNS if column not in frame] == []
     assert (frame["median_s"] > 0).all()
-
-
-def test_frame_tells_the_length_of_every_axis(outcome):
-    assert outcome.to_pandas()["n"].tolist() == [8, 16]
 
 
 def test_dictionary_is_the_report_of_the_command_line(outcome):
@@ -108,11 +107,9 @@ def test_outcome_can_be_charted(outcome):
     assert "numpy" in str(chart.to_dict())
 
 
-def test_shapes_and_text_are_taken_as_on_the_command_line():
-    outcome = gx.run("vector_add", sizes="8:16:x2", **TINY)
-    other = gx.run("vector_add", shapes=["n=8", "n=16"], **TINY)
-
-    assert [result.case for result in outcome.results] == [result.case for result in other.results]
+def test_shapes_and_text_are_taken_as_on_the_command_line(outcome):
+    for asked in ({"sizes": "8:16:x2"}, {"shapes": ["n=8", "n=16"]}):
+        assert experiment_asked("vector_add", TINY | asked)[0].shapes == outcome.experiment.shapes
 
 
 def test_what_cannot_run_has_its_reason():
@@ -196,32 +193,28 @@ def test_a_name_that_is_none_is_refused_by_its_own(value):
             use(value)
 
 
-@pytest.mark.parametrize("setting", ["sizes", "shapes", *SETTINGS])
-def test_setting_of_a_wrong_type_is_named_with_the_accepted_ones(setting):
-    for value in UNUSABLE:
-        with pytest.raises(InvalidInput, match=f"{setting} ['\"].*: expected"):
-            gx.run("vector_add", **{setting: value})
+def predicted(**asked):
+    return gx.predict("matmul", **{"gpus": "t4", "sizes": 8} | asked)
 
 
-@pytest.mark.parametrize("setting", ["gpus", "sizes", "shapes", "dtypes", "implementation", "calls"])
-def test_what_is_predicted_is_named_where_it_is_of_a_wrong_type(setting):
-    for value in UNUSABLE:
-        with pytest.raises(InvalidInput, match=f"{setting} ['\"].*: expected"):
-            gx.predict("matmul", **{"gpus": "t4", "sizes": 8} | {setting: value})
+def ranked(**asked):
+    return gx.which_gpu("matmul", **{"gpus": "t4", "sizes": 8} | asked)
 
 
-@pytest.mark.parametrize("setting", ["gpus", "sizes", "shapes", "dtypes"])
-def test_what_gpus_are_ranked_for_is_named_where_it_is_of_a_wrong_type(setting):
-    for value in UNUSABLE:
-        with pytest.raises(InvalidInput, match=f"{setting} ['\"].*: expected"):
-            gx.which_gpu("matmul", **{"gpus": "t4", "sizes": 8} | {setting: value})
+SETTINGS_OF = {
+    partial(gx.run, "vector_add"): ("sizes", "shapes", *SETTINGS),
+    predicted: ("gpus", "sizes", "shapes", "dtypes", "implementation", "calls"),
+    ranked: ("gpus", "sizes", "shapes", "dtypes"),
+    gx.atlas: ("operation", "gpus", "dtypes", "source"),
+}
 
 
-@pytest.mark.parametrize("setting", ["operation", "gpus", "dtypes", "source"])
-def test_what_is_asked_of_the_atlas_is_named_where_it_is_of_a_wrong_type(setting):
-    for value in UNUSABLE:
-        with pytest.raises(InvalidInput, match=f"{setting} ['\"].*: expected"):
-            gx.atlas(**{setting: value})
+@pytest.mark.parametrize(("ask", "settings"), SETTINGS_OF.items(), ids=["run", "predict", "which_gpu", "atlas"])
+def test_setting_of_a_wrong_type_is_named_with_the_accepted_ones(ask, settings):
+    for setting in settings:
+        for value in UNUSABLE:
+            with pytest.raises(InvalidInput, match=f"{setting} ['\"].*: expected"):
+                ask(**{setting: value})
 
 
 def test_the_atlas_has_what_was_measured_as_values_and_as_a_frame():

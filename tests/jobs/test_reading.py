@@ -12,29 +12,7 @@ from gpuexplore.jobs.reading import read_apart
 from gpuexplore.jobs.run_sources import runs_in
 from tests.kernels.files.kept import TWO
 
-HERE = __name__
-
-
-def length_of(content):
-    os.write(1, b"what is printed is no answer")
-    return len(content), os.getpid(), os.nice(0)
-
-
-def refusing(_):
-    raise Unsupported("said by the file")
-
-
-def greedy(_):
-    return bytes(2 * reading.MEMORY_BYTES)
-
-
-def endless(_):
-    while True:
-        pass
-
-
-def broken(_):
-    raise ZeroDivisionError
+THERE = "tests.jobs.read_apart"
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +21,7 @@ def found_here(monkeypatch):
 
 
 def test_a_function_is_called_in_another_process_that_steps_back():
-    length, pid, nice = read_apart(f"{HERE}:length_of", b"12345")
+    length, pid, nice = read_apart(f"{THERE}:length_of", b"12345")
 
     assert (length, nice >= reading.NICE) == (5, True)
     assert pid != os.getpid()
@@ -51,7 +29,7 @@ def test_a_function_is_called_in_another_process_that_steps_back():
 
 def test_what_it_raises_on_purpose_is_raised_here():
     with pytest.raises(Unsupported, match="said by the file"):
-        read_apart(f"{HERE}:refusing", b"")
+        read_apart(f"{THERE}:refusing", b"")
 
 
 @pytest.mark.parametrize("function", ["greedy", "endless", "broken"])
@@ -59,7 +37,7 @@ def test_too_much_memory_or_time_and_a_failure_are_a_sentence(function):
     began_s = time.monotonic()
 
     with pytest.raises(InvalidInput, match="cannot be read" if function == "broken" else "takes more than"):
-        read_apart(f"{HERE}:{function}", b"", cpu_s=1 if function == "endless" else reading.CPU_S)
+        read_apart(f"{THERE}:{function}", b"", cpu_s=1 if function == "endless" else reading.CPU_S)
     assert time.monotonic() - began_s < 60
 
 

@@ -54,7 +54,7 @@ def compiler(monkeypatch):
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
+def home(tmp_path, monkeypatch, quick_database):
     monkeypatch.setenv("GPUEXPLORE_HOME", str(tmp_path))
     monkeypatch.delenv("GPUEXPLORE_DATABASE_URL", raising=False)
     monkeypatch.setattr(session, "discover", lambda: (device(memory_bytes=2**34),))

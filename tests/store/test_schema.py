@@ -39,6 +39,17 @@ UNREADABLE_ROWS = (
 )
 
 
+@pytest.fixture
+def quick_database():
+    """Leave it to the migrations to make every schema."""
+
+
+@pytest.fixture
+def rowless_url(postgresql_url):
+    """Return a database without a schema."""
+    return postgresql_url
+
+
 def test_migrations_make_exactly_the_tables(store):
     with store.reading() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})

@@ -40,7 +40,7 @@ def port():
 
 
 @pytest.fixture(autouse=True)
-def store(tmp_path, monkeypatch):
+def store(tmp_path, monkeypatch, quick_database):
     monkeypatch.setenv("GPUEXPLORE_HOME", str(tmp_path))
     monkeypatch.delenv("GPUEXPLORE_DATABASE_URL", raising=False)
     monkeypatch.setattr(api, "WRONG_CODES", WrongCodes())

@@ -1,5 +1,6 @@
 """What the server answers before any page is drawn, as a browser and as a stranger see it."""
 
+import asyncio
 import json
 import os
 import subprocess
@@ -12,6 +13,11 @@ from urllib.request import Request, urlopen
 
 import pytest
 from sqlalchemy import select
+from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.responses import HTMLResponse
+from starlette.routing import Route
+from streamlit import get_option
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 from websockets.exceptions import InvalidStatus
 
@@ -19,6 +25,7 @@ from gpuexplore import __version__
 from gpuexplore.store import open_store
 from gpuexplore.store.tables import RUNS
 from gpuexplore.ui.identity import OWNER_COOKIE, is_cookie
+from gpuexplore.ui.server import MIDDLEWARE, middleware
 from gpuexplore.ui.server.middleware import FOREIGN_PAGE, OWN_PICTURES, own_origins
 from scripts.app_server import database_of, free_port, served, wait_until_served
 from tests.ui.visitor import visiting
@@ -139,14 +146,6 @@ def test_ready_means_that_a_supervisor_measures(address):
     assert json.loads(text)["ready"] is True
 
 
-def test_without_a_supervisor_the_server_is_not_ready_and_says_why(tmp_path):
-    with served(tmp_path, warm=False, settings={"GPUEXPLORE_SUPERVISOR": "external"}) as address:
-        status, _, text = got(address, "/api/ready")
-
-    assert status == 503
-    assert json.loads(text) == {"ready": False, "reason": "No supervisor has reported in the last 5 seconds"}
-
-
 def test_a_database_that_cannot_be_used_is_told_in_a_sentence_on_pages_too(tmp_path):
     (tmp_path / "gpuexplore.sqlite3").write_bytes(b"no database " * 1000)
     with served(tmp_path, warm=False, settings={"GPUEXPLORE_SUPERVISOR": "external"}) as address:
@@ -207,30 +206,83 @@ def test_a_cookie_of_ours_stays(address):
     assert headers["set-cookie"] is None
 
 
-def test_names_and_proxies_are_settings(tmp_path):
-    settings = {
-        "GPUEXPLORE_ALLOWED_HOSTS": "lab.example.org,*.lab.example.org",
-        "GPUEXPLORE_TRUSTED_PROXIES": "127.0.0.1",
+def answered(host="127.0.0.1:8501", **headers):
+    """Return status, headers and text of a page behind our layers, with the settings as they are now."""
+    parts = []
+
+    async def whose(request):
+        return HTMLResponse(request.client.host)
+
+    async def receive():
+        return {"type": "http.request", "body": b""}
+
+    async def send(message):
+        parts.append(message)
+
+    app = Starlette(routes=[Route("/", whose)], middleware=list(MIDDLEWARE))
+    headers = {"host": host, **headers}
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/",
+        "query_string": b"",
+        "scheme": "http",
+        "client": ("127.0.0.1", 9),
+        "server": ("127.0.0.1", 8501),
+        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
     }
-    with served(tmp_path, warm=False, settings=settings | {"FORWARDED_ALLOW_IPS": ""}) as address:
-        assert raw(address, "lab.example.org:8501", "/_stcore/health") == (200, "ok")
-        assert raw(address, "gpu.lab.example.org", "/_stcore/health") == (200, "ok")
-        assert raw(address, "elab.example.org", "/_stcore/health")[0] == 400
-        _, headers, _ = got(address, Host="lab.example.org", **{"X-Forwarded-Proto": "https"})
-        assert "Secure" in headers["set-cookie"], "the proxy has TLS"
+    asyncio.run(app(scope, receive, send))
+    start, body = parts[:2]
+    return start["status"], Headers(raw=start["headers"]), body["body"].decode()
+
+
+def test_names_and_proxies_are_settings(monkeypatch):
+    monkeypatch.setenv("GPUEXPLORE_ALLOWED_HOSTS", "lab.example.org,*.lab.example.org")
+    monkeypatch.setenv("GPUEXPLORE_TRUSTED_PROXIES", "127.0.0.1")
+
+    assert answered("lab.example.org:8501")[0] == 200
+    assert answered("gpu.lab.example.org")[0] == 200
+    assert answered("elab.example.org")[0] == 400
+    _, headers, _ = answered("lab.example.org", **{"x-forwarded-proto": "https"})
+    assert "Secure" in headers["set-cookie"], "the proxy has TLS"
+
+
+@pytest.mark.parametrize(("trusted", "expected"), [("127.0.0.1", "192.0.2.7"), ("192.0.2.1", "127.0.0.1")])
+def test_the_address_of_a_visitor_is_a_trusted_proxys_word(monkeypatch, trusted, expected):
+    monkeypatch.setenv("GPUEXPLORE_TRUSTED_PROXIES", trusted)
+
+    assert answered(**{"x-forwarded-for": "203.0.113.9, 192.0.2.7"})[2] == expected
+
+
+def test_a_space_of_hugging_face_answers_to_its_name_and_may_be_framed_by_its_page(monkeypatch):
+    space = "ada-gpuexplore.hf.space"  # Hugging Face sets it
+    monkeypatch.setenv("SPACE_HOST", space)
+    status, headers, _ = answered(space)
+
+    assert status == 200
+    assert answered("eve-gpuexplore.hf.space")[0] == 400
+    assert headers["content-security-policy"].startswith("frame-ancestors 'self' https://huggingface.co;")
+    assert "x-frame-options" not in headers
 
 
 PROXY = "8501-gpu-t4-s-1.us-east1-0.prod.colab.dev"
 
 
-@pytest.mark.parametrize("own", ["", "lab.example.org"], ids=["", "with hosts of its own"])
-def test_behind_a_proxy_its_name_is_answered_and_its_pages_may_be_framed(tmp_path, own):
-    home = {"GPUEXPLORE_HOME": str(tmp_path), "GPUEXPLORE_SUPERVISOR": "external", "GPUEXPLORE_ALLOWED_HOSTS": own}
+def test_the_name_of_the_proxy_in_front_is_one_of_the_servers_own(monkeypatch):
+    options = {"browser.serverAddress": PROXY}
+    monkeypatch.setattr(middleware, "get_option", lambda name: options.get(name, get_option(name)))
+
+    assert [answered(host)[0] for host in (PROXY, f"x.{PROXY}", "localhost")] == [200, 400, 200]
+
+
+def test_behind_a_proxy_its_name_is_answered_and_its_pages_may_be_framed(tmp_path):
+    own = {"GPUEXPLORE_ALLOWED_HOSTS": "lab.example.org"}
+    home = {"GPUEXPLORE_HOME": str(tmp_path), "GPUEXPLORE_SUPERVISOR": "external"}
     frames = {"GPUEXPLORE_FRAMED_BY": "https://colab.research.google.com, https://*.googleusercontent.com"}
     port = free_port()
     command = [sys.executable, "-m", "gpuexplore", "app", "--port", str(port), "--behind-proxy", PROXY]
     address, origin = f"http://127.0.0.1:{port}", {"origin": f"https://{PROXY}"}
-    with subprocess.Popen(command, env=os.environ | home | frames, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(command, env=os.environ | own | home | frames, stderr=subprocess.DEVNULL) as process:
         try:
             wait_until_served(process, port)
             _, headers, _ = got(address)
@@ -247,32 +299,34 @@ def test_behind_a_proxy_its_name_is_answered_and_its_pages_may_be_framed(tmp_pat
     assert headers["content-security-policy"] == f"{policy}; {OWN_PICTURES}"
 
 
-def test_a_secret_of_the_top_level_sets_the_names_where_a_host_offers_no_variables(tmp_path):
-    (tmp_path / "secrets.toml").write_text('GPUEXPLORE_ALLOWED_HOSTS = "ada.streamlit.app"\n')
-    settings = {"STREAMLIT_SECRETS_FILES": str(tmp_path / "secrets.toml"), "GPUEXPLORE_SUPERVISOR": "external"}
-    with served(tmp_path, warm=False, settings=settings) as address:
-        assert raw(address, "ada.streamlit.app", "/_stcore/health") == (200, "ok")
-        assert raw(address, "eve.streamlit.app", "/_stcore/health")[0] == 400
+@pytest.fixture(scope="module")
+def hosted(tmp_path_factory):
+    """Return home and address of a server without a supervisor, behind a proxy, whose name is in a secret."""
+    home = tmp_path_factory.mktemp("hosted")
+    (home / "secrets.toml").write_text('GPUEXPLORE_ALLOWED_HOSTS = "ada.streamlit.app"\n')
+    settings = {"STREAMLIT_SECRETS_FILES": str(home / "secrets.toml"), "GPUEXPLORE_SUPERVISOR": "external"}
+    settings |= {"GPUEXPLORE_TRUSTED_PROXIES": "127.0.0.1", "FORWARDED_ALLOW_IPS": ""}
+    with served(home, warm=False, settings=settings) as address:
+        yield home, address
 
 
-def test_a_space_of_hugging_face_answers_to_its_name_and_may_be_framed_by_its_page(tmp_path):
-    space = "ada-gpuexplore.hf.space"  # Hugging Face sets it
-    with served(tmp_path, warm=False, settings={"SPACE_HOST": space, "GPUEXPLORE_SUPERVISOR": "external"}) as address:
-        assert raw(address, space, "/_stcore/health") == (200, "ok")
-        assert raw(address, "eve-gpuexplore.hf.space", "/_stcore/health")[0] == 400
-        _, headers, _ = got(address, Host=space)
-    assert headers["content-security-policy"].startswith("frame-ancestors 'self' https://huggingface.co;")
-    assert "x-frame-options" not in headers
+def test_without_a_supervisor_the_server_is_not_ready_and_says_why(hosted):
+    status, _, text = got(hosted[1], "/api/ready")
+
+    assert status == 503
+    assert json.loads(text) == {"ready": False, "reason": "No supervisor has reported in the last 5 seconds"}
 
 
-@pytest.mark.parametrize(("trusted", "expected"), [("127.0.0.1", "192.0.2.7"), ("192.0.2.1", None)])
-def test_the_address_of_a_visitor_is_a_trusted_proxys_word(tmp_path, trusted, expected):
-    settings = {"GPUEXPLORE_TRUSTED_PROXIES": trusted, "GPUEXPLORE_SUPERVISOR": "external", "FORWARDED_ALLOW_IPS": ""}
-    with served(tmp_path, warm=False, settings=settings) as address:
-        answered = visiting(address, **{"X-Forwarded-For": "203.0.113.9, 192.0.2.7"})
-        with answered as visitor:
-            visitor.run()
-            (run,) = [button for button in visitor.buttons() if button.label.startswith("Run ")]
-            visitor.run("", WidgetState(id=run.id, trigger_value=True))
-    with open_store(database_of(tmp_path)) as store, store.reading() as connection:
-        assert connection.scalars(select(RUNS.c.address)).all() == [expected]
+def test_a_secret_of_the_top_level_sets_the_names_where_a_host_offers_no_variables(hosted):
+    assert raw(hosted[1], "ada.streamlit.app", "/_stcore/health") == (200, "ok")
+    assert raw(hosted[1], "eve.streamlit.app", "/_stcore/health")[0] == 400
+
+
+def test_a_run_is_of_the_address_that_a_trusted_proxy_names(hosted):
+    home, address = hosted
+    with visiting(address, **{"X-Forwarded-For": "203.0.113.9, 192.0.2.7"}) as visitor:
+        visitor.run()
+        (run,) = [button for button in visitor.buttons() if button.label.startswith("Run ")]
+        visitor.run("", WidgetState(id=run.id, trigger_value=True))
+    with open_store(database_of(home)) as store, store.reading() as connection:
+        assert connection.scalars(select(RUNS.c.address)).all() == ["192.0.2.7"]

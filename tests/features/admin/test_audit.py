@@ -5,7 +5,7 @@ import json
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
 from gpuexplore.store import open_store
 from gpuexplore.store.prune import prune
-from tests.store.conftest import clock, database, experiment, failed, home, postgresql_server, postgresql_url, store
+from tests.store.conftest import clock, database, experiment, failed, home, postgresql_server, rowless_url, store
 from tests.store.test_audit import told
 
 

@@ -1,13 +1,10 @@
 """What is served at /metrics, to whom, and that a strict reader takes it."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 from starlette.requests import Request
 
 import gpuexplore
+from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
 from gpuexplore.core.errors import StoreUnavailable
 from gpuexplore.core.model import Device, Experiment, Shape
 from gpuexplore.features.admin import routes
@@ -16,7 +13,6 @@ from gpuexplore.store import Supervisor, open_store
 from gpuexplore.ui.session import PAGE_ERRORS
 from scripts.app_server import served
 from tests.features.admin.openmetrics_parser import parsed
-from tests.ui.conftest import address, server_home
 from tests.ui.test_server import got
 from tests.ui.visitor import visiting
 
@@ -25,7 +21,7 @@ EXPERIMENT = Experiment("matmul", (Shape.of(m=8, k=8, n=8),), ("fp32",), ("numpy
 
 
 @pytest.fixture
-def store(tmp_path, monkeypatch):
+def store(tmp_path, monkeypatch, quick_database):
     with open_store(f"sqlite:///{tmp_path}/watched.sqlite3") as opened:
         monkeypatch.setattr(routes, "store", lambda: opened)
         routes.FIGURES.forget()
@@ -166,30 +162,24 @@ def test_own_metrics_are_served_only_where_a_setting_says_so(address):
     assert got(address, "/metrics")[0] == 404
 
 
-def test_an_administrator_watches_copies_and_cannot_pull_the_database_away(tmp_path):
+def test_an_administrator_watches_copies_and_cannot_pull_the_database_away(tmp_path, monkeypatch, capsys):
     settings = {"GPUEXPLORE_SUPERVISOR": "external", "GPUEXPLORE_METRICS": "0123456789abcdef"}
-    home = os.environ | {"GPUEXPLORE_HOME": str(tmp_path)}
-
-    def told(*words):
-        done = subprocess.run(
-            [sys.executable, "-m", "gpuexplore", *words], env=home, capture_output=True, text=True, check=False
-        )
-        return done.returncode, done.stdout + done.stderr
+    monkeypatch.setenv("GPUEXPLORE_HOME", str(tmp_path))
+    monkeypatch.delenv("GPUEXPLORE_DATABASE_URL", raising=False)
+    copy = str(tmp_path / "copy")
 
     with served(tmp_path, warm=False, settings=settings) as address:
         with visiting(address, "queue") as visitor:
             visitor.run()
             status, headers, text = got(address, "/metrics", Authorization="Bearer 0123456789abcdef")
             refused, *_ = got(address, "/metrics")
-        copied = told("backup", str(tmp_path / "copy"))
-        kept_away = told("restore", str(tmp_path / "copy"))
+        assert main(["backup", copy]) == EXIT_OK
+        assert main(["restore", copy]) == EXIT_UNUSABLE
+        assert "another program has it open" in capsys.readouterr().err
 
     values, _ = parsed(text)
     assert (status, refused) == (200, 401)
     assert headers["content-type"].startswith("application/openmetrics-text")
     assert values[("gpuexplore_sessions", ())] == 1
     assert values[("gpuexplore_database_up", ())] == 1
-    assert copied[0] == 0
-    assert kept_away[0] == 2
-    assert "another program has it open" in kept_away[1]
-    assert told("restore", str(tmp_path / "copy"))[0] == 0
+    assert main(["restore", copy]) == EXIT_OK
