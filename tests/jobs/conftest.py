@@ -1,6 +1,6 @@
 """What the tests of the jobs share: a home of their own and cases named after what they do."""
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
 import pytest
@@ -24,7 +24,7 @@ LIMITS = LimitsOfHanging(start_s=DEADLINE_S, build_s=10, per_budget=0, grace_s=0
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
+def home(tmp_path, monkeypatch, quick_database):
     monkeypatch.setenv("GPUEXPLORE_HOME", str(tmp_path))
     monkeypatch.delenv("GPUEXPLORE_DATABASE_URL", raising=False)
     return tmp_path
@@ -43,16 +43,28 @@ def cases_of():
     return named
 
 
+@contextmanager
+def opened(device, **limits):
+    """Open an engine whose workers run `fake_runner`."""
+    engine = LocalEngine([device], runner="tests.jobs.fake_runner", limits=replace(LIMITS, **limits))
+    try:
+        yield engine
+    finally:
+        engine.close()
+
+
+@pytest.fixture(scope="module")
+def plain_engine():
+    """Return an engine with the usual limits, for all tests that need no other: starting a worker takes a while."""
+    with opened(DEVICE) as engine:
+        yield engine
+
+
 @pytest.fixture
-def engine_with():
-    """Return how to open an engine whose workers run `fake_runner`."""
+def engine_with(plain_engine):
+    """Return how to open an engine whose workers run `fake_runner`: a new one for another device or other limits."""
 
-    @contextmanager
-    def opened(device=DEVICE, **limits):
-        engine = LocalEngine([device], runner="tests.jobs.fake_runner", limits=replace(LIMITS, **limits))
-        try:
-            yield engine
-        finally:
-            engine.close()
+    def opened_or_plain(device=DEVICE, **limits):
+        return opened(device, **limits) if limits or device is not DEVICE else nullcontext(plain_engine)
 
-    return opened
+    return opened_or_plain

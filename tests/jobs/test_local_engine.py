@@ -116,7 +116,7 @@ def test_a_run_that_comes_while_a_worker_warms_up_goes_first_and_the_warm_up_goe
 
 
 def test_warm_says_why_a_device_cannot_be_used(engine_with):
-    with engine_with() as engine:
+    with engine_with(NAMED) as engine:
         with pytest.raises(GpuExploreError, match="RuntimeError: no driver"):
             engine.warm(NAMED)
         with pytest.raises(InvalidInput, match="device 'cuda:7': expected fake"):
