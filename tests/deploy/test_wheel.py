@@ -124,7 +124,7 @@ async def drawn(visitor):
         await visitor.close()
 
 
-@pytest.mark.parametrize("version", ["2.6.0", "2.11.0+cu126", "2.15.0"])
+@pytest.mark.parametrize("version", ["2.6.0", "2.15.0"])
 def test_a_torch_that_is_there_is_left_alone(wheel, environment, tmp_path, version):
     told = tmp_path / f"torch-{version}.dist-info"  # what pip reads of it
     told.mkdir()

@@ -5,6 +5,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
+from gpuexplore.charts.quick_altair import quick_altair
 from gpuexplore.features.atlas.analysis import points, usual_calls, usual_dtype, usual_gpus, usual_shape
 from gpuexplore.features.atlas.analysis.which_gpu import usual_devices
 from gpuexplore.features.atlas.chart import PICKED, atlas, point_id
@@ -77,7 +78,8 @@ def test_every_operation_has_its_atlas(operation):
     shown = tuple((dtype, gpu) for gpu in gpus)
     choice = AtlasChoice(operation, shown, "share", usual_calls(found), usual_shape(operation, found))
     facts = facts_of(choice)
-    drawn = atlas(operation, facts.series, facts.points, "share", at=facts.at).to_dict()
+    with quick_altair():
+        drawn = atlas(operation, facts.series, facts.points, "share", at=facts.at).to_dict()
 
     assert drawn["description"].startswith(OPERATIONS[operation].title)
     assert any(series.line for series in facts.series)

@@ -15,6 +15,7 @@ from gpuexplore.kernels.sass import facts_of
 from gpuexplore.kernels.sass.disassembler import disassembled
 from gpuexplore.operations import OPERATIONS
 from tests.kernels.test_sass import code
+from tests.unchanged import heavy_with
 
 H100, A100 = accelerator_named("NVIDIA H100 80GB HBM3"), accelerator_named("NVIDIA A100-SXM4-80GB")
 MATMUL = OPERATIONS["matmul"]
@@ -281,23 +282,24 @@ def test_a_tile_known_at_launch_only_counts_as_the_largest():
     assert bound_of("UTCHMMA", "b200-sxm-180gb").evidence.endswith(f"{said}, and fp16, twice as fast as tf32")
 
 
+RUNGS = {
+    "numba-cuda-naive": ("issue", (0.02, 0.1)),
+    "numba-cuda-shared": ("shared_memory", (0.1, 0.2)),
+    "numba-cuda-vector": ("issue", (0.7, 0.9)),
+    "numba-cuda-warptile": ("issue", (0.9, 1.0)),
+}
+
+
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("name", "dtype", "bottleneck", "share"),
-    [
-        ("numba-cuda-naive", "fp32", "issue", (0.02, 0.1)),
-        ("numba-cuda-shared", "fp32", "shared_memory", (0.1, 0.2)),
-        ("numba-cuda-vector", "fp32", "issue", (0.7, 0.9)),
-        ("numba-cuda-warptile", "fp32", "issue", (0.9, 1.0)),
-    ],
-)
+@heavy_with(MATMUL, *map(MATMUL.implementation_named, RUNGS))
+@pytest.mark.parametrize("name", RUNGS)
 @pytest.mark.usefixtures("nvdisasm")
-def test_rungs_on_an_h100(name, dtype, bottleneck, share):
+def test_rungs_on_an_h100(name):
     pytest.importorskip("cuda.core", reason="cuda.core, which brings nvJitLink, is not installed")
     from gpuexplore.operations.kernel_targets import compile_for, kernel_of
 
     implementation = MATMUL.implementation_named(name)
-    made = compile_for(MATMUL, implementation, DTYPES[dtype], None, "9.0")
+    made = compile_for(MATMUL, implementation, DTYPES["fp32"], None, "9.0")
     there = occupancy(
         capability_of(H100),
         threads_per_block=prod(kernel_of(MATMUL, implementation).geometry.checked(None)),
@@ -307,5 +309,6 @@ def test_rungs_on_an_h100(name, dtype, bottleneck, share):
 
     bound = instruction_bound(facts_of(disassembled(made.cubin)), H100, there, math.inf)
 
+    bottleneck, share = RUNGS[name]
     assert bound.bottleneck == bottleneck
     assert share[0] < bound.share_of_peak < share[1]

@@ -8,6 +8,8 @@ from gpuexplore.features.memory.analysis.training import training_memory
 from tests.features.memory.analysis.torch_models import allocated_peak, tracked_peak
 from tests.unchanged import PACKAGE, heavy
 
+pytestmark = pytest.mark.long
+MEMORY = heavy(f"{PACKAGE}.features.memory.*")
 TOLERANCE = 0.1
 EVERYTHING = Training(optimizer="adamw", mixed="bf16", checkpoints=3, accumulation=2)
 SETUPS = (
@@ -125,8 +127,7 @@ PASTED_CASES = (
 )
 
 
-@pytest.mark.long
-@heavy(f"{PACKAGE}.*")
+@MEMORY
 @pytest.mark.parametrize(("name", "batch", "setup"), CASES, ids=str)
 def test_a_model_peaks_where_torch_does(name, batch, setup):
     ratio, same_parameters = compared(model_named(name), batch, setup)
@@ -135,8 +136,7 @@ def test_a_model_peaks_where_torch_does(name, batch, setup):
     assert same_parameters
 
 
-@pytest.mark.long
-@heavy(f"{PACKAGE}.*")
+@MEMORY
 @pytest.mark.parametrize(("name", "setup"), PASTED_CASES, ids=str)
 def test_pasted_layers_peak_where_torch_does(name, setup):
     ratio, same_parameters = compared(model_of_text(PASTED[name]), 8, setup)
@@ -145,7 +145,7 @@ def test_pasted_layers_peak_where_torch_does(name, setup):
     assert same_parameters
 
 
-@pytest.mark.long
+@MEMORY
 def test_a_language_model_peaks_where_torch_does():
     ratio, same_parameters = compared(model_named("transformer"), 2, Training(optimizer="adamw", tokens=64))
 
@@ -153,7 +153,7 @@ def test_a_language_model_peaks_where_torch_does():
     assert same_parameters
 
 
-@pytest.mark.long
+@MEMORY
 @pytest.mark.parametrize(("name", "setup"), EXACT_CASES, ids=str)
 def test_a_rule_of_autograd_that_nothing_hides_is_exact(name, setup):
     ratio, _ = compared(model_of_text(PASTED[name]), 32, setup)
@@ -161,7 +161,7 @@ def test_a_rule_of_autograd_that_nothing_hides_is_exact(name, setup):
     assert ratio == pytest.approx(1, abs=EXACT)
 
 
-@pytest.mark.long
+@MEMORY
 @pytest.mark.parametrize(("layers", "setup"), REAL_CASES, ids=str)
 def test_real_tensors_take_what_we_say(layers, setup):
     model = model_of_text(layers)
