@@ -211,7 +211,7 @@ def main(words):
     from gpuexplore.cli import record_command
     from gpuexplore.features.selftest import selftest_command
     from gpuexplore.features.selftest.suite import bench
-    from gpuexplore.features.selftest.suite.checks import correctness, recording
+    from gpuexplore.features.selftest.suite.checks import correctness, recording, survival
     from gpuexplore.measure.conditions import environment
 
     selftest_command.STAND_IN = STAND_IN
@@ -225,6 +225,9 @@ def main(words):
     )
     bench.LONGEST_PROBE_S = LONGER * bench.LONGEST_PROBE_S
     bench.LIMITS = replace(bench.LIMITS, start_s=LONGER * bench.LIMITS.start_s)
+    if "hang" in faults():
+        survival.BUILD_S = 4.0
+        bench.LIMITS = replace(bench.LIMITS, grace_s=0.5)
     recording.COMMAND = (sys.executable, "-P", "-m", "tests.features.selftest.suite.stand_in")
     for module in (environment, recording, record_command):
         module.git_commit = lambda: "0" * 12  # a copy of this repository has none

@@ -8,6 +8,7 @@ from gpuexplore.features.selftest.suite.breaking import OPERATION, OUT_OF_BOUNDS
 from gpuexplore.features.selftest.suite.contract import CheckFigure, CheckFinding, judged, skipped
 
 CONTROLS = {"numba_cuda": "numba-cuda", "torch": "torch"}
+BUILD_S = 12.0  # to build a sum of 1000 elements and to call it takes a fraction of it
 
 
 def _run(bench: Bench) -> CheckFinding:
@@ -23,7 +24,7 @@ def _run(bench: Bench) -> CheckFinding:
     figures: list[CheckFigure] = []
     unfinished: list[str] = []
     controls = [CONTROLS[library] for library in here]
-    with bench.hanging_after(12.0):  # to build a sum of 1000 elements and to call it takes a fraction of it
+    with bench.hanging_after(BUILD_S):
         for breaking, endings in expected.items():
             together = _measured(bench, [controls[0], breaking, *controls[1:]])
             behind = _measured(bench, controls)
