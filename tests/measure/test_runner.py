@@ -13,6 +13,7 @@ from gpuexplore.core.hardware import MachineKind
 from gpuexplore.core.model import Case, Measurement, Options, Result, Shape, Status, Telemetry
 from gpuexplore.core.units import format_seconds
 from gpuexplore.measure import runner
+from gpuexplore.measure.candidates import candidate
 from gpuexplore.measure.check import guard
 from gpuexplore.measure.check.group import open_group
 from gpuexplore.measure.conditions import environment, watch
@@ -269,12 +270,13 @@ def test_implementation_of_another_device_is_unsupported():
     assert results["fine"].reason == "fine runs on cpu devices, and cuda:0 is none"
 
 
-def test_cold_on_an_unknown_cache_says_what_it_assumed():
+def test_cold_on_an_unknown_cache_says_what_it_assumed(monkeypatch):
+    monkeypatch.setattr(candidate, "ASSUMED_FLUSH_BYTES", 2**20)
     result = measured(cases("fine", cache="cold"), device=replace(CPU, cache_bytes=None))[1]["fine"]
 
     assert result.status is Status.OK
     assert result.flags[0].name == "cold"
-    assert result.flags[0].evidence.startswith("256 MiB overwritten before each call: assumed")
+    assert result.flags[0].evidence.startswith("1.00 MiB overwritten before each call: assumed")
     assert result.environment.device.cache_bytes is None
 
 

@@ -79,10 +79,8 @@ class _Names:
         self._before, self._keys = self._flatten()
 
     def _flattened(self) -> tuple[tuple[Any, ...], tuple[str, ...]]:
-        return (
-            tuple(value for _, before in self._names for value in before.values()),
-            tuple(name for _, before in self._names for name in before),
-        )
+        before = [before for _, before in self._names]
+        return tuple(chain.from_iterable(map(dict.values, before))), tuple(chain.from_iterable(before))
 
     def restored(self) -> list[str]:
         """Restore every name whose value has changed, and return it; names that were added stay."""
@@ -214,8 +212,8 @@ def _owners(prefixes: str | tuple[str, ...]) -> Iterator[_Owner]:
 
 def _is_ours(name: str, module: Any) -> bool:
     """Return whether this is the worker or the command line, which Python runs as `__main__`."""
-    spec = getattr(module, "__spec__", None)
-    return name == "__main__" and spec is not None and spec.name.startswith(PACKAGE)
+    spec = getattr(module, "__spec__", None) if name == "__main__" else None
+    return spec is not None and spec.name.startswith(PACKAGE)
 
 
 def _settings() -> Iterator[_Reading]:
