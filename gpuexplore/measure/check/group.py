@@ -150,7 +150,7 @@ def open_group(cases: Sequence[Case], device: Device, *, clock: Clock, isolation
     _load(operation, cases)
     dtype = dtype_named(first.dtype)
     allow_tf32(dtype.matrix_only)  # so that no implementation has to change it: as in Group.resume
-    process = ProcessSnapshot(threads)
+    process = ProcessSnapshot(threads, is_tf32_allowed=dtype.matrix_only)
     environment = describe_environment(device, backends, threads)
     if torch_device:
         environment = replace(environment, settings={**environment.settings, "inputs": f"made on {device.id}"})

@@ -119,14 +119,16 @@ class ProcessSnapshot:
 
     Args:
         threads: the count that libraries are pinned to when they are built: no change by an implementation.
+        is_tf32_allowed: to torch, also where it is loaded later: that is no change by an implementation either.
 
     Attributes:
         restored: reverts changes; returns their names.
         check: reverts changes, and raises `ChangedProcess` with their names.
     """
 
-    def __init__(self, threads: int | None) -> None:
+    def __init__(self, threads: int | None, *, is_tf32_allowed: bool = False) -> None:
         self._threads = threads
+        self._is_tf32_allowed = is_tf32_allowed
         self._settings = [(name, read, write, read()) for name, read, write in _settings()]
         self._counts: dict[str, int] = {name: read() for name, read, _ in _thread_counts()}
         self._flags: dict[str, Any] = {name: read() for name, read, _ in _torch_flags()}
@@ -161,6 +163,8 @@ class ProcessSnapshot:
                 yield f"the threads of {name}, {count} instead of {wanted}"
 
     def _restored_flags(self) -> Iterator[str]:
+        if not self._flags:
+            allow_tf32(self._is_tf32_allowed)  # a library that was loaded since then may have loaded torch
         for name, read, write in _torch_flags():
             value = read()
             before = self._flags.setdefault(name, value)  # of a library that was loaded meanwhile: its first value

@@ -14,7 +14,7 @@ import pytest
 from gpuexplore.core.model import Accuracy
 from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.check import correctness, process_snapshot
-from gpuexplore.measure.check.process_snapshot import ProcessSnapshot
+from gpuexplore.measure.check.process_snapshot import ProcessSnapshot, allow_tf32
 from tests.waiting import wait_until
 
 
@@ -152,6 +152,23 @@ def test_threads_of_a_library_are_those_from_before_or_those_it_is_pinned_to(mon
 
     assert found == [[], [], ["the threads of a library, 5 instead of 2"]]
     assert count[0] == 2
+
+
+@pytest.mark.parametrize("is_allowed", [False, True])
+def test_torch_that_a_library_loads_meanwhile_is_set_as_the_group_needs_it(monkeypatch, is_allowed):
+    loaded = pytest.importorskip("torch")
+    monkeypatch.setattr(loaded.backends.cudnn, "allow_tf32", is_allowed)
+    with monkeypatch.context() as before:
+        for name in ("torch", "gpuexplore.measure.arrays.device_arrays"):  # which loads torch
+            before.delitem(sys.modules, name, raising=False)
+        process = ProcessSnapshot(threads=2, is_tf32_allowed=is_allowed)
+    loaded.backends.cudnn.allow_tf32 = not is_allowed
+
+    process.check()
+    allow_tf32(is_allowed)  # as a group does that goes on
+    process.check()
+
+    assert loaded.backends.cudnn.allow_tf32 is is_allowed
 
 
 def test_many_changes_are_counted(process):
