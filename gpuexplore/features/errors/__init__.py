@@ -1,4 +1,4 @@
-"""Errors people meet in torch, provoked here: its words, what they mean, and what to do."""
+"""Common errors of torch, reproduced here: the message, its meaning, and the fix."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ FEATURE = Feature(
         "Learn",
         6,
         "error",
-        "Errors people meet in torch, provoked here: its words, what they mean, and what to do.",
+        "Common errors of torch, reproduced here: the message, its meaning, and the fix.",
         reads="error device activity",
         terms=("Device", "Dtype"),
         script=Path(__file__).with_name("page.py"),

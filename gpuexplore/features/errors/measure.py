@@ -48,7 +48,7 @@ class CommonError:
 
     @property
     def code(self) -> str:
-        """What provokes it: the very lines that run."""
+        """The source lines that provoke it, as they run."""
         text = (files(__package__) / "provocations.py").read_text(encoding="utf-8")
         body = text.partition(f"def {self.function}(")[2].partition("\n\n\n")[0]
         return dedent(body.split('"""\n', 1)[1]).strip()
@@ -71,7 +71,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Provoked:
-    """What came of provoking an error.
+    """The result of provoking an error.
 
     Attributes:
         name: of the error.
@@ -124,7 +124,7 @@ def perform(
     if name not in ERRORS:
         raise InvalidInput.of("error", name, ERRORS)
     if progress.cancelled():
-        raise Cancelled("cancelled before anything was provoked")
+        raise Cancelled("cancelled before the error was reproduced")
     progress.report(encode(provoked(ERRORS[name], device)))
 
 
@@ -132,7 +132,7 @@ def provoked(error: CommonError, device: Device) -> Provoked:
     """Return what torch says when `error` is provoked on `device`."""
     run: Callable[[str], None] = getattr(import_module("gpuexplore.features.errors.provocations"), error.function)
     said = _said(lambda: run(device.id))
-    reason = None if said else error.otherwise or "torch said nothing"
+    reason = None if said else error.otherwise or "torch raised no error and no warning"
     return Provoked(error.name, said, device.id, version_of("torch") or "unknown", reason)
 
 

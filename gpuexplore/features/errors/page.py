@@ -1,4 +1,4 @@
-"""Errors: what people meet in torch, provoked here on purpose, with its words, their meaning and a way out."""
+"""Errors: common errors of torch, reproduced here on purpose, with the message, its meaning and the fix."""
 
 from datetime import timedelta
 
@@ -22,14 +22,14 @@ def _draw(run: ActivityRun) -> None:
         for said in found.said:
             st.code(f"{said.type}: {said.message}", language=None, wrap_lines=True)
         if found.reason:
-            st.info(f"Not provoked: {plain(found.reason)}.", icon=":material/info:")
-        st.caption(f"torch {plain(found.torch)} on {plain(found.device)}, provoked on this server.")
+            st.info(f"Not reproduced: {plain(found.reason)}.", icon=":material/info:")
+        st.caption(f"torch {plain(found.torch)} on {plain(found.device)}, reproduced on this server.")
 
 
 st.title("Errors")
 st.caption(
-    "Errors and warnings that people meet, and that the teaching notebooks run into. Each is provoked here in the "
-    "process that measures, so the words are those of the torch that is installed.",
+    "Common errors and warnings of torch, which the teaching notebooks run into. Each is reproduced in the measuring "
+    "process of this server, so the message is the one of the installed torch.",
     help=page_help("errors"),
 )
 open_page("errors")
@@ -39,12 +39,12 @@ st.subheader(error.title, anchor="error")
 st.caption(f"In the notebooks: {titles(error.rows)}.")
 provoking, instead = st.columns(2, gap="medium")
 with provoking:
-    st.markdown(":material/close: **What provokes it**")
+    st.markdown(":material/close: **Code that fails**")
     st.code(error.code, language="python", wrap_lines=True)
 with instead:
     st.markdown(f":material/check: **Instead.** {plain(error.instead)}")
     st.code(error.instead_code, language="python", wrap_lines=True)
-st.markdown("**What torch says**")
+st.markdown("**Message of torch**")
 asked = of_kind("provoke", {"name": error.name}, device=chosen.id, expected_s=1.0)
-show_newest(asked, timedelta(days=30), _draw, missing="Not provoked on this server yet.", label="Provoke it")
-st.markdown(f"**What it means.** {plain(error.meaning)}")
+show_newest(asked, timedelta(days=30), _draw, missing="Not reproduced on this server yet.", label="Reproduce")
+st.markdown(f"**Meaning.** {plain(error.meaning)}")

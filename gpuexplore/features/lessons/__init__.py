@@ -17,6 +17,6 @@ FEATURE = Feature(
         terms=("Lesson", "Outcome", "Interval", "Flag"),
         script=Path(__file__).with_name("page.py"),
     ),
-    commands={"lesson": "the lessons: list them, check a file, run one here, print a sheet"},
+    commands={"lesson": "lessons: list them, check a file, run one on this machine, print a sheet"},
     offers={"above": "gpuexplore.features.lessons.ui.offer"},
 )

@@ -32,16 +32,18 @@ from gpuexplore.jobs.engines.local import LocalEngine
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `lesson`."""
     actions = parser.add_subparsers(dest="action", required=True, metavar=", ".join(("list", "check", "run", "print")))
-    listing = actions.add_parser("list", help="every lesson, and the files that are none")
-    check = actions.add_parser("check", help="whether a file is a lesson: file and line of what is wrong")
+    listing = actions.add_parser("list", help="list lessons, and files that cannot be read as lessons")
+    check = actions.add_parser("check", help="check a file with a lesson; errors name file and line")
     check.add_argument("file", type=Path, metavar="FILE")
-    run = actions.add_parser("run", help="measure every step of a lesson here, and say what comes out")
+    run = actions.add_parser("run", help="measure every step of a lesson on this machine, and print the results")
     run.add_argument("name", metavar="NAME")
-    run.add_argument("--step", default="", metavar="LETTER", help="this step alone")
-    printing = actions.add_parser("print", help="write a sheet to print: HTML in one file")
+    run.add_argument("--step", default="", metavar="LETTER", help="only this step")
+    printing = actions.add_parser("print", help="write a printable sheet: one HTML file")
     printing.add_argument("name", metavar="NAME")
     printing.add_argument("--out", type=Path, required=True, metavar="FILE.html")
-    printing.add_argument("--answered", action="store_true", help="with what this machine measures, for the teacher")
+    printing.add_argument(
+        "--answered", action="store_true", help="with answers measured on this machine, for the teacher"
+    )
     for action in (listing, check, run):
         action.add_argument("--json", action="store_true", help="print JSON")
 
@@ -77,7 +79,7 @@ def _check(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(_about(lesson) | {"checks": sum(rehearsed)})
     else:
-        print(f"{arguments.file}: {len(lesson.steps)} steps, {sum(rehearsed)} checks: it is a lesson")
+        print(f"{arguments.file}: {len(lesson.steps)} steps, {sum(rehearsed)} checks: a valid lesson")
     return EXIT_OK
 
 

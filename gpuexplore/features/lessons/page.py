@@ -8,7 +8,7 @@ from gpuexplore.ui.link import open_page
 
 st.title("Lessons")
 st.caption(
-    "Guess first, then measure on this machine: what comes out, why, and one rule to keep from each step.",
+    "Guess first, then measure on this machine: the result, the explanation, and one rule to remember from each step.",
     help=page_help("lessons"),
 )
 open_page("lessons")

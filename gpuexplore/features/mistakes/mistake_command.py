@@ -16,8 +16,8 @@ from gpuexplore.features.mistakes.catalog.contract import MISTAKES, UNITS, Mista
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `mistake`."""
     add = parser.add_argument
-    add("name", nargs="?", metavar="NAME", help="the mistake to make, like no-synchronise; without it, a list")
-    add("--device", default="cpu", metavar="NAME", help="where: cpu or cuda:0 (default: cpu)")
+    add("name", nargs="?", metavar="NAME", help="the mistake to reproduce, like no-synchronise; without it, a list")
+    add("--device", default="cpu", metavar="NAME", help="device to measure on: cpu or cuda:0 (default: cpu)")
     add("--json", action="store_true", help="print JSON")
 
 
@@ -76,9 +76,9 @@ def _print(mistake: Mistake, observation: MistakeObservation) -> None:
     if observation.factor:
         verdict = difference(observation)
         shown = verdict.statement if verdict else f"{format_multiple(observation.factor.ratio)} times"
-        print(f"\nthe wrong value over the right one: {shown}")
+        print(f"\nwrong value over right value: {shown}")
     words = {True: "given away", False: "not given away", None: "undecided"}
-    found = words[observation.detection.found] if mistake.gives_away else "nothing gives it away"
+    found = words[observation.detection.found] if mistake.gives_away else "cannot be detected"
     print(f"{found}: {observation.detection.evidence}")
     for text in (observation.note, observation.source):
         if text:

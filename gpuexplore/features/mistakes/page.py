@@ -8,8 +8,8 @@ from gpuexplore.ui.link import open_page
 
 st.title("Timing mistakes")
 st.caption(
-    "Ways to get a wrong number, most of them from five teaching notebooks. Each is made here on purpose next to "
-    "the right way, interleaved with it; the wrong number is shown, and never becomes a result.",
+    "Common timing mistakes, most of them from five teaching notebooks. Each is reproduced on purpose, interleaved "
+    "with the right way; the wrong number is shown, but is never stored as a result.",
     help=page_help("timing-mistakes"),
 )
 open_page("timing-mistakes")

@@ -36,12 +36,12 @@ def _show_observation(mistake: Mistake, device: Device, asked: ActivityRun | Non
         run = newest_done(activity_of(mistake.name, device.id), timedelta(hours=1))
     is_live = device.kind in mistake.live_on
     again = "again " if run and run.payloads else ""
-    label = f"Make this mistake {again}on {device.id}" if is_live else "Show the values"
+    label = f"Reproduce this mistake {again}on {device.id}" if is_live else "Show the values"
     waits = run is not None and run.active
     if st.button(label, type="secondary" if again else "primary", icon=":material/play_arrow:", disabled=waits):
         start_activity(activity_of(mistake.name, device.id))
     if run is None:
-        st.caption("Nothing was observed here in the last hour. Both ways are interleaved for a few seconds.")
+        st.caption("Not measured here in the last hour. A measurement interleaves both ways for a few seconds.")
     else:
         show_activity(run, lambda run: _show_seen(decode(MistakeObservation, run.payloads[-1]), mistake))
 
@@ -51,11 +51,11 @@ def _show_seen(observation: MistakeObservation, mistake: Mistake) -> None:
     show_chart(lambda: wrong_and_right(observation), repr(observation), key="chart.mistake")
     st.markdown(_factor(observation))
     badges = {
-        True: ":green-badge[given away]",
-        False: ":orange-badge[not given away]",
+        True: ":green-badge[detected]",
+        False: ":orange-badge[not detected]",
         None: ":gray-badge[undecided]",
     }
-    verdict = badges[observation.detection.found] if mistake.gives_away else ":gray-badge[no sign]"
+    verdict = badges[observation.detection.found] if mistake.gives_away else ":gray-badge[not detectable]"
     st.markdown(f"{verdict} {plain(observation.detection.evidence)}.")
     notes = [
         observation.note,
@@ -75,7 +75,7 @@ def _factor(observation: MistakeObservation) -> str:
     verdict = difference(observation)
     if verdict is None:
         return f"The wrong value is **{format_multiple(factor.ratio)} times** the right one."
-    return f"The wrong value over the right one: **{verdict.statement}**."
+    return f"Wrong value over right value: **{verdict.statement}**."
 
 
 def show_mistakes() -> None:
@@ -85,18 +85,18 @@ def show_mistakes() -> None:
             {
                 "Mistake": mistake.name,
                 "Question": mistake.title,
-                "Given away by": str(mistake.gives_away or "nothing"),
+                "Detected by": str(mistake.gives_away or "nothing"),
                 "Notebooks": titles(mistake.rows),
             }
             for mistake in MISTAKES.values()
         ],
         "mistakes",
         {},
-        alt=f"Table of {len(MISTAKES)} measuring mistakes, the rows of the notebooks that make them and their signs",
+        alt=f"Table of {len(MISTAKES)} timing mistakes, the notebook rows that make them, and what detects them",
         config={
             "Mistake": st.column_config.TextColumn(width=150),
             "Question": st.column_config.TextColumn(width=330),
-            "Given away by": st.column_config.TextColumn(width=150),
+            "Detected by": st.column_config.TextColumn(width=150),
             "Notebooks": st.column_config.TextColumn(width="large"),
         },
     )
@@ -133,10 +133,10 @@ def _show(mistake: Mistake, devices: Sequence[Device], asked: ActivityRun | None
 def _sign(mistake: Mistake) -> str:
     """Return what gives it away, or why nothing does."""
     if mistake.gives_away is None:
-        return f"**Nothing gives it away.** {plain(mistake.why_none or '')}."
+        return f"**Cannot be detected.** {plain(mistake.why_none or '')}."
     name = mistake.gives_away.name
     sign = plain(name) if mistake.gives_away.kind == "check" else f"`{name}`"
-    return f"**Given away by** the {mistake.gives_away.kind} {sign}."
+    return f"**Detected by** the {mistake.gives_away.kind} {sign}."
 
 
 def show_lesson_measurement(_block: Any, payload: Any, key: str) -> None:

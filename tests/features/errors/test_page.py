@@ -42,8 +42,8 @@ def test_every_error_is_shown_with_its_code_its_meaning_and_a_way_out(page, erro
 
 def test_what_nobody_provoked_says_so_and_is_queued_at_a_click(page, store):
     app = page("errors")
-    assert "Not provoked on this server yet" in texts(app.caption)
-    (button,) = [button for button in app.button if button.label == "Provoke it on cpu"]
+    assert "Not reproduced on this server yet" in texts(app.caption)
+    (button,) = [button for button in app.button if button.label == "Reproduce on cpu"]
     button.click().run()
 
     assert not app.exception
@@ -51,7 +51,7 @@ def test_what_nobody_provoked_says_so_and_is_queued_at_a_click(page, store):
     found = store.load_activity(claim.run_id)
     assert (found.owner, found.activity) == (OWNER, asked("no-cuda"))
     assert found.id in app.query_params["activity"]
-    assert next(button for button in app.button if button.label == "Provoke it on cpu").disabled
+    assert next(button for button in app.button if button.label == "Reproduce on cpu").disabled
 
 
 def test_the_words_of_torch_are_shown_to_everybody_as_they_were(page, provoked):
@@ -60,7 +60,7 @@ def test_the_words_of_torch_are_shown_to_everybody_as_they_were(page, provoked):
     assert not app.exception
     assert WORDS in codes(app)
     assert "torch 2.13.0 on cpu" in texts(app.caption)
-    assert "Provoke it again on cpu" in [button.label for button in app.button]
+    assert "Reproduce again on cpu" in [button.label for button in app.button]
     assert WORDS not in codes(page("errors", error="no-cuda"))
 
 

@@ -213,7 +213,7 @@ def test_who_presses_run_while_another_waits_for_the_same_joins_that_measurement
 
     assert store.answers_of(OWNER)[0].runs == (begun,)
     assert store.queue_length() == 1
-    assert "begun by another visitor" in texts(app.markdown)
+    assert "started by another visitor" in texts(app.markdown)
     assert "Cancel" not in buttons(app)
 
 
@@ -418,7 +418,7 @@ def test_a_prediction_in_place_of_a_gpu_says_of_which_one_it_is(page, store):
     store.add_answer(OWNER, (lesson.name, lesson.digest, step.letter), guesses={}, runs=[None] * 9)
     said = texts(page("lessons", lesson=lesson.name, step=step.letter).caption)
 
-    assert "No GPU is here: " in said
+    assert "No GPU in this machine: " in said
     assert "on Tesla T4, predicted: " in said
 
 

@@ -85,7 +85,7 @@ def test_a_terminal_gets_wrong_beside_right(capsys, made):
     told = capsys.readouterr().out
     assert "wrong  2.00 ms  1.90 ms to 2.10 ms" in told
     assert "right  1.00 ms  0.900 ms to 1.10 ms" in told
-    assert "the wrong value over the right one: 2.00× (1.80× to 2.20×): almost certainly too large" in told
+    assert "wrong value over right value: 2.00× (1.80× to 2.20×): almost certainly too large" in told
     assert "given away: it shows\na note\na leaflet\n" in told
 
 
@@ -101,7 +101,7 @@ def test_a_terminal_is_told_that_a_mistake_has_no_sign(capsys, made):
     made(detection=Detection(None, "only the code shows it"))
 
     main(("mistake", "result-allocated"))
-    assert "nothing gives it away: only the code shows it" in capsys.readouterr().out
+    assert "cannot be detected: only the code shows it" in capsys.readouterr().out
 
 
 def test_unknown_names_are_refused_with_the_accepted_ones(capsys):

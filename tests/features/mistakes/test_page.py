@@ -49,14 +49,14 @@ def test_every_mistake_has_a_row_and_the_first_is_explained_with_a_primary_butto
     table = app.dataframe[0].value
     assert list(table["Mistake"]) == list(MISTAKES)
     assert list(table["Question"]) == [mistake.title for mistake in MISTAKES.values()]
-    assert table["Given away by"][0] == "flag over_peak"
+    assert table["Detected by"][0] == "flag over_peak"
     assert [code.value for code in app.code] == [mistake.wrong_code, mistake.right_code]
     assert mistake.title in texts(app.subheader)
     assert mistake.why in texts(app.markdown)
     assert "flag `over_peak`" in texts(app.markdown)
-    assert app.button[0].label == "Make this mistake on cpu"
+    assert app.button[0].label == "Reproduce this mistake on cpu"
     assert not app.button[0].disabled
-    assert "Nothing was observed here in the last hour" in texts(app.caption)
+    assert "Not measured here in the last hour" in texts(app.caption)
 
 
 def test_the_button_queues_the_mistake_and_the_page_waits(page, store):
@@ -76,11 +76,11 @@ def test_what_somebody_else_observed_within_the_hour_is_drawn_and_told(page, see
 
     assert not app.exception
     assert "measured here" in texts(app.markdown)
-    assert "the right one: 2.00× (1.80× to 2.20×): almost certainly too large" in texts(app.markdown).replace("**", "")
-    assert "no sign" in texts(app.markdown)
+    assert "right value: 2.00× (1.80× to 2.20×): almost certainly too large" in texts(app.markdown).replace("**", "")
+    assert "not detectable" in texts(app.markdown)
     assert "A note." in texts(app.caption)
     assert "wrong 2.00 ms" in chart_of(app)["description"]
-    assert app.button[0].label == "Make this mistake again on cpu"
+    assert app.button[0].label == "Reproduce this mistake again on cpu"
 
 
 def test_a_link_to_an_activity_shows_its_mistake_and_another_choice_drops_it(page, seen):
@@ -92,10 +92,10 @@ def test_a_link_to_an_activity_shows_its_mistake_and_another_choice_drops_it(pag
 
     assert app.selectbox[0].value == DEFAULT
     assert "activity" not in app.query_params
-    assert "Nothing was observed here" in texts(app.caption)
+    assert "Not measured here" in texts(app.caption)
 
 
-@pytest.mark.parametrize(("found", "badge"), [(True, "[given away]"), (False, "[not given away]")])
+@pytest.mark.parametrize(("found", "badge"), [(True, "[detected]"), (False, "[not detected]")])
 def test_a_sign_that_was_looked_for_is_told_with_its_evidence(page, seen, found, badge):
     seen("minimum", detection=Detection(found, "it shows"))
 
@@ -147,7 +147,7 @@ def test_a_mistake_that_could_not_be_made_says_why_and_can_be_asked_for_again(pa
 def test_a_mistake_without_a_sign_says_why(page):
     app = page("timing-mistakes", mistake="not-in-turns")
 
-    assert "Nothing gives it away." in texts(app.markdown)
+    assert "Cannot be detected." in texts(app.markdown)
     assert MISTAKES["not-in-turns"].why_none in texts(app.markdown)
 
 
@@ -171,4 +171,4 @@ def test_what_another_processor_of_the_same_name_observed_is_not_shown(page, see
     seen("minimum")
     beat("ready", ZEN_4)
 
-    assert "Nothing was observed here in the last hour" in texts(page("timing-mistakes", mistake="minimum").caption)
+    assert "Not measured here in the last hour" in texts(page("timing-mistakes", mistake="minimum").caption)

@@ -117,7 +117,7 @@ CANNOT_TELL = "can't tell"
 
 @dataclass(frozen=True, slots=True)
 class GuessBlock:
-    """What the reader commits to before anything is measured: a number in `unit`, or one of `choices`."""
+    """The reader's guess before anything is measured: a number in `unit`, or one of `choices`."""
 
     id: str
     ask: str
@@ -265,7 +265,7 @@ class CheckBlock:
 
 @dataclass(frozen=True, slots=True)
 class SayBlock:
-    """What is said after a check when `when` is true; of those of one check the first that is."""
+    """A text shown after a check when `when` is true; of a check's texts, the first whose condition holds."""
 
     text: Prose
     when: str = ""

@@ -59,7 +59,7 @@ OUTCOMES = ("right", "close", "off", "unclear", "not_measured", "no_guess")
 
 @dataclass(frozen=True, slots=True)
 class StepNames:
-    """What the expressions of a step may look up.
+    """The names that the expressions of a step may look up.
 
     Attributes:
         rows: of everything the step measured or computed.
@@ -85,8 +85,8 @@ class StepNames:
         asked = ", ".join([name, *(f"{key}={value}" for key, value in selectors.items())])
         if found:
             several = sorted({", ".join(f"{key}={value}" for key, value in row.labels.items()) for row in rows})
-            raise InvalidInput(f"{asked}: stands for several: {'; '.join(several[:4])}")
-        raise NotFound(next((row.missing for row in rows if row.missing), f"{asked}: was not measured"))
+            raise InvalidInput(f"{asked} matches several results: {'; '.join(several[:4])}")
+        raise NotFound(next((row.missing for row in rows if row.missing), f"{asked} was not measured"))
 
     def fact(self, name: str) -> Value:
         """Return a fact, a guess or an outcome.
@@ -154,7 +154,7 @@ def figure_of(expression: Expression, names: StepNames) -> LessonFigure:
     """
     value = evaluate(expression, names)
     if isinstance(value, str):
-        raise NotFound(f"{expression.text}: came out as {value}, which is no number")
+        raise NotFound(f"{expression.text}: came out as {value}, which is not a number")
     if not isinstance(value, LessonFigure):
         raise InvalidInput.of("expression", expression.text, "what gives a number")
     return value

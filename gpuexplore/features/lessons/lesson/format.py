@@ -165,13 +165,13 @@ def _front_matter(lines: Sequence[str], file: str) -> tuple[Mapping[str, Any], i
     if not 1 <= found["minutes"] <= longest_minutes:
         raise InvalidInput.of(f"{file}, line 1: minutes", found["minutes"], f"1 to {longest_minutes}")
     if Prose.of(found["title"] + found["question"]).expressions:
-        raise InvalidInput(f"{file}, line 1: title and question hold no figures")
+        raise InvalidInput(f"{file}, line 1: title and question must not contain figures")
     return found, ends[1] + 1
 
 
 def _check_heading(what: str, text: str) -> None:
     if not text.strip():
-        raise InvalidInput.of(what, text, "a text that says something")
+        raise InvalidInput.of(what, text, "a non-empty text")
     check_text(what, text)
 
 

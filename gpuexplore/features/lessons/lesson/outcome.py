@@ -32,7 +32,7 @@ UNKNOWN = (NotFound, Undefined)  # what it is made of was not measured, or came 
 
 
 class GuessOutcome(StrEnum):
-    """What became of a guess."""
+    """The outcome of a guess."""
 
     RIGHT = "right"
     CLOSE = "close"
@@ -257,7 +257,7 @@ def _by_reach(check: CheckBlock, _given: Given, names: StepNames) -> JudgedCheck
         doubts = min(flagged, key=len)
         return JudgedCheck(check, GuessOutcome.UNCLEAR if doubts else GuessOutcome.RIGHT, why=_flagged(doubts))
     if not reached:
-        return JudgedCheck(check, GuessOutcome.NOT_MEASURED, why="nothing was measured yet that the task is about")
+        return JudgedCheck(check, GuessOutcome.NOT_MEASURED, why="no result that counts for this task yet")
     return JudgedCheck(check, GuessOutcome.OFF)
 
 

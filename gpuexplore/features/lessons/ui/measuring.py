@@ -58,7 +58,7 @@ AnyRun = Run | ActivityRun
 
 @dataclass(frozen=True, slots=True)
 class StepRuns:
-    """What there is of the runs of a step.
+    """The stored runs of a step.
 
     Attributes:
         runs: by the index of their task.
@@ -70,17 +70,17 @@ class StepRuns:
 
     @property
     def pending(self) -> list[AnyRun]:
-        """Those that still wait or measure."""
+        """The runs that are queued or measuring."""
         return [run for run in self.runs.values() if run.active]
 
     @property
     def failed(self) -> list[AnyRun]:
-        """Those that ended without everything that was asked for."""
+        """The runs that ended without all of their results."""
         return [run for run in self.runs.values() if run.state in (RunState.FAILED, RunState.CANCELLED)]
 
     @property
     def measured(self) -> dict[int, Measured]:
-        """What came of them so far, by index."""
+        """Their results so far, by index."""
         found: dict[int, Measured] = {}
         for index, run in self.runs.items():
             if isinstance(run, Run):
@@ -91,7 +91,7 @@ class StepRuns:
 
     @property
     def finished_utc(self) -> str | None:
-        """When the oldest of them ended."""
+        """The time at which the oldest of them ended."""
         return min((run.finished_utc for run in self.runs.values() if run.finished_utc), default=None)
 
 
@@ -217,7 +217,7 @@ def show_figures(
             if isinstance(block, COMPUTED):  # its picture, and where it goes on, are below
                 continue
         elif task.work is None:
-            _show_rows(list(stand_ins(block, devices)), "No GPU is here: ", STAND_IN)
+            _show_rows(list(stand_ins(block, devices)), "No GPU in this machine: ", STAND_IN)
         else:
             _show_results(measured.get(index, ()), f"{key}.{index}")
         _open_in(block, devices, f"{key}.{index}.open")

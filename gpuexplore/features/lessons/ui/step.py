@@ -66,7 +66,7 @@ def show_step(lesson: Lesson, step: LessonStep, answer: Answer | None, *, is_clo
     st.subheader(f"{step.letter}. {plain(step.title)}", anchor=False)
     _show_before(step, names)
     if is_closed:
-        st.markdown(":material/lock: Answers to this step are closed: what is answered now does not count in the room.")
+        st.markdown(":material/lock: This step is closed: new answers do not count in the room.")
     if answer is None:
         _ask(lesson, step, tasks, key)
         return
@@ -83,7 +83,7 @@ def show_step(lesson: Lesson, step: LessonStep, answer: Answer | None, *, is_clo
             f"The measurement ended early: {plain(run.reason or 'it was cancelled')}.", icon=":material/warning:"
         )
     if found.lost:
-        st.warning("What was measured for this answer is no longer stored: measure again.", icon=":material/warning:")
+        st.warning("The measurement of this answer is no longer stored: measure again.", icon=":material/warning:")
     _show_after(step, tasks, answer, found=found, devices=devices)
     _again(lesson, step, tasks, answer=answer, key=key)
 
@@ -119,7 +119,7 @@ def _wait(ids: Sequence[str | None], tasks: Sequence[StepTask]) -> None:
     if not found.pending:
         st.rerun()
     for run in found.pending:
-        others = "" if run.owner == owner() else ", begun by another visitor with exactly these settings"
+        others = "" if run.owner == owner() else ", started by another visitor with the same settings"
         st.markdown(f":material/hourglass_top: {pending_words(run)}{others}")
     mine = [run for run in found.pending if may_cancel(run)]
     pressed = mine and st.button("Cancel", icon=":material/stop:", key=f"cancel.{mine[0].id}")
@@ -169,7 +169,7 @@ def _show_verdict(step: LessonStep, answer: Answer, found: JudgedCheck) -> None:
         return
     words = [f"{ICONS[outcome]} **{word or outcome.value.capitalize()}.**"]
     if guess is not None and found.answer:
-        verb = "it came out as" if outcome is GuessOutcome.UNCLEAR else "it is"
+        verb = "measured:" if outcome is GuessOutcome.UNCLEAR else "it is"
         truth = f"{verb} **{plain(found.answer)}**."
         is_guessed = answer.guesses.get(guess.id) is not None
         words.append(f"You said {plain(guessed(guess, answer.guesses))}; {truth}" if is_guessed else _opened(truth))

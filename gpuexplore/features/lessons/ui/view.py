@@ -72,7 +72,7 @@ def _show_own_answers() -> None:
     if not answers:
         return
     with st.expander(f"Your answers: {len(answers)}"):
-        st.caption("They are kept on this server under this browser's name until you erase them.")
+        st.caption("They are stored on this server for this browser until you erase them.")
         with st.container(horizontal=True):
             st.download_button(
                 "Export", exported(answers), "gpuexplore-answers.json", "application/json", on_click="ignore"
@@ -226,7 +226,7 @@ def _wait_for_leader(lesson: Lesson, known: _Followed) -> None:
     if followed(lesson) != known:
         st.rerun()
     code = spoken(known.room.code)
-    st.markdown(f":material/groups: Followed together in room **{code}**: its leader opens one step after the other.")
+    st.markdown(f":material/groups: Followed together in room **{code}**: the leader opens the steps one by one.")
 
 
 def _take_key() -> None:

@@ -52,7 +52,7 @@ def _demonstrate_no_synchronise(stage: Stage) -> MistakeObservation:
     with ThreadPoolExecutor(1) as queue:
         return replace(
             observe_no_synchronise(subject, stage, lambda run: queue.submit(run).result),
-            note="A queue of one thread stands in for the GPU's stream: the clock stops when the call was put into it.",
+            note="A queue with one thread stands in for the GPU's stream: the clock stops once the call is enqueued.",
         )
 
 
@@ -146,7 +146,7 @@ def observe_mean_of_five(subject: Subject, stage: Stage) -> MistakeObservation:
 
 def _too_few(five_s: list[float], means_s: tuple[float, ...]) -> Detection:
     """Return whether five samples lack an interval, and how far means of five lie apart."""
-    spread = f"the means of five went from {format_seconds(min(means_s))} to {format_seconds(max(means_s))}"
+    spread = f"means of five ranged from {format_seconds(min(means_s))} to {format_seconds(max(means_s))}"
     needed = f"{len(five_s)} samples, and a 95 % interval of the median takes {SMALLEST_SAMPLE_WITH_INTERVAL}"
     return Detection(median_interval(five_s) is None, f"{needed}; {spread}")
 
@@ -220,7 +220,7 @@ def observe_idle_clocks(
 def _throttled(subject: Subject, samples_s: tuple[float, ...], after: Telemetry) -> Detection:
     if subject.group.device.kind == "cpu":
         return Detection(
-            None, "no flag looks at a CPU's clock, which turns up within a call; its threads, which sleep, cost more"
+            None, "no flag looks at a CPU's clock, which rises within one call; waking its sleeping threads costs more"
         )
     return flag_of(subject, samples_s, "throttled", environment=replace(subject.environment, after=after))
 

@@ -46,7 +46,7 @@ UNITS: dict[Quantity, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """What gives a mistake away.
+    """The sign that detects a mistake.
 
     Attributes:
         kind: a flag of a result, a diagnosis of one, its status, or a check that no result carries.
@@ -62,7 +62,7 @@ class Sign:
 
 @dataclass(frozen=True, slots=True)
 class WayReading:
-    """What one way of measuring says.
+    """The value of one way of measuring.
 
     Attributes:
         value: in the observation's unit; None where it is no number.
@@ -84,13 +84,13 @@ class Factor:
 
     @property
     def is_within_noise(self) -> bool:
-        """Whether the two ways do not differ significantly at 95 %."""
+        """True if the two ways do not differ significantly at 95 %."""
         return self.ci95 is not None and self.ci95[0] <= 1 <= self.ci95[1]
 
 
 @dataclass(frozen=True, slots=True)
 class Detection:
-    """Whether the sign of a mistake was found in its wrong number, and what shows it.
+    """The detection of a mistake's sign in its wrong number, with the evidence.
 
     Attributes:
         found: None where nothing can be decided: no sign exists, or the two ways agree within the noise.
@@ -130,7 +130,7 @@ class MistakeObservation:
 
     @property
     def origin(self) -> str:
-        """What a reader sees of `how`."""
+        """The label of `how` for readers."""
         return self.how if self.how in ("computed", "published") else f"{self.how} here"
 
     def words(self, reading: WayReading) -> str:
@@ -144,7 +144,7 @@ class MistakeObservation:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Where and how a mistake is demonstrated: the device, the clock, the isolation, and the link to the supervisor."""
+    """The environment of a demonstration: the device, the clock, the isolation, and the link to the supervisor."""
 
     device: Device
     clock: Clock
@@ -195,7 +195,7 @@ class Mistake:
 
     def __post_init__(self) -> None:
         if (self.gives_away is None) != bool(self.why_none):
-            raise InvalidInput(f"{self.name}: either what gives it away, or why nothing can")
+            raise InvalidInput(f"{self.name}: expected either what detects it, or why nothing can")
 
     def observe(self, stage: Stage) -> MistakeObservation:
         """Return the observation on the stage's device, or what stands in for it there.

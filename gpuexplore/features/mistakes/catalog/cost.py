@@ -107,7 +107,7 @@ def _demonstrate_foreign_peak(_: Stage) -> MistakeObservation:
         if peak
         else WayReading(None, text="unknown: it has no bf16 units"),
         detection=emulated(device),
-        note="16 TFLOP/s are the T4's fp16 on vector units; its tensor cores do 65 TFLOP/s in fp16, and no bf16.",
+        note="16 TFLOP/s is the T4's fp16 peak on vector units; its tensor cores reach 65 in fp16, and have no bf16.",
         source=row.source_url if row else None,
     )
 

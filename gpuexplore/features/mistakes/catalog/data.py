@@ -69,7 +69,7 @@ def _published_zeros(_: Stage) -> MistakeObservation:
         right=WayReading(middle, on_random),
         detection=no_sign("zeros"),
         factor=Factor(on_zeros / middle, (on_zeros / on_random[1], on_zeros / on_random[0])),
-        note="What was published: two rates on random numbers, whose range stands for the interval, and one on zeros.",
+        note="Published results: two rates on random numbers, whose range is taken as the interval, and one on zeros.",
         source=f"{row.name}: {row.notes}" if row else None,
     )
 
@@ -158,7 +158,7 @@ def _demonstrate_fp16_overflow(stage: Stage) -> MistakeObservation:
         wrong=WayReading(narrow) if np.isfinite(narrow) else WayReading(None, text=str(narrow)),
         right=WayReading(wide),
         detection=incorrect(accuracy),
-        note="fp16 ends at 65,504; half as many ones, 32,768, still fit.",
+        note="The largest fp16 number is 65,504; the sum of half as many ones, 32,768, still fits.",
         environment=describe_environment(stage.device, ["numpy"], stage.device.cores),
     )
 
@@ -188,7 +188,7 @@ def _demonstrate_default_allclose(stage: Stage) -> MistakeObservation:
         wrong=WayReading(share),
         right=WayReading(0.0 if accuracy.within else 1.0),
         detection=disagreement(share, accuracy),
-        note="The share of the elements that each check calls wrong; both products are correct.",
+        note="Share of the elements that each check reports as wrong; both products are correct.",
         environment=subject.environment,
     )
 
@@ -196,7 +196,7 @@ def _demonstrate_default_allclose(stage: Stage) -> MistakeObservation:
 def disagreement(share: float, accuracy: Accuracy) -> Detection:
     """Return whether the two checks disagree, with both figures."""
     if accuracy.relative_error is None:
-        return Detection(None, "the product holds what is not finite")
+        return Detection(None, "the product contains non-finite values")
     return Detection(
         share > 0 and accuracy.within,
         f"allclose is {share == 0}: {format_percent(share)} of the elements differ by more than 1e-5 of themselves; "
@@ -223,7 +223,7 @@ def _demonstrate_sum_one_by_one(stage: Stage) -> MistakeObservation:
         right=WayReading(wide),
         detection=incorrect(accuracy),
         factor=Factor(narrow / wide),
-        note=f"In fp16, which has three binary digits more, the sum stands still at {total('fp16', count):,.0f}.",
+        note=f"In fp16, with three more significand bits, the sum stops growing at {total('fp16', count):,.0f}.",
         environment=describe_environment(stage.device, ["numpy"], stage.device.cores),
     )
 

@@ -45,7 +45,7 @@ def _demonstrate_grid_floor(stage: Stage) -> MistakeObservation:
         wrong=WayReading(unwritten),
         right=WayReading(unwritten_rounded_up),
         detection=incorrect(accuracy),
-        note=f"The kernel's blocks run one after the other on the CPU: {blocks} of them, and one more.",
+        note=f"The kernel's blocks run one after the other on the CPU: {blocks} blocks, and one more.",
         environment=describe_environment(stage.device, ["numpy"], stage.device.cores),
     )
 
@@ -88,8 +88,8 @@ def _demonstrate_accumulating_output(stage: Stage) -> MistakeObservation:
         detection=incorrect(accuracy_of(adding, subject.group.checked_reference)),
         factor=factor_of(wrong, right),
         note=(
-            "Before an output is checked it is filled with NaN, and what adds to it stays NaN. "
-            "The kernel also reads its output: 16 bytes per element, where an addition that writes moves 12."
+            "The check fills the output with NaN first, so an accumulated sum stays NaN. "
+            "The kernel also reads its output: it moves 16 bytes per element, an addition that only writes moves 12."
         ),
         environment=subject.environment,
     )

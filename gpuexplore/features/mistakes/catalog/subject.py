@@ -107,12 +107,12 @@ class Subject:
 
     @property
     def case(self) -> Case:
-        """What is computed."""
+        """The case that is computed."""
         return self.candidate.case
 
     @property
     def environment(self) -> Environment:
-        """What it is computed with."""
+        """The environment of the computation."""
         return self.group.environment
 
     @property

@@ -39,7 +39,7 @@ def _demonstrate_transfer_counted(stage: Stage) -> MistakeObservation:
     if stage.device.kind == "cuda":
         return observe_transfer_counted(subject, stage, bring, out.cpu)
     seen = observe_transfer_counted(subject, stage, bring, out.copy)
-    note = "A CPU has no transfer: copies within its memory, of the inputs and of the result, stand in for it."
+    note = "A CPU needs no transfer: memory copies of the inputs and of the result stand in for it."
     return replace(seen, how="emulated", note=note)
 
 
@@ -99,7 +99,7 @@ def observe_tiny_size(tiny: Subject, large: Subject, stage: Stage, overhead_s: f
     time_tiny = round_median(tiny, stage)
     pairs = interleave(lambda: time_tiny() * times, round_median(large, stage), stage)
     detection = flag_of(tiny, tuple(time_s / times for time_s in pairs.wrong), "launch_bound", overhead_s=overhead_s)
-    note = f"The time of {tiny.what} times {times:,.0f}, which is how many times as many FLOPs the large one has."
+    note = f"The time of {tiny.what} times {times:,.0f}, the ratio of their FLOPs."
     return replace(from_pairs("tiny-size", pairs, large, detection), note=note)
 
 
@@ -144,7 +144,7 @@ def _unless_others_had_the_cores(factor: Factor, found: Detection) -> Detection:
     if factor.ci95 is None or factor.ci95[1] >= 1:
         return found
     return Detection(
-        None, f"one thread was faster than all: other work had the cores, measure again ({found.evidence})"
+        None, f"one thread was faster than all threads: other work used the cores, measure again ({found.evidence})"
     )
 
 

@@ -126,12 +126,12 @@ def test_texts_are_the_same_or_not_and_have_no_order():
 
 
 def test_a_quantity_that_several_results_have_must_be_narrowed_down():
-    with pytest.raises(InvalidInput, match=r"time: stands for several: size=1024, impl=torch; size=512"):
+    with pytest.raises(InvalidInput, match=r"time matches several results: size=1024, impl=torch; size=512"):
         value("time()")
 
 
 def test_what_was_not_measured_says_so():
-    with pytest.raises(NotFound, match="time, size=64: was not measured"):
+    with pytest.raises(NotFound, match="time, size=64 was not measured"):
         value("time(size=64)")
     with pytest.raises(NotFound, match="guess"):
         evaluate(parse("other > 1", ("other",)), NAMES)
@@ -185,7 +185,7 @@ def test_a_result_that_no_number_holds_is_refused(text):
 
 
 def test_a_text_is_no_figure():
-    with pytest.raises(NotFound, match="came out as memory, which is no number"):
+    with pytest.raises(NotFound, match="came out as memory, which is not a number"):
         figure_of(parse("bound(size=512)"), NAMES)
     with pytest.raises(InvalidInput, match="what gives a number"):
         figure_of(parse("1 < 2"), NAMES)

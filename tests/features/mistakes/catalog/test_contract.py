@@ -87,7 +87,7 @@ def test_most_mistakes_are_made_live_on_a_cpu():
 
 
 def test_a_mistake_without_sign_and_reason_is_refused():
-    with pytest.raises(InvalidInput, match="either what gives it away, or why nothing can"):
+    with pytest.raises(InvalidInput, match="expected either what detects it, or why nothing can"):
         replace(MISTAKES["flops-n3"], why_none=None)
 
 
@@ -97,7 +97,7 @@ def test_an_unknown_name_is_named_with_the_accepted_ones():
 
 
 def test_a_mistake_that_cannot_be_made_on_a_device_says_why():
-    with pytest.raises(Unsupported, match="fp16-overflow is not measured on cuda devices: the format ends"):
+    with pytest.raises(Unsupported, match="fp16-overflow is not measured on cuda devices: the range of the format"):
         MISTAKES["fp16-overflow"].observe(stage(device=GPU))
 
 
