@@ -48,19 +48,19 @@ MOST_ROWS = 40  # of a table for people
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `atlas`; values stay text."""
     add = parser.add_argument
-    add("operation", nargs="?", metavar="OPERATION", help=f"{', '.join(OPERATIONS)}; without it, what there is")
+    add("operation", nargs="?", metavar="OPERATION", help=f"{', '.join(OPERATIONS)}; default: a summary")
     for option, metavar, about in (
         ("--gpu", "LIST", "names or keys of `specs` (default: all that were measured)"),
         ("--dtype", "LIST", f"{', '.join(FORMATS)} (default: all; with --which fp32)"),
-        ("--source", "NAME", "only what one collection measured"),
-        ("--size", "N", "of the call, with --which"),
+        ("--source", "NAME", "only measurements of one collection"),
+        ("--size", "N", "size of the call, with --which"),
         ("--shape", "m=..|PRESET", "exact axes of the call, or a preset, with --which"),
-        ("--calls", "KIND", f"{', '.join(CALLS)}, of --which (default: {USUAL_CALLS}); see predict"),
-        ("--by", "|".join(ORDERS), "what --which ranks by (default: time)"),
-        ("--price", "KEY=AMOUNT,..", f"of an hour, instead of those that come along: {EXAMPLE}"),
+        ("--calls", "KIND", f"{', '.join(CALLS)}, with --which (default: {USUAL_CALLS}); see predict"),
+        ("--by", "|".join(ORDERS), "quantity that --which ranks by (default: time)"),
+        ("--price", "KEY=AMOUNT,..", f"price per hour, instead of the listed ones: {EXAMPLE}"),
     ):
         add(option, metavar=metavar, help=about)
-    add("--which", action="store_true", help="rank GPUs for one call: measured there, else predicted")
+    add("--which", action="store_true", help="rank GPUs for one call, by measured times, else predicted ones")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
     form.add_argument("--csv", action="store_true", help="print CSV")
@@ -70,14 +70,14 @@ def execute(arguments: argparse.Namespace) -> int:
     """Print a summary of what was measured, the measurements of an operation, or GPUs ranked for a call."""
     for name in ("operation", "gpu", "dtype", "source", "size", "shape", "calls", "by", "price"):
         if getattr(arguments, name) is not None and not getattr(arguments, name).strip():
-            raise InvalidInput.of(name, getattr(arguments, name), "values; leave it out for all")
+            raise InvalidInput.of(name, getattr(arguments, name), "a value; leave the option out for all")
     return (_which if arguments.which else _points)(arguments)
 
 
 def _points(arguments: argparse.Namespace) -> int:
     for name in ("size", "shape", "calls", "by", "price"):
         if getattr(arguments, name) is not None:
-            raise InvalidInput(f"--{name} is of --which, which ranks GPUs for one call")
+            raise InvalidInput(f"--{name} needs --which, which ranks GPUs for one call")
     texts = (arguments.gpu or "", arguments.dtype or "", arguments.source or "")
     found = Atlas(points_asked(arguments.operation, *texts))
     if arguments.csv:
@@ -89,7 +89,7 @@ def _points(arguments: argparse.Namespace) -> int:
         return EXIT_OK
     say_readings(split(texts[0]))
     if not found:
-        say("gpuexplore: the atlas has no such measurement; `gpuexplore predict` predicts it")
+        say("gpuexplore: the atlas has no such measurement; `gpuexplore predict` gives a prediction")
     elif arguments.operation is None:
         _print_summary(found)
     else:
@@ -101,7 +101,7 @@ def _which(arguments: argparse.Namespace) -> int:
     if arguments.operation is None:
         raise InvalidInput.of("operation", "", OPERATIONS)
     if arguments.source is not None:
-        raise InvalidInput("--source is of measurements, and --which takes the fastest of any collection")
+        raise InvalidInput("--source cannot be combined with --which, which uses the fastest result of all collections")
     gpus = arguments.gpu or ""
     here = [ensure_ceiling(device) if device.id in split(gpus) else device for device in discover()] if gpus else []
     asked = PredictionRequest(
@@ -129,7 +129,7 @@ def _print_csv(rows: Sequence[dict[str, object]]) -> None:
     if rows:
         print(csv_text(rows), end="")
     else:
-        say("gpuexplore: nothing was measured like that")
+        say("gpuexplore: no measurement matches")
 
 
 def _summary_json(found: Atlas) -> dict[str, object]:

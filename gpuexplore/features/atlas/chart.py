@@ -47,7 +47,7 @@ Show = Literal["time", "rate", "share"]
 
 @dataclass(frozen=True, slots=True)
 class AtlasSeries:
-    """What has one colour: a dtype on a GPU.
+    """One colour of the chart: a dtype on a GPU.
 
     Attributes:
         name: for the legend.

@@ -12,8 +12,8 @@ from gpuexplore.ui.shared.rests_on import show_rests_on
 
 st.title("Atlas")
 st.caption(
-    f"What GPUs were measured to do: {len(points()):,} measurements of {len({point.spec_key for point in points()})} "
-    "GPUs, each with its source, over what is predicted.",
+    f"Measured GPU performance: {len(points()):,} measurements of {len({point.spec_key for point in points()})} "
+    "GPUs, each with its source, next to predictions.",
     help=page_help("atlas"),
 )
 open_page("atlas")
@@ -22,7 +22,7 @@ facts = facts_of(choice)
 show_atlas(choice, facts)
 show_picked()
 show_which(choice)
-st.subheader("What the predictions rest on", anchor="basis")
-st.caption(f"Those of {shape_label(choice.shape)}, at the dotted line; elsewhere on a line other results can count.")
+st.subheader("Basis of the predictions", anchor="basis")
+st.caption(f"For {shape_label(choice.shape)}, the dotted line; other shapes can have another basis.")
 show_rests_on(facts.predictions)
 show_points(facts)

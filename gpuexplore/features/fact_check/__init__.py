@@ -1,4 +1,4 @@
-"""Fact check: what notebooks claim about GPUs, and whether a stated time or rate is possible."""
+"""Fact check: claims of notebooks about GPUs, and the plausibility of a claimed time or rate."""
 
 from pathlib import Path
 
@@ -12,14 +12,14 @@ FEATURE = Feature(
         "Learn",
         4,
         "fact_check",
-        "What teaching notebooks claim about GPUs, and what follows from their own numbers.",
+        "Claims of teaching notebooks about GPUs, checked against their own numbers.",
         reads="row measuring",
         terms=("Claim", "Peak"),
         script=Path(__file__).with_name("page.py"),
     ),
     commands={
-        "check": "whether a stated time is possible on a GPU: above its roof, or as good as known",
-        "factcheck": "what the notebooks this grew from claim, and what follows from their numbers",
+        "check": "check a claimed time or rate against the limits of a GPU and against predictions",
+        "factcheck": "claims of five teaching notebooks, checked against their own numbers",
     },
     lesson_blocks=("claim",),
     functions={"is_possible": "gpuexplore.features.fact_check.functions"},

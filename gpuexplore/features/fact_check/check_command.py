@@ -1,4 +1,4 @@
-"""`gpuexplore check`: whether a stated time is possible, on a GPU of the table or on this machine."""
+"""`gpuexplore check`: a claimed time or rate against the limits of a GPU of the table or of this machine."""
 
 import argparse
 
@@ -19,12 +19,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add_operation(parser)
     add("--gpu", required=True, metavar="NAME", help="a driver name or key of `specs`, or cpu, cuda:0 of this machine")
-    add("--time", metavar="TIME", help="that a call is said to take: 90us, 1.25ms, 2s")
-    add("--rate", metavar="RATE", help="that it is said to reach, instead: 1.2PFLOP/s, 900TFLOPS, 3TB/s")
-    add("--size", default="", metavar="N", help="every axis is of this size")
+    add("--time", metavar="TIME", help="claimed time of a call: 90us, 1.25ms, 2s")
+    add("--rate", metavar="RATE", help="claimed rate, instead of a time: 1.2PFLOP/s, 900TFLOPS, 3TB/s")
+    add("--size", default="", metavar="N", help="length of every axis")
     add("--shape", default="", metavar="m=..|PRESET", help="exact axes, or a preset, instead of a size")
     add("--dtype", default="fp32", metavar="NAME", help=f"one of {', '.join(FORMATS)} (default: %(default)s)")
-    add("--impl", default="", metavar="NAME", help="what is known of it is compared (default: the vendor's library)")
+    add("--impl", default="", metavar="NAME", help="implementation to compare with (default: the vendor's library)")
     add_calls(parser)
     add("--json", action="store_true", help="print JSON")
 

@@ -1,4 +1,4 @@
-"""`gpuexplore factcheck`: what the notebooks claim, and what follows from their own numbers."""
+"""`gpuexplore factcheck`: claims of the notebooks, checked against their own numbers."""
 
 import argparse
 import sys
@@ -21,9 +21,9 @@ from gpuexplore.jobs.engines.local import LocalEngine
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `factcheck`."""
-    parser.add_argument("row", nargs="?", metavar="ROW", help="of the notebooks, like B5; without it, every claim")
+    parser.add_argument("row", nargs="?", metavar="ROW", help="row of the notebooks, like B5 (default: every claim)")
     parser.add_argument(
-        "--measure", action="store_true", help="measure what would confirm it, as far as this machine has the devices"
+        "--measure", action="store_true", help="measure what would confirm it, on the devices of this machine"
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -52,7 +52,7 @@ def _measured(asked: Sequence[Claim], devices: Sequence[Device]) -> tuple[Result
     """Measure what would confirm the claims, and keep it as every run is kept."""
     wanted = tuple(dict.fromkeys(experiment for claim in asked for experiment in experiments(claim, devices)))
     if not wanted:
-        print("Nothing of it can be measured on the devices of this machine.", file=sys.stderr)
+        print("No device of this machine can measure this.", file=sys.stderr)
     results: list[Result] = []
     for experiment in wanted:
         check_limits(experiment, devices)

@@ -1,4 +1,4 @@
-"""Fact check: what the notebooks claim, and what follows from their own numbers."""
+"""Fact check: claims of the notebooks, checked against their own numbers."""
 
 import streamlit as st
 
@@ -8,8 +8,8 @@ from gpuexplore.ui.link import open_page
 
 st.title("Fact check")
 st.caption(
-    "What five teaching notebooks on GPUs say and print, judged by rules: from their own numbers, from arithmetic, "
-    "from what their cards can do, and from what is measured here.",
+    "Claims and printed results of five teaching notebooks on GPUs, checked by rules against their own numbers, "
+    "arithmetic, the limits of their cards, and measurements on this server.",
     help=page_help("fact-check"),
 )
 open_page("fact-check")

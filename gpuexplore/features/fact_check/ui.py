@@ -19,13 +19,13 @@ from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.ui.url_widgets import select
 
 VERDICTS: Mapping[Verdict, str] = {
-    "impossible": "Every card of that name would have had to compute or to read its memory faster than it can.",
-    "contradicts itself": "What is said disagrees with what is printed, or with what follows from it.",
+    "impossible": "Above the compute peak or the memory bandwidth of every card of that name.",
+    "contradicts itself": "The text disagrees with the printed output, or with what follows from it.",
     "not a measurement": "The clock was read before the device was done.",
-    "wrong": "Arithmetic, the table of accelerators or a source has something else.",
-    "not confirmed here": "Measured on this server by the right method, and something else came out.",
-    "possible": "Nothing speaks against it, and nothing here proves it.",
-    "confirmed here": "Computed or measured on this server, and the same came out.",
+    "wrong": "Disagrees with arithmetic, the table of accelerators or a source.",
+    "not confirmed here": "Measured on this server by the right method, with another result.",
+    "possible": "Not refuted, and not confirmed by anything on this server.",
+    "confirmed here": "Computed or measured on this server, with the same result.",
 }
 JUDGED: Shared[tuple[Judgement, ...]] = Shared(4)
 
@@ -44,7 +44,7 @@ def _offer_measuring(claim: Claim, devices: Sequence[Device], shown: Sequence[Re
     if wanted and not any(run.active for run in runs) and st.button("Measure it here", icon=":material/timer:"):
         start(wanted, devices)
     if claim.checks and not wanted:
-        st.caption("No device of this server can measure it.")
+        st.caption("No device of this server can measure this claim.")
     for run in runs:
         if run.active or any(result.measurement is None for result in run.results):
             show_run(run.id, _not_measured)
@@ -87,7 +87,7 @@ def show_claims() -> None:
     _offer_measuring(_show_one(judged), devices, results)
     with st.expander("What the verdicts mean"):
         st.markdown("\n".join(f"- **{verdict}**: {meaning}" for verdict, meaning in VERDICTS.items()))
-        st.caption("The strongest finding is the verdict, in this order.")
+        st.caption("A claim with several findings gets the verdict that comes first in this list.")
 
 
 def _show_one(judged: Sequence[Judgement]) -> Claim:
@@ -98,7 +98,7 @@ def _show_one(judged: Sequence[Judgement]) -> Claim:
     if chosen.evidence:
         st.markdown("\n".join(f"- {plain(sentence)}" for sentence in chosen.evidence))
     else:
-        st.caption("No figure was printed: there is nothing to check.")
+        st.caption("The notebook printed no figure: there is nothing to check.")
     return chosen.claim
 
 

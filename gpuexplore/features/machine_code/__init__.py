@@ -12,14 +12,14 @@ FEATURE = Feature(
         "Measure",
         4,
         "stairs",
-        "Our own kernels from the naive loop up: grids, registers, occupancy, PTX, for any GPU.",
+        "Our own kernels, from the naive loop up: grids, registers, occupancy and PTX, for any GPU.",
         reads="op impl dtype gpu cc sm block shape grid run sweep explain interpret small at warp step",
         terms=("Block", "Multiprocessor", "Occupancy", "Wave", "Sector", "Wavefront"),
         script=Path(__file__).with_name("page.py"),
     ),
     commands={
-        "occupancy": "how full a CUDA kernel can make a GPU, and what limits it",
-        "sass": "the machine code of a CUDA kernel on a GPU, and the rate it allows at most",
+        "occupancy": "theoretical occupancy of a CUDA kernel on a GPU, and its limiter",
+        "sass": "machine code of a CUDA kernel on a GPU, and the highest rate it allows",
     },
     after="predict",
 )

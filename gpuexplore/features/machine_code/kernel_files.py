@@ -118,9 +118,11 @@ def _reallocation(found: MachineCode, written: PtxKernel) -> dict[str, Any]:
     if found.reallocated or not written.reallocated:
         return {}
     if written.launch_registers is None:
-        why = "which compilers ignore without .maxnreg, or .minnctapersm with the threads of a block"
+        why = "which compilers ignore without .maxnreg, or .minnctapersm with the threads per block"
         return {"reallocated": written.reallocated, "ignored": why}
-    why = f"which nvJitLink ignores, so the code shown has {found.registers_per_thread}; ptxas and the driver heed it"
+    why = (
+        f"which nvJitLink ignores, so the code shown has {found.registers_per_thread}; ptxas and the driver respect it"
+    )
     return {"reallocated": written.reallocated, "registers_per_thread": written.launch_registers, "ignored": why}
 
 
@@ -170,7 +172,7 @@ def run_kernel(module: PtxText, kernel: PtxKernel, grid: Grid, given: Sequence[K
             return run(parse(module.alone(kernel.name)), grid, arrays, options)
     except (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError) as error:
         # it was written for the PTX of our own kernels, and meets here what was never tried
-        raise Unsupported(f"the interpreter does not understand this PTX: {error!r}"[:200]) from error
+        raise Unsupported(f"the interpreter does not support this PTX: {error!r}"[:200]) from error
 
 
 def _in_order(numbers: Sequence[int | None], addresses: Sequence[int]) -> list[int]:
@@ -230,9 +232,9 @@ def _run(request: KernelLaunch, cpu: HostLock) -> BlockRun | GpuExploreError:
 USUAL_BLOCK: Block = (256,)
 BlockOrigin = Literal["asked", "file", "default"]
 ORIGINS: dict[BlockOrigin, str] = {
-    "asked": "as asked for",
-    "file": "what the file says, or the most it allows",
-    "default": "the default, for the file says nothing",
+    "asked": "as requested",
+    "file": "stated in the file, or the most it allows",
+    "default": "the default, as the file states none",
 }
 
 

@@ -28,12 +28,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     multiprocessor = parser.add_mutually_exclusive_group(required=True)
     multiprocessor.add_argument("--gpu", metavar="NAME", help="a driver name or key of `specs`")
     multiprocessor.add_argument("--cc", metavar="NUMBER", help=f"compute capability: {', '.join(CAPABILITIES)}")
-    add("--multiprocessors", metavar="N", help="of the GPU (default: those of --gpu); needs --size or --shape")
+    add(
+        "--multiprocessors",
+        metavar="N",
+        help="multiprocessors of the GPU (default: those of --gpu); needs --size or --shape",
+    )
     size = parser.add_mutually_exclusive_group()
-    size.add_argument("--size", metavar="N", help="of the kernel's operation, else elements of one thread each: waves")
-    size.add_argument("--shape", metavar="AXES", help="of the kernel's operation, like m=100000,n=100: waves")
-    add("--block", metavar="X[,Y[,Z]]", help="threads of a block (default: the kernel's own)")
-    add("--dtype", metavar="NAME", help=f"of the kernel (default: {DEFAULT_DTYPE})")
+    size.add_argument(
+        "--size",
+        metavar="N",
+        help="size of the kernel's operation, else number of elements, one per thread; prints waves",
+    )
+    size.add_argument(
+        "--shape", metavar="AXES", help="shape of the kernel's operation, like m=100000,n=100; prints waves"
+    )
+    add("--block", metavar="X[,Y[,Z]]", help="threads per block (default: the kernel's own)")
+    add("--dtype", metavar="NAME", help=f"dtype of the kernel (default: {DEFAULT_DTYPE})")
     add("--registers", metavar="N", help="registers per thread, without a kernel")
     add("--shared", metavar="BYTES", help="shared memory per block, without a kernel (default: 0)")
     add("--json", action="store_true", help="print JSON")
@@ -80,7 +90,7 @@ def _multiprocessors(arguments: argparse.Namespace, row: Accelerator | None) -> 
     if typed is not None:
         return read_multiprocessors(typed)
     if row is None or row.multiprocessors is None:
-        raise InvalidInput("give --multiprocessors: with a size, it decides how many waves there are")
+        raise InvalidInput("give --multiprocessors: with a size, they decide the number of waves")
     return row.multiprocessors
 
 
@@ -100,7 +110,9 @@ def _grid_blocks(arguments: argparse.Namespace, answer: Occupancy) -> int:
         block = None if arguments.block is None else read_block(arguments.block, capability)
         return geometry.launch(operation.output(shape), block).blocks
     if arguments.shape is not None:
-        raise InvalidInput.of("shape", arguments.shape, "none without OPERATION/IMPLEMENTATION; --size is of elements")
+        raise InvalidInput.of(
+            "shape", arguments.shape, "none without OPERATION/IMPLEMENTATION; use --size for a number of elements"
+        )
     return -(-_whole("size", arguments.size, 1, 2**40) // answer.threads_per_block)
 
 
@@ -122,7 +134,7 @@ def _compiled(arguments: argparse.Namespace, capability: ComputeCapability) -> d
     """Return what a block of one of our kernels needs, and what else the compiler says."""
     for name in ("registers", "shared"):
         if getattr(arguments, name) is not None:
-            raise InvalidInput.of(name, getattr(arguments, name), "none with a kernel, which has its own")
+            raise InvalidInput.of(name, getattr(arguments, name), "none with a kernel, which determines it")
     operation, implementation, geometry = kernel_named(arguments.kernel)
     dtype = dtype_of(arguments.dtype, operation)
     block = geometry.checked(None if arguments.block is None else read_block(arguments.block, capability))

@@ -68,24 +68,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a CUDA kernel of gpuexplore, or a file: PTX or a cubin",
     )
     add("--gpu", required=True, metavar="NAME", help="a driver name or key of `specs`")
-    add("--dtype", metavar="NAME", help=f"of our kernel (default: {DEFAULT_DTYPE})")
+    add("--dtype", metavar="NAME", help=f"dtype of gpuexplore's kernel (default: {DEFAULT_DTYPE})")
     size = parser.add_mutually_exclusive_group()
-    size.add_argument("--size", metavar="N", help=f"of the operation, for the roofline (default: {DEFAULT_SIZE})")
-    size.add_argument("--shape", metavar="AXES", help="of the operation, like m=100000,n=100, for the roofline")
+    size.add_argument("--size", metavar="N", help=f"size of the operation, for the roofline (default: {DEFAULT_SIZE})")
+    size.add_argument("--shape", metavar="AXES", help="shape of the operation, like m=100000,n=100, for the roofline")
     add(
         "--block",
         metavar="X[,Y[,Z]]",
-        help="threads of a block (default: the kernel's own; of a file that has none: 256)",
+        help="threads per block (default: the kernel's own; 256 for a file that states none)",
     )
-    add("--kernel", dest="kernel_name", metavar="NAME", help="of a file with several: its name or a part of it")
-    add("--dynamic-shared", metavar="BYTES", help="shared memory of a block that the launch of a file's kernel adds")
+    add("--kernel", dest="kernel_name", metavar="NAME", help="kernel of a file with several: its name or a part of it")
+    add("--dynamic-shared", metavar="BYTES", help="dynamic shared memory per block, for the kernel of a file")
     add("--run", action="store_true", help="run the kernel of a PTX file in the interpreter instead, without a GPU")
-    add("--grid", metavar="X[,Y[,Z]]", help="blocks of --run (default: 1)")
+    add("--grid", metavar="X[,Y[,Z]]", help="grid of --run, in blocks (default: 1)")
     add(
         "--arg",
         action="append",
         metavar="NAME=VALUE",
-        help="of --run, in order: a=randn:fp32:256, out=zeros:fp32:256, n=256",
+        help="argument of --run, in order: a=randn:fp32:256, out=zeros:fp32:256, n=256",
     )
     add("--all", action="store_true", help="print all instructions, not the main loop only")
     add("--json", action="store_true", help="print JSON")
@@ -98,7 +98,7 @@ def execute(arguments: argparse.Namespace) -> int:
         say_readings([arguments.gpu])
     capability = capability_of(gpu)
     if Path(arguments.kernel).suffix.lower() in SUFFIXES or Path(arguments.kernel).is_file():
-        _refuse(arguments, ("dtype", "size", "shape"), "an OPERATION/IMPLEMENTATION, and this is a file")
+        _refuse(arguments, ("dtype", "size", "shape"), "an OPERATION/IMPLEMENTATION, but this is a file")
         file = _read(Path(arguments.kernel))
         if arguments.run:
             return _print_run(arguments, file, capability)
@@ -106,11 +106,11 @@ def execute(arguments: argparse.Namespace) -> int:
     try:
         operation, implementation, geometry = kernel_named(arguments.kernel)
     except InvalidInput as error:
-        raise InvalidInput(f"{error}; or a file that is there, or ends in {' or '.join(SUFFIXES)}") from error
+        raise InvalidInput(f"{error}; or an existing file, or a name that ends in {' or '.join(SUFFIXES)}") from error
     only_of_files = ("kernel_name", "dynamic_shared", *OF_A_RUN)
-    _refuse(arguments, only_of_files, "a file of PTX or a cubin, and this is a kernel of ours")
+    _refuse(arguments, only_of_files, "a file of PTX or a cubin, but this is a kernel of gpuexplore")
     if arguments.run:
-        raise InvalidInput("--run is for a file of PTX; our kernels are run on the page Kernels")
+        raise InvalidInput("--run needs a PTX file; gpuexplore's kernels can be run on the page Kernels")
     dtype = dtype_of(arguments.dtype, operation)
     shape = parse_shape(arguments.shape or arguments.size or DEFAULT_SIZE, operation)
     block = geometry.checked(None if arguments.block is None else read_block(arguments.block, capability))
@@ -169,7 +169,7 @@ def _refuse(arguments: argparse.Namespace, names: tuple[str, ...], owner: str) -
     for name in names:
         if (value := getattr(arguments, name)) is not None:
             option = "--" + name.replace("kernel_name", "kernel").replace("_", "-")
-            raise InvalidInput(f"{option} {value}: this option is for {owner}")
+            raise InvalidInput(f"{option} {value}: this option needs {owner}")
 
 
 def _elsewhere(target: Target) -> dict[str, dict[str, int]]:
@@ -298,7 +298,7 @@ def _print_run(arguments: argparse.Namespace, file: KernelFile, capability: Comp
         InvalidInput, TooLarge, TooSlow, Unsupported: it cannot be run; the text says why.
     """
     if not isinstance(file, PtxText):
-        raise InvalidInput("--run: the interpreter runs PTX, and this is a cubin")
+        raise InvalidInput("--run: the interpreter runs PTX, but this is a cubin")
     name = kernel_chosen([each.name for each in file.kernels], arguments.kernel_name)
     kernel = next(each for each in file.kernels if each.name == name)
     asked = None if arguments.block is None else read_block(arguments.block, capability)
@@ -324,7 +324,7 @@ def _print_run(arguments: argparse.Namespace, file: KernelFile, capability: Comp
             }
         )
         return EXIT_FAILED if report.faults else EXIT_OK
-    counted = f"{report.warp_instructions:,} warp instructions in the interpreter, which measures no time"
+    counted = f"{report.warp_instructions:,} warp instructions in the interpreter, which does not measure time"
     print(f"grid of {' x '.join(map(str, grid))}, blocks of {' x '.join(map(str, block))} threads: {counted}")
     for name, values in arrays.items():
         listed = ", ".join(f"{value:.6g}" for value in values[:8].tolist())
@@ -347,7 +347,7 @@ def _print_file_kernel(
         InvalidInput, TooLarge, Unsupported: the file, its kernel or an option cannot be used; the text says why.
     """
     if any(getattr(arguments, name) is not None for name in OF_A_RUN):
-        raise InvalidInput("--grid and --arg say how a kernel is run: add --run")
+        raise InvalidInput("--grid and --arg need --run")
     block = None if arguments.block is None else read_block(arguments.block, capability)
     dynamic = read_dynamic_shared(arguments.dynamic_shared, capability)
     code = machine_code_of(file, arguments.kernel_name, capability.compute_capability)
@@ -395,7 +395,7 @@ def _print_file_kernel(
 
 def _read(path: Path) -> KernelFile:
     if path.exists() and not path.is_file():
-        raise InvalidInput(f"{path}: this is no file")
+        raise InvalidInput(f"{path}: no such file")
     try:
         with path.open("rb") as file:
             return read_kernel_file(file.read(MOST_BYTES + 1))
@@ -405,15 +405,15 @@ def _read(path: Path) -> KernelFile:
 
 def _print_file_bound(code: MachineCode, found: FileKernel) -> None:
     if found.occupancy is None:
-        print("occupancy unknown: the file does not say how many registers a thread has")
+        print("occupancy unknown: the file does not state the registers per thread")
     elif found.occupancy.reason:
         print(f"occupancy 0: {found.occupancy.reason}")
     else:
         _print_bound(found.bound, found.occupancy)
         if code.reallocated:
-            print("Occupancy is that of the registers at launch: setmaxnreg moves them between the warps of a block.")
+            print("Occupancy is computed from the registers at launch; setmaxnreg moves them between a block's warps.")
         if found.bound.flop_per_s is not None:
-            print("Memory is not part of this bound: what the kernel has to move is unknown.")
+            print("Memory is not part of this bound: the bytes that the kernel moves are unknown.")
 
 
 def _in_words(code: MachineCode, dynamic_shared_bytes: int) -> list[str]:
@@ -421,11 +421,11 @@ def _in_words(code: MachineCode, dynamic_shared_bytes: int) -> list[str]:
     live = most_live(code.lines)
     of_them = "live at once" if code.reallocated else "of them live"
     spills = (
-        "spills unknown, as a cubin does not tell" if code.spill_bytes is None else f"{code.spill_bytes} B of spills"
+        "spills unknown: a cubin does not state them" if code.spill_bytes is None else f"{code.spill_bytes} B of spills"
     )
     added = format_bytes(dynamic_shared_bytes) if dynamic_shared_bytes else "none"
     unsaid = (
-        " (the file declares some: say how much by --dynamic-shared)"
+        " (the file declares dynamic shared memory: give its bytes with --dynamic-shared)"
         if asks_for_shared(code, dynamic_shared_bytes)
         else ""
     )

@@ -152,7 +152,5 @@ def _fake(mode: FakeTensorMode, value: Any) -> Any:
 def _sum(output: Any) -> Any:
     numbers = [leaf for leaf in tree_leaves(output) if torch.is_tensor(leaf) and leaf.requires_grad]
     if not numbers:
-        raise TypeError(
-            f"what it returns, {type(output).__name__}, has no tensor with a gradient: a loss has to be given"
-        )
+        raise TypeError(f"its output, {type(output).__name__}, has no tensor with a gradient: give a loss")
     return torch.stack([leaf.sum() for leaf in numbers]).sum() if len(numbers) > 1 else numbers[0].sum()

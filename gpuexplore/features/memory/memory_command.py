@@ -46,25 +46,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `memory`; values stay text."""
     add = parser.add_argument
     add("model", nargs="*", metavar="MODEL", help=f"{', '.join(models())}, or an MLP by its widths: 784-512-10")
-    add("--layers", metavar="FILE", help=f"a text file instead of MODEL, a layer a line: {', '.join(KINDS)}")
+    add("--layers", metavar="FILE", help=f"a text file instead of MODEL, one layer per line: {', '.join(KINDS)}")
     add(
         "--module",
         default="",
         metavar=FORM,
-        help="instead of MODEL: your file, whose FUNCTION (default: model) returns "
-        f"an nn.Module and what it is called with; of the options it takes {OF_A_MODULE}",
+        help="a Python file instead of MODEL; its FUNCTION (default: model) returns "
+        f"an nn.Module and its inputs; can be combined with {OF_A_MODULE}",
     )
-    add("--batch", default="", metavar="N", help="samples of a step (default: a usual one of the model)")
+    add("--batch", default="", metavar="N", help="samples per step (default: a usual value for the model)")
     add("--dtype", default="", metavar="NAME", help=f"{', '.join(ITEMSIZES)}; with --serve {', '.join(SERVED)}")
     add("--optimizer", default="", metavar="NAME", help=f"{', '.join(OPTIMIZERS)} (default: sgd)")
     add("--mixed", default="", metavar="NAME", help=f"autocast over fp32 parameters: {', '.join(MIXED)}")
-    add("--checkpoint", default="", metavar="N", help="segments whose activations are computed again (default: 0)")
-    add("--accumulate", default="", metavar="N", help="micro-batches a step, which divide the batch (default: 1)")
-    add("--tokens", default="", metavar="N", help="of a sequence (default: the model's own)")
+    add(
+        "--checkpoint",
+        default="",
+        metavar="N",
+        help="number of checkpointed segments, whose activations are recomputed (default: 0)",
+    )
+    add("--accumulate", default="", metavar="N", help="micro-batches per step; must divide the batch (default: 1)")
+    add("--tokens", default="", metavar="N", help="tokens per sequence (default: the model's own)")
     add("--serve", action="store_true", help="weights and KV cache of a language model, instead of training")
-    add("--cache-dtype", default="", metavar="NAME", help="with --serve: of keys and values (default: the weights')")
-    add("--gpu", default=",".join(WELL_KNOWN), metavar="LIST", help="names of `specs`, a memory like 12GB, or all")
-    add("--reserve", default="", metavar="GB", help="memory that tensors cannot have (default: 1.3 GB and 7 %%)")
+    add(
+        "--cache-dtype",
+        default="",
+        metavar="NAME",
+        help="dtype of keys and values, with --serve (default: as the weights)",
+    )
+    add("--gpu", default=",".join(WELL_KNOWN), metavar="LIST", help="names of `specs`, memory sizes like 12GB, or all")
+    add(
+        "--reserve", default="", metavar="GB", help="memory that is not available to tensors (default: 1.3 GB and 7 %%)"
+    )
     add("--json", action="store_true", help="print JSON")
 
 
@@ -112,7 +124,7 @@ def _of_own_module(arguments: argparse.Namespace) -> int:
         if value := getattr(arguments, name):
             option = "MODEL" if name == "model" else f"--{name.replace('_', '-')}"
             said = option if value is True else f"{option} {value!r}"
-            raise InvalidInput(f"{said} does not go with --module, whose file decides: expected {OF_A_MODULE}")
+            raise InvalidInput(f"{said} cannot be combined with --module: expected {OF_A_MODULE}")
     module, inputs = _own_module(arguments.module)
     memory = own_module.memory_of(module, inputs, optimizer=arguments.optimizer or "sgd", gpus=split(arguments.gpu))
     if arguments.json:
@@ -132,12 +144,12 @@ def _own_module(source: str) -> tuple[Any, Any]:
     """
     path, function = split_source(source)
     if path.suffix != ".py" or not path.is_file():
-        raise InvalidInput.of("module", source, f"{FORM}, a file that is there")
+        raise InvalidInput.of("module", source, f"{FORM}, an existing file")
     name = function or "model"
     with _failing_as(f"module {source!r}: the file failed"):
         file = module_of(path.resolve())
     if not callable(making := getattr(file, name, None)):
-        raise InvalidInput.of("module", source, f"{FORM}, and it has no function {name}")
+        raise InvalidInput.of("module", source, f"{FORM} with a function; the file has no function {name}")
     with _failing_as(f"module {source!r}: its function {name} failed"):
         made = making()
     if not isinstance(made, tuple) or len(made) != 2:
@@ -151,7 +163,7 @@ def _failing_as(what: str) -> Iterator[None]:
     try:
         yield
     except SystemExit as error:
-        raise InvalidInput(f"{what}: it ended itself with {error.code!r}") from error
+        raise InvalidInput(f"{what}: it called exit with {error.code!r}") from error
     except Exception as error:
         raise InvalidInput(f"{what}: {describe_error(error)}") from error
 

@@ -11,7 +11,7 @@ from gpuexplore.ui.url_widgets import show_problem
 
 st.title("Memory")
 st.caption(
-    "What training or serving a model needs, by arithmetic on its layers: the peak, the moment it falls in, and the "
+    "Memory for training or serving a model, computed from its layers: the peak, when it occurs, and the "
     "largest batch that fits. Nothing is measured.",
     help=page_help("memory"),
 )
@@ -26,7 +26,7 @@ try:
 except InvalidInput as error:
     with answer:
         show_problem(error)
-        st.info("Nothing was computed: correct the value above, or reset all choices.")
+        st.info("Not computed: correct the value above, or reset all choices.")
         st.button("Reset to default", type="primary", on_click=reset)
 show_kinds()
 show_countings()

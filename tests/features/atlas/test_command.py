@@ -94,7 +94,7 @@ def test_one_source_can_be_asked_for(answered):
 
 def test_nothing_measured_is_said_and_no_failure(capsys):
     assert main(("atlas", "cnn_step")) == EXIT_OK
-    assert "`gpuexplore predict` predicts it" in capsys.readouterr().err
+    assert "`gpuexplore predict` gives a prediction" in capsys.readouterr().err
     assert main(("atlas", "cnn_step", "--csv")) == EXIT_OK
     assert capsys.readouterr().out == ""
 
@@ -155,10 +155,10 @@ def test_this_machines_cpu_can_be_ranked_too(answered):
         ("matmul --dtype fp4", "dtype 'fp4': expected fp64"),
         ("matmul --dtype ,", "dtype ',': expected fp64"),
         ("matmul --source arXiv", "source 'arXiv': expected NeuSight"),
-        ("matmul --source=", "source '': expected values"),
-        ("matmul --size 64", "--size is of --which"),
-        ("matmul --by time", "--by is of --which"),
-        ("matmul --price t4=1", "--price is of --which"),
+        ("matmul --source=", "source '': expected a value"),
+        ("matmul --size 64", "--size needs --which"),
+        ("matmul --by time", "--by needs --which"),
+        ("matmul --price t4=1", "--price needs --which"),
         ("--which --size 64", "operation '': expected matmul"),
         ("matmul --which", "no size and no shape"),
         ("matmul --which --size 64,128", "2 shapes: GPUs are ranked for one"),
@@ -168,7 +168,7 @@ def test_this_machines_cpu_can_be_ranked_too(answered):
         ("matmul --which --size 64 --price t5=1", "price 't5=1'"),
         ("matmul --which --size 64 --price t4=0", "price 't4=0': expected numbers from"),
         ("matmul --which --size 64 --price t4=nan", "price 't4=nan'"),
-        ("matmul --which --size 64 --source NeuSight", "--source is of measurements"),
+        ("matmul --which --size 64 --source NeuSight", "--source cannot be combined with --which"),
         ("softmax --which --size 64 --dtype fp9", "dtype 'fp9'"),
     ],
 )

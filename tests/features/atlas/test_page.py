@@ -64,8 +64,8 @@ def test_a_link_restores_every_choice(page):
 def test_an_operation_that_nobody_measured_is_predicted_and_that_is_said(page):
     app = page("atlas", op="matvec")
 
-    assert "was not measured on these GPUs: what is drawn is predicted" in texts(app.info)
-    assert "Measured were: Linear layer, Matrix multiplication" in texts(app.info)
+    assert "was not measured on these GPUs: only predictions are drawn" in texts(app.info)
+    assert "Measured operations: Linear layer, Matrix multiplication" in texts(app.info)
     assert "predicted only" in spec(app)["description"]
     assert not app.expander
 
@@ -205,7 +205,7 @@ def test_the_point_of_the_link_is_selected_in_the_chart_as_it_was_drawn_first(pa
     app = page("atlas", point="abc123")
     (parameter,) = spec(app)["params"]
 
-    assert "No point 'abc123' is in the atlas" in texts(app.warning)
+    assert "atlas has no point 'abc123'" in texts(app.warning)
     assert parameter["value"] == [{"id": "abc123"}]
     assert app.session_state[FIRST] == {f"{KEY}.linear.time": "abc123"}
 
@@ -218,8 +218,8 @@ def test_which_gpu_tells_the_best_and_lists_all_that_were_measured_or_are_rented
     assert "Cheapest: **" in texts(app.markdown)
     assert len(table) == len(usual_devices())
     assert list(table["Time"].dropna()) == sorted(table["Time"].dropna())
-    assert set(table["Prices"].dropna().map(lambda url: urlsplit(url).scheme)) == {"https"}
-    assert table["Price"].dropna().str.contains(r", \d{4}-\d\d-\d\d$").all()
+    assert set(table["Price list"].dropna().map(lambda url: urlsplit(url).scheme)) == {"https"}
+    assert table["Price source"].dropna().str.contains(r", \d{4}-\d\d-\d\d$").all()
 
 
 def test_an_entered_price_counts_in_the_order_and_a_wrong_one_is_named(page):
@@ -229,7 +229,7 @@ def test_an_entered_price_counts_in_the_order_and_a_wrong_one_is_named(page):
 
     assert costs == sorted(costs)
     assert table.loc["Tesla T4", "US$ per hour"] == 0.01
-    assert table.loc["Tesla T4", "Price"] == "entered"
+    assert table.loc["Tesla T4", "Price source"] == "entered"
     assert "'abacus:1'" in texts(app.error)
     assert "'l4:free'" in texts(app.error)
 
@@ -263,7 +263,7 @@ def test_the_start_page_offers_the_atlas_where_there_is_no_gpu(page, monkeypatch
     button = app.button(key="welcome.atlas")
     count = len({point.spec_key for point in points("linear")})
 
-    assert button.label == f"See a linear layer on {count} GPUs, as others measured it"
+    assert button.label == f"Linear layer: published measurements on {count} GPUs"
     button.click().run()
     assert went == [("atlas", {"op": "linear"})]
 

@@ -53,7 +53,7 @@ def test_a_row_that_is_not_there_is_named(capsys, row):
 def test_what_cannot_be_measured_here_is_said(capsys):
     assert main(("factcheck", "E7", "--measure")) == EXIT_OK
     told = capsys.readouterr()
-    assert "Nothing of it can be measured" in told.err
+    assert "No device of this machine can measure this" in told.err
     assert "the device has to be a Tesla T4" in told.out
 
 

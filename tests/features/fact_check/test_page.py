@@ -65,7 +65,7 @@ def test_what_was_measured_here_changes_the_verdict(page, store):
 def test_a_claim_that_needs_another_device_says_so(page):
     app = page("fact-check", row="A3")
 
-    assert "No device of this server can measure it" in texts(app.caption)
+    assert "No device of this server can measure this claim" in texts(app.caption)
     assert "Measure it here" not in [button.label for button in app.button]
 
 

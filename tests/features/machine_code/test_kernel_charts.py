@@ -138,7 +138,7 @@ def test_words_that_wait_for_their_bank_have_a_colour_of_their_own():
 
 
 def test_no_conflict_is_said_too():
-    assert "no two lanes want" in bank_picture(access(4 * LANES), "Shared").to_dict()["description"]
+    assert "no bank conflict" in bank_picture(access(4 * LANES), "Shared").to_dict()["description"]
 
 
 def test_timeline_shows_who_works_and_who_waits():

@@ -137,10 +137,12 @@ def test_ptx_is_shown_on_demand(page):
 
 
 def test_what_another_toolkit_makes_of_the_kernels_is_told(page):
-    (said,) = [one.value for one in page("kernels", gpu="rtx-5090").caption if "compiles these otherwise" in one.value]
+    (said,) = [
+        one.value for one in page("kernels", gpu="rtx-5090").caption if "compiles these differently" in one.value
+    ]
     made = recorded_elsewhere("matmul", "numba-cuda-naive", "fp32", "12.0")["13.0"]
 
-    assert said.startswith("CUDA 13.0 compiles these otherwise: ")
+    assert said.startswith("CUDA 13.0 compiles these differently: ")
     assert f"numba-cuda-naive ({made.registers_per_thread} registers, main loop of " in said
 
 
@@ -171,10 +173,10 @@ def test_without_a_disassembler_the_page_says_how_to_get_it(page, monkeypatch):
 def test_ladder_tells_what_the_machine_code_of_each_rung_allows(page):
     app = page("kernels", impl="numba-cuda-naive", gpu="h100-sxm5-80gb")
 
-    said = "At the rated clock of H100 SXM5 80GB no run is faster unless its arrays stay in the caches"
+    said = "Upper bounds at the rated clock of H100 SXM5 80GB, unless the arrays stay in the caches"
     assert said in texts(app.caption)
-    assert "A bound, not a measurement" in texts(app.caption)
-    assert "no run is faster" not in texts(
+    assert "Not measured" in texts(app.caption)
+    assert "Upper bounds at the rated clock" not in texts(
         page("kernels", impl="numba-cuda-naive", gpu="own", cc="9.0", sm="8").caption
     )
 
@@ -390,7 +392,7 @@ def test_buttons_lead_to_what_is_worth_a_look(page, asked):
     assert _only(app.query_params["step"]) == "2"
     assert "Warp 1 writes 32 words of shared memory in 2 wavefronts" in texts(app.markdown)
     next(one for one in app.button if one.label == "Next").click().run()
-    assert "Warp 1 arrives at the barrier as the last one" in texts(app.markdown)
+    assert "Warp 1 is the last to arrive at the barrier" in texts(app.markdown)
 
 
 def test_step_that_another_choice_does_not_have_gives_way_without_a_word(page, asked, monkeypatch):

@@ -38,7 +38,7 @@ def test_without_a_file_one_is_asked_for(page):
     app.segmented_control(key="kernels.code_of").set_value(machine_code.FILE).run()
 
     assert not app.exception
-    assert "Drop a file, and see what the GPU executes of it" in texts(app.info)
+    assert "Drop a file to see its machine code" in texts(app.info)
     assert "Upper bound" not in metrics(app)
 
 
@@ -51,7 +51,7 @@ def test_a_cubin_shows_what_our_kernels_show_but_for_the_roofline(dropped):
     assert not app.error
     assert (metrics(app)["Live registers"], metrics(app)["Upper bound"]) == ("10", "5.58 TFLOP/s")
     assert "Roofline" not in metrics(app)
-    assert "Blocks of 256 threads: the default, for the file says nothing. 64 of 64 warps" in texts(app.markdown)
+    assert "Blocks of 256 threads: the default, as the file states none. 64 of 64 warps" in texts(app.markdown)
     assert "   9     7     .     .    0 ......  /*0150*/       STG.E desc[UR6][R4.64], R11" in shown
     assert "LDC R1" not in shown
     app.toggle(key="kernels.file_sass").set_value(True).run()
@@ -64,7 +64,7 @@ def test_the_block_can_be_named(dropped, monkeypatch):
     app = dropped(SAXPY_CUBIN)
     app.text_input(key="kernels.file_block").set_value("32").run()
 
-    assert "Blocks of 32 threads: as asked for. 32 of 64 warps" in texts(app.markdown)
+    assert "Blocks of 32 threads: as requested. 32 of 64 warps" in texts(app.markdown)
 
 
 def test_ptx_with_several_kernels_offers_them_and_asks_for_shared_memory(dropped, monkeypatch):
@@ -72,10 +72,10 @@ def test_ptx_with_several_kernels_offers_them_and_asks_for_shared_memory(dropped
     app = dropped(TWO)
 
     assert app.selectbox(key="kernels.file_kernel").options == [MATMUL, "reversed"]
-    assert "declares shared memory whose size a launch gives" in texts(app.warning)
+    assert "declares dynamic shared memory" in texts(app.warning)
     assert (metrics(app)["Spills"], metrics(app)["Occupancy"]) == ("8 B", "100 %")
     app.text_input(key="kernels.file_shared").set_value("116000").run()
-    assert "declares shared memory" not in texts(app.warning)
+    assert "declares dynamic shared memory" not in texts(app.warning)
     assert (metrics(app)["Shared memory"], metrics(app)["Occupancy"]) == ("113 KiB", "25.0 %")
     assert "assembled by CUDA 13.5" in texts(app.caption)
 
@@ -83,9 +83,9 @@ def test_ptx_with_several_kernels_offers_them_and_asks_for_shared_memory(dropped
 @pytest.mark.parametrize(
     ("path", "gpu", "content", "said"),
     [
-        (CUBIN, H100, None, "this cubin is for compute capability 8.0, and the GPU has 9.0"),
-        (TRITON, A100, None, "this PTX is for sm_90a, and the GPU has compute capability 8.0"),
-        (TWO, H100, b"no kernel", "this is no PTX"),
+        (CUBIN, H100, None, "this cubin is for compute capability 8.0, but the GPU has 9.0"),
+        (TRITON, A100, None, "this PTX is for sm_90a, but the GPU has compute capability 8.0"),
+        (TWO, H100, b"no kernel", "this is not PTX"),
         (CUBIN, H100, b"", "this file is empty"),
     ],
 )

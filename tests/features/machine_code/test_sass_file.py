@@ -73,8 +73,8 @@ def test_a_cubin_is_printed_with_the_scheduling_of_its_main_loop(capsys):
     said = capsys.readouterr().out
 
     assert "saxpy of nvrtc_saxpy_90.cubin on H100 SXM5 80GB, machine code for sm_90" in said
-    assert "blocks of 64 x 2 threads: as asked for" in said
-    assert "14 registers per thread, at most 10 of them live, spills unknown, as a cubin does not tell" in said
+    assert "blocks of 64 x 2 threads: as requested" in said
+    assert "14 registers per thread, at most 10 of them live, spills unknown: a cubin does not state them" in said
     assert "   9     7     .     .    0 ......  /*0150*/       STG.E desc[UR6][R4.64], R11" in said
     assert "Memory is not part of this bound" in said
     assert "roofline" not in said
@@ -84,7 +84,9 @@ def test_a_cubin_is_printed_with_the_scheduling_of_its_main_loop(capsys):
 def test_a_cubin_in_an_older_layout_says_what_stays_unknown(capsys, path, gpu):
     assert main(["sass", str(path), *gpu, "--all"]) == EXIT_OK
 
-    assert "live: unknown, for the disassembler analyses no cubin in the layout of CUDA 12" in capsys.readouterr().out
+    assert (
+        "live: unknown, as the disassembler cannot analyse cubins in the layout of CUDA 12" in capsys.readouterr().out
+    )
 
 
 @pytest.mark.long
@@ -109,7 +111,7 @@ def test_blocks_and_shared_memory_decide_the_occupancy(capsys):
     assert (one["block"], one["block_origin"], one["shared_bytes"]) == ([256, 1, 1], "file", 2048)
     assert (other["block_origin"], other["dynamic_shared_bytes"], other["occupancy"]) == ("default", 116000, 8 / 64)
     assert main(["sass", str(TWO), *ON_H100, "--kernel", "reversed"]) == EXIT_OK
-    assert "the file declares some: say how much by --dynamic-shared" in capsys.readouterr().out
+    assert "the file declares dynamic shared memory: give its bytes with --dynamic-shared" in capsys.readouterr().out
 
 
 @pytest.mark.long
@@ -166,7 +168,7 @@ def test_registers_at_launch_and_after_setmaxnreg_are_said(capsys, tmp_path, dir
     said = capsys.readouterr().out
     assert f"{registers} registers per thread at launch, 40 and 232 after setmaxnreg ({after}" in said
     assert f": {warps} warps per multiprocessor, limited by" in said
-    assert "Occupancy is that of the registers at launch" in said
+    assert "Occupancy is computed from the registers at launch" in said
 
 
 def test_a_cubin_says_the_registers_that_its_warps_ask_for():
@@ -189,22 +191,22 @@ def test_ptx_of_the_largest_size_is_assembled_in_a_process_of_its_own(capsys, tm
     ("words", "said"),
     [
         (["nowhere.ptx", *ON_H100], "nowhere.ptx: No such file or directory"),
-        ([TWO, *ON_H100], f"this file holds 2 kernels, so name one: {MATMUL}, reversed"),
+        ([TWO, *ON_H100], f"this file has 2 kernels, so name one: {MATMUL}, reversed"),
         ([TWO, *ON_H100, "--kernel", "gemm"], f"kernel 'gemm': expected {MATMUL}, reversed"),
-        ([CUBIN, *ON_H100], "this cubin is for compute capability 8.0, and the GPU has 9.0"),
+        ([CUBIN, *ON_H100], "this cubin is for compute capability 8.0, but the GPU has 9.0"),
         ([CUBIN, "--gpu", "mi300x"], "mi300x"),
         ([CUBIN, *ON_A100, "--block", "256"], "block '256': expected up to 128 threads"),
         ([CUBIN, *ON_A100, "--block", "-3"], "block '-3': expected X or X,Y"),
         ([CUBIN, *ON_A100, "--dynamic-shared", "lots"], "dynamic shared memory 'lots': expected whole numbers"),
         ([CUBIN, *ON_A100, "--dynamic-shared", "999999"], "dynamic shared memory '999999'"),
-        ([CUBIN, *ON_A100, "--dtype", "fp32"], "--dtype fp32: this option is for an OPERATION/IMPLEMENTATION"),
-        ([CUBIN, *ON_A100, "--size", "64"], "--size 64: this option is for"),
-        (["matmul/numba-cuda-naive", *ON_A100, "--kernel", "k"], "--kernel k: this option is for a file"),
+        ([CUBIN, *ON_A100, "--dtype", "fp32"], "--dtype fp32: this option needs an OPERATION/IMPLEMENTATION"),
+        ([CUBIN, *ON_A100, "--size", "64"], "--size 64: this option needs"),
+        (["matmul/numba-cuda-naive", *ON_A100, "--kernel", "k"], "--kernel k: this option needs a file"),
         (
             ["matmul/numba-cuda-naive", *ON_A100, "--dynamic-shared", "9"],
-            "--dynamic-shared 9: this option is for a file",
+            "--dynamic-shared 9: this option needs a file",
         ),
-        ([TRITON, *ON_A100], "this PTX is for sm_90a, and the GPU has compute capability 8.0: expected 9.0 only"),
+        ([TRITON, *ON_A100], "this PTX is for sm_90a, but the GPU has compute capability 8.0: expected 9.0 only"),
     ],
 )
 def test_bad_words_are_named_with_what_is_accepted(capsys, words, said):
@@ -215,9 +217,9 @@ def test_bad_words_are_named_with_what_is_accepted(capsys, words, said):
     ("name", "content", "said"),
     [
         ("empty.ptx", b"", "this file is empty"),
-        ("words.ptx", b"not a kernel", "this is no PTX"),
+        ("words.ptx", b"not a kernel", "this is not PTX"),
         ("noise.cubin", bytes(range(256)), "neither PTX, which is text, nor a cubin"),
-        ("large.ptx", b" " * (4 * 2**20 + 1), "more than 4.00 MiB: at most 4,194,304 bytes"),
+        ("large.ptx", b" " * (4 * 2**20 + 1), "more than 4.00 MiB: the limit is 4,194,304 bytes"),
     ],
 )
 def test_a_file_that_holds_no_kernel_is_a_sentence(capsys, tmp_path, name, content, said):
@@ -231,4 +233,4 @@ def test_a_folder_is_a_sentence(capsys, tmp_path):
     folder = tmp_path / "k.ptx"
     folder.mkdir()
 
-    assert "this is no file" in refused(capsys, folder, *ON_H100)
+    assert "no such file" in refused(capsys, folder, *ON_H100)

@@ -138,7 +138,7 @@ def test_formats_are_stored_as_they_are_elsewhere():
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([CUBIN, "--gpu", "a100-sxm4-80gb", "--run"], "the interpreter runs ptx, and this is a cubin"),
+        ([CUBIN, "--gpu", "a100-sxm4-80gb", "--run"], "the interpreter runs ptx, but this is a cubin"),
         ([SAXPY, *ON_H100, "--run"], "0 arguments: saxpy takes 4, in this order: .u32, .f32, .u64, .u64"),
         ([SAXPY, *ON_H100, "--run", "--grid", "0"], "grid '0': expected X or X,Y"),
         ([SAXPY, *ON_H100, "--run", "--grid", "1,1,1,1"], "grid '1,1,1,1'"),
@@ -149,10 +149,10 @@ def test_formats_are_stored_as_they_are_elsewhere():
         ([SAXPY, *ON_H100, "--run", "--arg", "a=noise:fp32:4"], "argument 'a=noise:fp32:4'"),
         ([SAXPY, *ON_H100, "--run", "--arg", "a=ones:fp32:0"], "argument 'a=ones:fp32:0'"),
         ([SAXPY, *ON_H100, "--run", "--arg", "a=ones:fp32:99999999"], "lengths from 1 to 1048576"),
-        ([SAXPY, *ON_H100, "--grid", "2"], "add --run"),
+        ([SAXPY, *ON_H100, "--grid", "2"], "need --run"),
         ([SAXPY, *ON_H100, "--run", *("--arg", "n=2.5") * 4], "argument n '2.5': expected whole numbers"),
-        (["matmul/numba-cuda-naive", *ON_H100, "--run"], "--run is for a file of PTX"),
-        (["foo.sass", *ON_H100], "or a file that is there, or ends in .ptx or .cubin"),
+        (["matmul/numba-cuda-naive", *ON_H100, "--run"], "--run needs a PTX file"),
+        (["foo.sass", *ON_H100], "or an existing file, or a name that ends in .ptx or .cubin"),
     ],
 )
 def test_bad_words_are_named_with_what_is_accepted(capsys, words, said):
@@ -181,4 +181,4 @@ def test_a_structure_cannot_be_given(capsys, tmp_path):
     path = tmp_path / "structure.ptx"
     path.write_text(f"{HEAD}.visible .entry k(.param .align 8 .b8 p[24])\n{{\nret;\n}}\n")
 
-    assert "none: a structure cannot be given" in refused(capsys, path, *ON_H100, "--run", "--arg", "p=1")
+    assert "no value: structures are not supported" in refused(capsys, path, *ON_H100, "--run", "--arg", "p=1")

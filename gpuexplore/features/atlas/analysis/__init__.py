@@ -114,7 +114,7 @@ class AtlasPoint:
 
     @property
     def is_product(self) -> bool:
-        """Whether its work is counted in FLOPs of matrix products; other operations are bound by memory."""
+        """True if its work is counted in FLOPs of matmuls; other operations are memory-bound."""
         return operation_named(self.operation).is_matrix_product
 
     @cached_property

@@ -33,13 +33,13 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Atlas:
-    """What GPUs were measured to do: its points, one after the other."""
+    """The measurements of the atlas, as a sequence of points."""
 
     points: tuple[AtlasPoint, ...]
 
     @property
     def citations(self) -> tuple[Citation, ...]:
-        """Who measured them, each collection once."""
+        """The sources of the points, each collection once."""
         return citations(self.points)
 
     def to_pandas(self) -> "pd.DataFrame":

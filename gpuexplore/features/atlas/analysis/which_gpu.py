@@ -29,7 +29,7 @@ from gpuexplore.recorded.validation import named
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What one provider asks for one GPU.
+    """The price of one GPU at one provider.
 
     Attributes:
         spec_key: the GPU's row in the table of accelerators.
@@ -143,7 +143,7 @@ class GpuChoice:
 
     @property
     def cost_of_million(self) -> float | None:
-        """What a million calls cost, in the currency of the price."""
+        """The cost of a million calls, in the currency of the price."""
         return None if self.found.cost is None else 1_000_000 * self.found.cost
 
 

@@ -53,7 +53,7 @@ MOST_SERIES = 7  # as many colours as the theme has
 
 @dataclass(frozen=True, slots=True)
 class AtlasChoice:
-    """What a visitor chose.
+    """The choices of a visitor.
 
     Attributes:
         operation: its name.
@@ -99,7 +99,7 @@ def choose() -> AtlasChoice:
         shown = [(dtype, gpu) for dtype in dtypes for gpu in gpus or default]
         if len(shown) > MOST_SERIES:
             with problems:
-                accepted = f"at most {MOST_SERIES} combinations of GPU and dtype: the first count"
+                accepted = f"at most {MOST_SERIES} combinations of GPU and dtype; only the first are shown"
                 url_widgets.show_problem(InvalidInput.of("gpus and dtype", f"{len(shown)} of them", accepted))
         found = points(operation, gpus or default, dtypes)
         left, middle, right = st.columns([4, 3, 5], gap="medium")
@@ -148,7 +148,7 @@ def _counted(operation: str) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AtlasFacts:
-    """What follows from a choice: one object for all who made the same.
+    """The data of a choice, shared by all visitors with the same choice.
 
     Attributes:
         points: measured, of what is drawn.
@@ -222,7 +222,7 @@ def show_picked() -> None:
     point = points_by_id().get(name)
     if point is None:
         st.warning(
-            f"No point {plain(repr(name))} is in the atlas of this version: click another.", icon=":material/link_off:"
+            f"This version's atlas has no point {plain(repr(name))}: click another one.", icon=":material/link_off:"
         )
         return
     with st.container(border=True):
@@ -243,14 +243,14 @@ def show_picked() -> None:
             st.metric(
                 "Of the peak",
                 format_percent(point.share) if point.share is not None else "unknown",
-                help="Of the arithmetic's peak, or of the bandwidth where memory is the limit and no cache holds the "
-                "data",
+                help="Share of the compute peak, or of the memory bandwidth where that is the limit and no cache holds "
+                "the data",
                 width="content",
             )
             st.metric(
                 "Predicted time",
                 format_seconds(found.time_s),
-                help=f"Of the vendor's library; 90 % interval {format_interval(found.interval_s, format_seconds)}, "
+                help=f"With the vendor's library; 90 % interval {format_interval(found.interval_s, format_seconds)}, "
                 f"from {found.basis}; calls {CALLS[point.calls]}",
                 width="content",
             )

@@ -54,7 +54,7 @@ def show_atlas(choice: AtlasChoice, facts: AtlasFacts) -> None:
 
 
 def _sentences(choice: AtlasChoice, facts: AtlasFacts) -> list[str]:
-    """Return what there is to know about what is drawn, a sentence each."""
+    """Return notes on the chart, a sentence each."""
     found = facts.points
     drawn = [point for point in facts.points if shown_at(point, choice.show) is not None]
     published = [point for point in found if point.origin == "published"]
@@ -63,10 +63,10 @@ def _sentences(choice: AtlasChoice, facts: AtlasFacts) -> list[str]:
     if published:
         said.append(f"Published by {plain(_listed(list(names)))}, not measured by gpuexplore.")
     if found:
-        said.append("A click on a point shows its source.")
+        said.append("Click a point to see its source.")
     said.append(
-        f"Dashed: predicted; calls are {plain(CALLS[choice.calls])}. Lines have the proportions of "
-        f"{shape_label(choice.shape)}, at the dotted line: points of other shapes can lie off them."
+        f"Dashed: predicted; calls are {plain(CALLS[choice.calls])}. Lines keep the proportions of "
+        f"{shape_label(choice.shape)}, the dotted line: points of other shapes can lie off them."
     )
     if len(drawn) < len(found):
         said.append(f"{len(found) - len(drawn)} points are left out: a cache may have held their data.")
@@ -84,8 +84,8 @@ def _nothing(choice: AtlasChoice) -> str:
         for dtype in dict.fromkeys(point.dtype for point in known)
     ]
     measured = [OPERATIONS[name].title for name, count in measured_operations().items() if count]
-    where = f"It was in {_listed(there)}." if there else f"Measured were: {_listed(measured)}."
-    return f"{title} in {dtypes} was not measured on these GPUs: what is drawn is predicted. {where}"
+    where = f"Measured: {_listed(there)}." if there else f"Measured operations: {_listed(measured)}."
+    return f"{title} in {dtypes} was not measured on these GPUs: only predictions are drawn. {where}"
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -144,7 +144,7 @@ def show_points(facts: AtlasFacts) -> None:
             config={
                 "Source": st.column_config.LinkColumn(display_text="open"),
                 "Of the peak": st.column_config.NumberColumn(
-                    help="Of the arithmetic's peak, or of the memory bandwidth where that is the limit"
+                    help="Share of the compute peak, or of the memory bandwidth where that is the limit"
                 ),
             },
         )
@@ -164,9 +164,9 @@ GPUS: Shared[tuple[GpuChoice, ...]] = Shared(100)  # for one call, in the order 
 def show_which(choice: AtlasChoice) -> None:
     """Draw the prices that can be entered, a sentence on the best GPUs, and the table of all of them."""
     title = operation_named(choice.operation).title
-    st.subheader("Which GPU for this", anchor="which")
+    st.subheader("Which GPU suits this call", anchor="which")
     st.caption(
-        f"{title}, {shape_label(choice.shape)}, in {choice.dtypes[0]}: the shape and the first dtype from above."
+        f"{title}, {shape_label(choice.shape)}, in {choice.dtypes[0]}: the shape and the first dtype chosen above."
     )
     left, right = st.columns([2, 3], gap="medium")
     with left:
@@ -186,9 +186,9 @@ def show_which(choice: AtlasChoice) -> None:
         config=_choice_columns(),
     )
     st.caption(
-        "Times that others published count where their calls are of the chosen kind, or a launch is no great part of "
-        "them; else predictions. Energy: at the board's power limit, an upper bound. Listed prices: US dollars on "
-        "demand, one GPU, the day they were read."
+        "Times are published ones where they were measured with the chosen kind of calls, or where launch overhead is "
+        "negligible; else predictions. Energy: time at the board's power limit, an upper bound. Listed prices: US "
+        "dollars per GPU, on demand, on the day they were read."
     )
 
 
@@ -197,7 +197,7 @@ def _prices() -> dict[str, float]:
         "Your prices per hour",
         "price",
         "",
-        help=f"By the GPU's key, in US dollars, instead of the listed ones. Like `{EXAMPLE}`.",
+        help=f"Per GPU key, in US dollars, instead of the listed prices. Like `{EXAMPLE}`.",
         placeholder=EXAMPLE,
     )
     found, problems = named_numbers("price", typed, list(NAMES), EXAMPLE)
@@ -240,7 +240,7 @@ def _best_words(choices: tuple[GpuChoice, ...]) -> str:
 
 def _figure(choice: GpuChoice, by: str) -> str:
     if by == "energy":
-        return f"{format_energy(choice.found.energy_j)} a call"
+        return f"{format_energy(choice.found.energy_j)} per call"
     if by == "price":
         return f"US\\$ {choice.cost_of_million or 0.0:.3g} per million calls"
     return format_seconds(choice.time.value if choice.time else None)
@@ -268,10 +268,14 @@ def _choice_row(choice: GpuChoice) -> dict[str, object]:
         "Fits": fits if choice.device.memory_bytes else None,
         "US$ per hour": choice.price_per_hour,
         COST: choice.cost_of_million,
-        "Price": f"{listed.provider}, {listed.read_on}" if listed else "entered" if choice.price_per_hour else None,
-        "Prices": listed.page if listed else None,
+        "Price source": f"{listed.provider}, {listed.read_on}" if listed else _entered(choice),
+        "Price list": listed.page if listed else None,
         "Source": href_of(choice.point) if choice.point else None,
     }
+
+
+def _entered(choice: GpuChoice) -> str | None:
+    return "entered" if choice.price_per_hour else None
 
 
 def _choice_columns() -> Mapping[str, Any]:
@@ -280,15 +284,15 @@ def _choice_columns() -> Mapping[str, Any]:
     link = st.column_config.LinkColumn
     return {
         "GPU": text(pinned=True),
-        "From": text(help="Who measured the time; or that it is predicted, then with its 90 % interval"),
-        "Energy": number(help="Of a call, at the board's power limit: an upper bound"),
-        "Memory": number(help="Of the GPU"),
-        "Fits": text(help="Whether every array of the call fits the memory at once"),
+        "From": text(help="Source of the time; a predicted time has a 90 % interval"),
+        "Energy": number(help="Energy of a call at the board's power limit: an upper bound"),
+        "Memory": number(help="Memory of the GPU"),
+        "Fits": text(help="Whether all arrays of the call fit into memory at once"),
         "US$ per hour": number(format="%.2f", help="On demand, without taxes"),
-        COST: number(format="%.3g", help="At the price per hour"),
-        "Price": text(help="Who asks it, and the day the list was read"),
-        "Prices": link(display_text="open", help="The provider's list"),
-        "Source": link(display_text="open", help="Where a published time is from"),
+        COST: number(format="%.3g", help="Cost at the price per hour"),
+        "Price source": text(help="Provider, and the day its price list was read"),
+        "Price list": link(display_text="open", help="The provider's list"),
+        "Source": link(display_text="open", help="Link to a published time"),
     }
 
 
@@ -298,6 +302,6 @@ def offer(devices: Sequence[Device]) -> None:
         return
     operation = next(iter(measured_operations()))
     count = sum(number > 0 for number in measured_gpus(operation).values())
-    words = f"See a {operation_named(operation).title.lower()} on {count} GPUs, as others measured it"
+    words = f"{operation_named(operation).title}: published measurements on {count} GPUs"
     if st.button(words, icon=":material/map:", key="welcome.atlas"):
         st.switch_page(file_of("atlas"), query_params={"op": operation})

@@ -140,7 +140,7 @@ QUANTITIES: Mapping[str, tuple[str, Callable[[Claim], Value | None], Origin]] = 
     "flop_count": ("FLOPs by the shapes", _flop_count, "here"),
     "rate": ("FLOP/s by FLOPs and time", _rate, "own"),
     "speedup": ("ratio of the printed times", _speedup, "own"),
-    "share_of_promise": ("share of the rate that the notebook divides by", _share_of_promise, "own"),
+    "share_of_promise": ("share of the peak that the notebook used", _share_of_promise, "own"),
     "blocks": ("elements over threads, rounded up", _blocks, "here"),
     "lanes": ("fp32 lanes of a multiprocessor of that card", _lanes, "here"),
     "fp64_slowdown": ("fp32 rate over fp64 rate of that card", _fp64_slowdown, "here"),
@@ -152,7 +152,7 @@ QUANTITIES: Mapping[str, tuple[str, Callable[[Claim], Value | None], Origin]] = 
         "here",
     ),
     "share_outside_allclose": (
-        "share of its elements that the other order moves out of the tolerances",
+        "share of elements outside the tolerances when summed in the other order",
         _share_outside_allclose,
         "here",
     ),
@@ -218,7 +218,7 @@ def judge(claim: Claim, results: Sequence[Result] = ()) -> Judgement:
     """
     said: list[Finding] = list(_limits(claim))
     if claim.waited is False:
-        why = "The clock was read before the device was done: what was timed is the launch, not the work"
+        why = "The clock was read before the device was done: the launch was timed, not the work"
         said.append(("not a measurement", why))
     confirmed = False
     for figure in claim.figures:
@@ -252,11 +252,11 @@ def _limits(claim: Claim) -> Iterator[Finding]:
     above = [f"impossible on a {variant.name}, {why}" for variant, why in limits.items() if why]
     below = [variant.name for variant, why in limits.items() if not why]
     if claim.card == NOT_NAMED:
-        yield None, "The card is not named"
+        yield None, "The notebook does not name its card"
     elif not below:
         yield "impossible", f"{_done(claim)}: {'; '.join(above)}"
         return
-    others = ", ".join(below) or "none of those that were looked at"
+    others = ", ".join(below) or "none of the cards that were checked"
     yield None, f"{_done(claim)}: {'; '.join([*above, f'not excluded on: {others}'])}"
 
 

@@ -34,7 +34,7 @@ ROUNDED: Mapping[Bound, float] = MappingProxyType({"compute": 0.01, "memory": 0.
 
 @dataclass(frozen=True, slots=True)
 class Possibility:
-    """What is to be thought of a time; true unless it is above a limit of its device.
+    """The plausibility of a time; true unless it is above a limit of its device.
 
     Attributes:
         prediction: how long the same would take by what is known, with its device and interval.
@@ -142,7 +142,7 @@ def _seconds_at(rate: float | str | None, prediction: Prediction) -> float:
         raise InvalidInput.of("rate", rate, units)
     amount = _flop_count(prediction) if stated[1] == "FLOP/s" else _byte_count(prediction)
     if not amount:
-        raise InvalidInput.of("rate", rate, f"bytes a second, like 3TB/s: {operation} computes nothing")
+        raise InvalidInput.of("rate", rate, f"bytes per second, like 3TB/s: {operation} computes nothing")
     found = amount / stated[0] if stated[0] > 0 else inf
     if not SHORTEST_S <= found <= LONGEST_S:
         least, most = (f"{amount / seconds:.3g} {stated[1]}" for seconds in (LONGEST_S, SHORTEST_S))
@@ -191,7 +191,7 @@ def _above(roof: DeviceLimit, device: Device, time_s: float) -> str:
     """Return by how much a rate that no limit excludes is above a printed or measured one, and why it can be."""
     more = format_percent(roof.amount / time_s / roof.per_s - 1)
     if roof.is_measured:
-        return f"{more} above what was measured, which is no upper limit: {_words(roof)}"
+        return f"{more} above the measured peak, which is not a hard limit: {_words(roof)}"
     if roof.amount / time_s <= roof.per_s * (1 + ROUNDED[roof.bound]):
         return f"{more} above the printed limit, as much as rounding explains: {_words(roof)}"
     clock = "the boost clock" if boosts_further(device) else "the clock"

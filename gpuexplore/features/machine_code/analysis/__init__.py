@@ -75,7 +75,7 @@ SLOWER = {
 
 @dataclass(frozen=True, slots=True)
 class InstructionBound:
-    """What machine code allows on one GPU.
+    """The upper bound that machine code sets on one GPU.
 
     Attributes:
         flop_per_s: at most, of the whole GPU; None where its FLOPs are none or a convention, or too little is known of

@@ -167,7 +167,7 @@ MOST_BLOCKS = 4
 
 @dataclass(frozen=True, slots=True)
 class BarrierInterval:
-    """What a warp does between two barriers: it works from one step to another, then waits until all have arrived.
+    """The interval of a warp between two barriers: its steps, then its wait until all warps have arrived.
 
     Attributes:
         warp: its index.
@@ -194,7 +194,7 @@ def sentence(step: TraceStep, run: BlockRun) -> str:
     if step.is_barrier:
         arrived, missing = _arrivals(step, run)
         if not missing:
-            return f"Warp {step.warp} arrives at the barrier as the last one: all {_count(len(arrived), 'warp')} go on."
+            return f"Warp {step.warp} is the last to arrive at the barrier: all {_count(len(arrived), 'warp')} go on."
         return (
             f"Warp {step.warp} waits at the barrier: {len(arrived)} of {run.warps} warps have arrived, "
             f"{_warps(missing)} {'has' if len(missing) == 1 else 'have'} not."
@@ -306,9 +306,9 @@ def _access_sentence(warp: int, access: Access, run: BlockRun) -> str:
     what = f"{len(elements)} elements" if len(elements) > 1 else "one element"
     whom = f" for its {access.lanes.size} lanes," if len(elements) < access.lanes.size else ""
     moved = f"{_count(request.sectors, 'sector')} of {SECTOR_BYTES} bytes"
-    neighbours = "fewer sectors could not hold them"
+    neighbours = "the fewest sectors possible"
     if request.sectors > request.fewest_sectors:
-        neighbours = f"{_count(request.fewest_sectors, 'sector')} would hold them if they were neighbours"
+        neighbours = f"{_count(request.fewest_sectors, 'sector')} would be enough if they were contiguous"
     return (
         f"Warp {warp} {verb} {what} of {array.name}{whom} in {moved}: {request.useful_bytes} of "
         f"{request.moved_bytes} bytes moved are useful ({format_percent(request.useful_share)}); {neighbours}."
@@ -325,10 +325,10 @@ def _at_banks(who: str, access: Access) -> str:
         pitch, shorter, unpadded = padded
         why = f" Its rows are {pitch} bytes apart: {shorter} apart, without padding, it would take {unpadded}."
     if taken == fewest:
-        return f"{start}: no two lanes want different words of one bank at once.{why}"
+        return f"{start}: no bank conflict.{why}"
     bank, lanes = collisions(words)[0]
     named = ", ".join(map(str, lanes[:4])) + (" …" if len(lanes) > 4 else "")
-    return f"{start}, where {fewest} would do: lanes {named} want different words of bank {bank}.{why}"
+    return f"{start}, {fewest} without conflicts: lanes {named} want different words of bank {bank}.{why}"
 
 
 def _effect(access: Access, run: BlockRun) -> str:

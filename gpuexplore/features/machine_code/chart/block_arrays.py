@@ -329,7 +329,7 @@ def _banks_described(access: Access, title: str) -> str:
     taken, fewest = passes_of(access)
     summary = f"{title}: {len(wanted)} words in {taken} wavefronts, of {fewest} at least"
     if not collisions(wanted):
-        return f"{summary}; no two lanes want different words of one bank at once"
+        return f"{summary}; no bank conflict"
     bank, lanes = collisions(wanted)[0]
     return f"{summary}; lanes {', '.join(map(str, lanes))} want different words of bank {bank}"
 

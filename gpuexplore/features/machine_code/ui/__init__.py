@@ -28,7 +28,7 @@ GPUS = {
 
 @dataclass(frozen=True, slots=True)
 class KernelChoice:
-    """What was chosen.
+    """The choices of a visitor.
 
     Attributes:
         operation: its contract.
@@ -79,8 +79,8 @@ def choose(devices: Sequence[Device]) -> KernelChoice:
                 "Grid (blocks)",
                 "grid",
                 "",
-                help="Blocks along x and y, like `8,8`. Empty: enough to cover the output. Fewer are shown and never "
-                "timed.",
+                help="Blocks along x and y, like `8,8`. Empty: enough to cover the output. A smaller grid is shown but "
+                "never timed.",
                 placeholder="covers the output",
             )
         gpu = GPUS[key] if key in GPUS else _own_gpu()
@@ -129,12 +129,12 @@ def _own_gpu() -> TargetGpu:
         capabilities = sorted(CAPABILITIES, key=lambda number: number != "7.5")  # of the notebook's card
         capability = url_widgets.select("Compute capability", "cc", capabilities)
     with right:
-        typed = url_widgets.text("Multiprocessors", "sm", "16", help="Of the whole GPU, like 16.")
+        typed = url_widgets.text("Multiprocessors", "sm", "16", help="Multiprocessors of the whole GPU, like 16.")
     return own_gpu(capability, typed)
 
 
 def _gpu_label(key: str) -> str:
-    return "A GPU of your own …" if key == OWN else f"{GPUS[key].name} ({GPUS[key].compute_capability})"
+    return "Custom GPU …" if key == OWN else f"{GPUS[key].name} ({GPUS[key].compute_capability})"
 
 
 def _grid(text: str) -> tuple[int, ...] | None:

@@ -99,7 +99,7 @@ def _metrics(launch: Launch, compiled: CompiledKernel | None, full: Occupancy | 
         {
             "Occupancy": (
                 format_percent(full.occupancy) if full else "–",
-                "Active warps per multiprocessor, of the most it holds",
+                "Active warps per multiprocessor, relative to its maximum",
             ),
             "Registers": (str(compiled.registers_per_thread) if compiled else "–", "32-bit registers per thread"),
             "Shared memory": (format_bytes(compiled.shared_bytes) if compiled else "–", "Per block"),

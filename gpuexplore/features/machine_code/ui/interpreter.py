@@ -63,7 +63,7 @@ def show_interpreter(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu) -
     st.header("Run this kernel here, warp by warp", anchor="interpreter")
     st.caption(
         "This kernel's PTX, run by an interpreter on this server: there is no GPU and no clock, so nothing here is a "
-        "time. It shows which thread touches what, what that costs in sectors and wavefronts, and where warps wait."
+        "time. It shows the accesses of each thread, their cost in sectors and wavefronts, and where warps wait."
     )
     st.fragment(_show)(choice, geometry, gpu)
 
@@ -86,7 +86,7 @@ def _show(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu) -> None:
         return
     if found is None:
         st.button("Run it now", type="primary", icon=":material/play_arrow:", on_click=_click)
-        st.caption("Not run yet. It takes this server up to half a minute, and waits while it measures.")
+        st.caption("Not run yet. A run takes this server up to half a minute, and pauses while the server measures.")
         return
     with warp_column:
         warp = int(url_widgets.select("Warp", "warp", [str(number) for number in range(found.warps)]))
@@ -268,7 +268,10 @@ def _show_instructions(run: BlockRun, steps: Sequence[TraceStep], place: int) ->
             for name, pixels in {" ": 24, "Step": 48, "Warp": 48, "Line": 48, "Effect": 168}.items()
         },
     )
-    st.caption("Step counts those of all warps, Line those of the PTX. Others compute or jump, before the step.")
+    st.caption(
+        "Step: number among the steps of all warps. Line: line of the PTX. Others: instructions before the step "
+        "that compute or jump."
+    )
 
 
 def _show_arrays(run: BlockRun, step: TraceStep) -> None:
@@ -280,9 +283,7 @@ def _show_arrays(run: BlockRun, step: TraceStep) -> None:
                 if access.memory == "global" and (array := array_of(access, run.arrays)):
                     last[array.name] = access
     before = run.steps[: step.number]
-    st.caption(
-        f"Every array as a whole: the last access of warp {step.warp} to each, and what the block touched before."
-    )
+    st.caption(f"Whole arrays: the last access of warp {step.warp} to each, and earlier accesses of the block.")
     for column, array in zip(st.columns(len(run.arrays)), run.arrays, strict=True):
         with column:
             show_chart(
@@ -298,4 +299,6 @@ def _show_warps(run: BlockRun, step: TraceStep) -> None:
         (run.request, step.number),
         key="chart.warps",
     )
-    st.caption("Each warp is run to its next barrier before another one is: a GPU mixes them in any order.")
+    st.caption(
+        "The interpreter runs each warp to its next barrier before the next warp; a GPU interleaves warps in any order."
+    )

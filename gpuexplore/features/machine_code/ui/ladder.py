@@ -143,7 +143,7 @@ def _show_other_toolkits(choice: KernelChoice, rungs: Sequence[Rung]) -> None:
             words = f"{rung.implementation.name} ({made.registers_per_thread} registers{spills}, {loop})"
             kernels_by_toolkit.setdefault(toolkit, []).append(words)
     for toolkit, kernels in kernels_by_toolkit.items():
-        st.caption(f"CUDA {toolkit} compiles these otherwise: {', '.join(kernels)}.")
+        st.caption(f"CUDA {toolkit} compiles these differently: {', '.join(kernels)}.")
 
 
 def _bounds(choice: KernelChoice) -> dict[str, InstructionBound]:
@@ -162,9 +162,9 @@ def _show_bounds(choice: KernelChoice, bounds: Mapping[str, InstructionBound]) -
     of = (choice.operation.name, choice.implementation.backend, choice.dtype, choice.shape, choice.gpu.key)
     show_chart(lambda: rung_bounds_chart(bounds), of, key="chart.bounds")
     st.caption(
-        f"At the rated clock of {choice.gpu.name} no run is faster unless its arrays stay in the caches: what each "
-        "kernel's main loop and the roofline of the shape allow at most. Cache misses, bank conflicts, barriers and "
-        "edges come on top. A bound, not a measurement."
+        f"Upper bounds at the rated clock of {choice.gpu.name}, unless the arrays stay in the caches: the limits of "
+        "each kernel's main loop and of the roofline at this shape. Cache misses, bank conflicts, barriers and edges "
+        "cost extra time. Not measured."
     )
 
 

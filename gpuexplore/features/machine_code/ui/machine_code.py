@@ -73,7 +73,9 @@ def _bound_figures(facts: LoopFacts, bound: InstructionBound, *, of_what: str) -
     """
     at_most = format_rate(bound) if bound.flop_per_s else format_bytes_per_s(bound.bytes_per_s)
     share = format_percent(bound.share_of_peak) if bound.share_of_peak else "–"
-    on_tensor_cores = {"Tensor cores": (_of_loop(facts.tensor, facts), "HMMA, QGMMA and their like in one pass")}
+    on_tensor_cores = {
+        "Tensor cores": (_of_loop(facts.tensor, facts), "HMMA, QGMMA and similar instructions in one pass")
+    }
     return {
         "Upper bound": (at_most, of_what),
         "Of its units' peak": (share, f"The bound over the peak of {bound.units or 'what computes'}, as MFU is"),
@@ -81,7 +83,7 @@ def _bound_figures(facts: LoopFacts, bound: InstructionBound, *, of_what: str) -
         **(on_tensor_cores if facts.tensor else {}),
         "Multiply-adds": (
             _of_loop(facts.multiply_adds, facts),
-            "FFMA and their like on the ordinary units in one pass, and their share of its instructions",
+            "FFMA and similar instructions on the ordinary units in one pass, and their share of all instructions",
         ),
     }
 
@@ -183,7 +185,7 @@ def show_exhibits(choice: KernelChoice, launch: Launch, gpu: TargetGpu) -> None:
             st.code(source(exhibit), language="python", line_numbers=True)
         with right:
             st.code(exhibit.launch_code, language="python")
-            st.caption("The statements that matter are the notebook's; index, bounds and launch follow its text.")
+            st.caption("The essential statements are the notebook's; index, bounds and launch follow its text.")
         _compare_exhibit(exhibit, choice, launch, gpu)
         _show_exhibit_ptx(exhibit, gpu)
 
@@ -268,7 +270,8 @@ def show_machine_code(choice: KernelChoice, gpu: TargetGpu) -> None:
     """Show the main loop in machine code and the rate it allows; or why it cannot be shown."""
     st.header("Machine code", anchor="sass")
     st.caption(
-        f"What the multiprocessors of {gpu.name} execute (SASS), and the rate it allows at most: no GPU is needed."
+        f"The machine code (SASS) that the multiprocessors of {gpu.name} execute, and the highest rate it allows: "
+        "no GPU is needed."
     )
     if st.segmented_control("Of", (OURS, FILE), default=OURS, required=True, key="kernels.code_of") == FILE:
         _show_file_code(gpu)
@@ -291,9 +294,9 @@ def _show_ours(choice: KernelChoice, gpu: TargetGpu) -> None:
     facts = facts_of([line.instruction for line in lines])
     bound = _bound(facts, made, choice, gpu)
     roofline = format_flop_per_s(bound.roofline_flop_per_s) if bound.roofline_flop_per_s else "–"
-    of_what = "At the rated clock no run of this code is faster unless its arrays stay in the caches: not measured"
+    of_what = "Upper bound at the rated clock, unless the arrays stay in the caches; not measured"
     at_most, *others = _bound_figures(facts, bound, of_what=of_what).items()
-    about = "What the peak of its units and the memory's bandwidth allow any kernel at this shape"
+    about = "Limit for any kernel at this shape, by the peak of its units and the memory bandwidth"
     show_figures(dict([at_most, ("Roofline", (roofline, about)), *others]))
     _show_evidence(bound)
     name = f"{choice.operation.name}-{choice.implementation.name}-{choice.dtype}-{made.target}.sass"
@@ -331,10 +334,10 @@ def _show_file_code(gpu: TargetGpu) -> None:
         type=suffixes,
         key="kernels.file",
         help=f"At most {format_bytes(MOST_BYTES)}. PTX is what `nvcc -ptx`, NVRTC, Triton and numba-cuda write; a "
-        "cubin is machine code for one compute capability. The file is read and forgotten.",
+        "cubin is machine code for one compute capability. The file is not stored.",
     )
     if dropped is None:
-        st.info("Drop a file, and see what the GPU executes of it: no GPU is needed.", icon=":material/upload_file:")
+        st.info("Drop a file to see its machine code: no GPU is needed.", icon=":material/upload_file:")
         return
     try:
         content = dropped.getvalue()
@@ -371,8 +374,8 @@ def _choose(file: KernelFile, gpu: TargetGpu) -> tuple[str, Block | None, int]:
     threads = middle.text_input(
         "Block (threads)",
         key="kernels.file_block",
-        help="Threads along x, y and z, like `16,16`. Empty: what the file says, else 256.",
-        placeholder="of the file",
+        help="Threads along x, y and z, like `16,16`. Empty: as the file states, else 256.",
+        placeholder="the file's",
     )
     added = right.text_input(
         "Dynamic shared memory (bytes)",
@@ -390,14 +393,14 @@ def _show(code: MachineCode, found: FileKernel) -> None:
     st.markdown(f"Blocks of {block} threads: {ORIGINS[found.block_origin]}. {_limit(found)}")
     if asks_for_shared(code, found.dynamic_shared_bytes):
         st.warning(
-            "The file declares shared memory whose size a launch gives. Name its bytes above: until then occupancy "
-            "counts none of it.",
+            "The file declares dynamic shared memory, whose size is given at launch. Enter its bytes above: until "
+            "then occupancy ignores it.",
             icon=":material/memory:",
         )
     if code.reallocated:
         st.markdown(f"{registers_in_words(code)}: occupancy is that of the registers at launch.")
-    no_memory = "Memory is not part of it: what they have to move is unknown"
-    of_what = f"At the rated clock these instructions are no faster. {no_memory}"
+    no_memory = "Memory is not part of it: the bytes they move are unknown"
+    of_what = f"Upper bound of these instructions at the rated clock. {no_memory}"
     show_figures(_bound_figures(found.facts, found.bound, of_what=of_what))
     _show_evidence(found.bound)
     made_by = (
@@ -413,22 +416,25 @@ def _figures(code: MachineCode, found: FileKernel) -> Figures:
     return {
         "Occupancy": (
             format_percent(full.occupancy) if full else "–",
-            "Active warps per multiprocessor, of the most it holds",
+            "Active warps per multiprocessor, relative to its maximum",
         ),
         "Registers": (registers, "32-bit registers per thread"),
         "Live registers": (
             "–" if live is None else str(live),
-            "The most registers of a thread that are in use at once",
+            "Largest number of registers of a thread that are in use at once",
         ),
         "Shared memory": (format_bytes(code.shared_bytes + found.dynamic_shared_bytes), "Per block"),
-        "Spills": (spills_words(code.spill_bytes), "Registers the compiler spilled to memory; a cubin does not tell"),
+        "Spills": (
+            spills_words(code.spill_bytes),
+            "Registers the compiler spilled to memory; a cubin does not state them",
+        ),
     }
 
 
 def _limit(found: FileKernel) -> str:
     full = found.occupancy
     if full is None:
-        return "Occupancy is unknown: the file does not say how many registers a thread has."
+        return "Occupancy is unknown: the file does not state the registers per thread."
     if full.limiter is None:
         return f"No block fits on a multiprocessor: {full.reason}."
     return f"{full.active_warps} of {full.max_warps} warps per multiprocessor: {full.limited_by}."

@@ -52,7 +52,7 @@ GB = 1e9
 
 @dataclass(frozen=True, slots=True)
 class Reserve:
-    """What of a device's memory tensors cannot have: an assumption, which can be replaced.
+    """The memory of a device that is not available to tensors: an assumption, which can be replaced.
 
     Attributes:
         context_bytes: CUDA's context and the kernels of its libraries; by default as measured at CONTEXT_SOURCE.
@@ -85,7 +85,7 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Whether a batch fits a device, and the largest batch that does, 0 for none; None where its memory is unknown."""
+    """The fit of a batch on a device, and the largest batch, 0 for none; None where its memory is unknown."""
 
     gpu: Gpu
     fits: bool | None
@@ -128,7 +128,7 @@ def _gpu_named(name: str) -> Gpu:
         return capacity
     if CAPACITY.fullmatch(name.strip()):
         raise InvalidInput.of("gpu", name, f"sizes of memory above 0 and up to {LARGEST_CAPACITY // 10**9:,} GB")
-    row = gpu_named(name, "; a memory like 12GB or 24GiB; all")
+    row = gpu_named(name, "; a memory size like 12GB or 24GiB; all")
     return Gpu(row.key, row.name, row.memory_bytes)
 
 
@@ -195,7 +195,7 @@ def setup_of(typed: Mapping[str, str], *, serves: bool = False) -> Training | Se
         if name in given:
             only = "training" if serves else "serving"
             said = f"{name.replace('_', ' ')} {given[name][:60]!r}"
-            raise InvalidInput(f"{said} has a meaning with {only} only: leave it out")
+            raise InvalidInput(f"{said} applies to {only} only: leave it out")
     setup: dict[str, Any] = {name: spelled(text) for name, text in given.items()}
     setup |= {name: read_count(name, given[name]) for name in LIMITS if name in given}
     if serves:

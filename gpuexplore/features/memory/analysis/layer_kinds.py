@@ -31,7 +31,7 @@ class ModelLayer:
 
     @property
     def label(self) -> str:
-        """How a table or a chart calls it, e.g. ``conv 64``."""
+        """Its name in tables and charts, e.g. ``conv 64``."""
         return f"{self.kind} {'x'.join(map(str, self.sizes))}".strip().replace("_", " ")
 
 
@@ -44,7 +44,7 @@ Build = Callable[[Tape, ModelLayer, Value], Value]
 
 @dataclass(frozen=True, slots=True)
 class LayerKind:
-    """How a kind of layer is typed and what it does.
+    """The syntax and the rules of a kind of layer.
 
     Attributes:
         syntax: an example of a line.
@@ -255,28 +255,31 @@ KINDS: Mapping[str, LayerKind] = MappingProxyType(
             "its output",
             lambda tape, _, value: tape.record([tape.cast(value, "full")], value.shape, How(keeps="output")),
         ),
-        "dropout": LayerKind("dropout", "a mask of one byte an element", _dropout),
+        "dropout": LayerKind("dropout", "a mask of one byte per element", _dropout),
         "max_pool": LayerKind(
             "max_pool 3 stride=2 padding=0",
-            "its input and the place of each maximum",
+            "its input and the index of each maximum",
             _max_pool,
             (1,),
             {"stride": 0, "padding": 0},
         ),
         "avg_pool": LayerKind(
-            "avg_pool 1 (the size of the result)", "its input; nothing for a result of size 1: a mean", _avg_pool, (1,)
+            "avg_pool 1 (the size of the result)",
+            "its input; nothing for a result of size 1, which is a mean",
+            _avg_pool,
+            (1,),
         ),
         "flatten": LayerKind(
             "flatten", "nothing", lambda _, __, value: Value(value.buffer, (value.element_count,), value.itemsize)
         ),
-        "batch_norm": LayerKind("batch_norm", "its input, a mean and a deviation a channel", _batch_norm),
+        "batch_norm": LayerKind("batch_norm", "its input, a mean and a standard deviation per channel", _batch_norm),
         "layer_norm": LayerKind(
             "layer_norm",
-            "its input, a mean and a deviation a row",
+            "its input, a mean and a standard deviation per row",
             lambda tape, _, value: _normed(tape, value, weight_count=2),
         ),
         "rms_norm": LayerKind(
-            "rms_norm", "its input and a deviation a row", lambda tape, _, value: _normed(tape, value, weight_count=1)
+            "rms_norm", "its input and a scale per row", lambda tape, _, value: _normed(tape, value, weight_count=1)
         ),
         "embedding": LayerKind(
             "embedding 768 vocabulary=50257 positions=1024",
@@ -293,7 +296,7 @@ KINDS: Mapping[str, LayerKind] = MappingProxyType(
             {"heads": None, "kv": 0, "head": 0, "bias": 0, "out_bias": 1, "rotary": 0, "fused": 1},
         ),
         "gated": LayerKind(
-            "gated 14336 bias=no", "its input, and four maps between its products", _gated, (1,), {"bias": 0}
+            "gated 14336 bias=no", "its input, and four intermediate tensors", _gated, (1,), {"bias": 0}
         ),
         "split": LayerKind("split", "nothing: the residual block begins", _passed_on),
         "shortcut": LayerKind("shortcut", "nothing: what follows is on the shortcut", _passed_on),

@@ -26,7 +26,7 @@ KINDS_OF_MEMORY = (
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What is in memory while a step runs, by kind, whatever the batch is."""
+    """The memory contents while a step runs, by kind, for any batch."""
 
     phase: str
     layer_index: int

@@ -134,8 +134,8 @@ def read_layers_file(path: str) -> tuple[ModelLayer, ...]:
         with Path(path).open(encoding="utf-8-sig") as file:
             text = file.read(LONGEST_LIST + 1)
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
-        raise InvalidInput.of("file", path, f"files of layers that can be read; this one: {reason}") from error
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise InvalidInput.of("file", path, f"readable files of layers; this one: {reason}") from error
     return parse_layers(text, source=path)
 
 
@@ -193,7 +193,7 @@ def _end_of(lines: Sequence[_Line], start: int, opening: _Line, source: str) -> 
             break
         if depth == 0:
             return index
-    raise _no_layer(source, opening, "layers behind `repeat`, and an `end` behind them")
+    raise _no_layer(source, opening, "layers after `repeat`, and an `end` after them")
 
 
 def _layer(line: _Line, source: str) -> ModelLayer:

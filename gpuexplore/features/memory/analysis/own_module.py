@@ -84,9 +84,7 @@ def memory_of(
         GpuExploreError: torch is missing, or the step failed; the text says how.
     """
     if not load_backend("torch").is_available():
-        raise GpuExploreError(
-            "memory_of tracks a module of torch, which is not installed: pip install 'gpuexplore[torch]'"
-        )
+        raise GpuExploreError("memory_of needs torch, which is not installed: pip install 'gpuexplore[torch]'")
     tracker = import_module("gpuexplore.features.memory.measure")  # loads torch
     _check(module, inputs, loss, tracker)
     wanted = gpus_named(_names(gpus)) if gpus else ()
@@ -131,11 +129,11 @@ def _check(module: Any, inputs: object, loss: object, tracker: Any) -> None:
     if not isinstance(module, tracker.torch.nn.Module):
         raise InvalidInput.of("module", module, "a torch.nn.Module")
     if all(not weight.requires_grad for weight in module.parameters()):
-        raise InvalidInput.of("module", type(module).__name__, "a module with parameters that are trained")
+        raise InvalidInput.of("module", type(module).__name__, "a module with trainable parameters")
     if not (loss is None or callable(loss)):
-        raise InvalidInput.of("loss", loss, "None, or a function of what the module returns")
+        raise InvalidInput.of("loss", loss, "None, or a function of the module's output")
     if isinstance(inputs, Mapping | Iterator):
-        raise InvalidInput.of("inputs", type(inputs).__name__, "a tensor, or a list or tuple of what the module takes")
+        raise InvalidInput.of("inputs", type(inputs).__name__, "a tensor, or a list or tuple of the module's inputs")
 
 
 def _names(gpus: object) -> list[str]:
@@ -151,5 +149,7 @@ def _optimizer(asked: str | Callable[[Any], Any], tracker: Any) -> tuple[Optimiz
     if isinstance(asked, str) and (name := in_any_case(asked, OPTIMIZERS)) in OPTIMIZERS:
         return OPTIMIZERS[name], OPTIMIZERS[name].title, tracker.OPTIMIZERS_OF_TORCH[name]
     if isinstance(asked, str) or not callable(asked):
-        raise InvalidInput.of("optimizer", asked, f"{', '.join(OPTIMIZERS)}, or what returns one of torch")
+        raise InvalidInput.of(
+            "optimizer", asked, f"{', '.join(OPTIMIZERS)}, or a function that returns a torch optimizer"
+        )
     return None, getattr(asked, "__name__", type(asked).__name__), asked

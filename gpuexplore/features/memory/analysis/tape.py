@@ -87,7 +87,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """How a step works.
+    """The options of a step.
 
     Attributes:
         keeps: what its backward needs.

@@ -23,7 +23,7 @@ SERVED_AS_USUAL = Serving()
 
 @dataclass(frozen=True, slots=True)
 class TimelinePoint:
-    """What is in memory at one moment, in bytes by kind."""
+    """The memory contents at one moment, in bytes by kind."""
 
     phase: str
     layer: str
@@ -42,7 +42,7 @@ class TimelinePoint:
 
 @dataclass(frozen=True, slots=True)
 class MemoryTimeline:
-    """What a model needs; every bar is the most of its kind at any moment, the total is that of one moment.
+    """The memory of a model over a step; each kind's maximum may be at another moment than the total's.
 
     Attributes:
         model: what is trained or served.
@@ -68,7 +68,7 @@ class MemoryTimeline:
 
     @property
     def peak_moment(self) -> str:
-        """When the peak is."""
+        """The moment of the peak."""
         return self.peak.moment
 
     def most(self, kind: str) -> int:

@@ -126,15 +126,15 @@ def show_memory(model: LayeredModel, batch: int, setup: Training | Serving, *, g
     show_chart(lambda: memory_timeline(memory, capacities), (*asked, gpu), key="chart.memory.timeline")
     if isinstance(setup, Training):
         st.caption(
-            "Counted is what PyTorch allocates for tensors, in a step after the first, with an optimizer that works on "
-            "all parameters at once (`foreach`). Workspaces of cuDNN and cuBLAS and what the allocator cannot use are "
-            "in the reserve."
+            "Counts what PyTorch allocates for tensors in any step after the first, with an optimizer that updates all "
+            "parameters at once (`foreach`). Workspaces of cuDNN and cuBLAS, and fragmentation, are part of the "
+            "reserved memory."
         )
     else:
         per_token = format_gigabytes(cache_bytes_per_token(model, setup))
         st.caption(
-            f"KV cache: {per_token} a token = 2 × layers × KV heads × head dimension × bytes of a number. Weights "
-            "once, for all sequences; what the first pass over a prompt needs for a moment is not counted."
+            f"KV cache: {per_token} per token = 2 × layers × KV heads × head dimension × bytes per element. All "
+            "sequences share the weights; temporary buffers of the prompt pass (prefill) are not counted."
         )
     _kinds(memory)
     _fits(*asked)
@@ -163,7 +163,7 @@ def _summary(memory: MemoryTimeline, fit: Fit, reserve: Reserve) -> None:
 
 def _kinds(memory: MemoryTimeline) -> None:
     grows = memory.most("KV cache") > 0  # and nothing goes before the end
-    st.subheader("What it is made of" if grows else "A peak is not the sum of its parts", anchor="kinds")
+    st.subheader("Memory by kind" if grows else "Memory by kind, largest and at the peak", anchor="kinds")
     kinds = [(kind, memory.most(kind), size) for kind, size in memory.peak.bytes_by_kind.items() if memory.most(kind)]
     total = ("sum", sum(most for _, most, _ in kinds), memory.total_bytes)
     lines = [
@@ -171,11 +171,11 @@ def _kinds(memory: MemoryTimeline) -> None:
     ]
     st.markdown("\n".join(("| Kind | At most | At the peak |", "| --- | ---: | ---: |", *lines)))
     if not grows:
-        st.caption("Kinds are largest at different moments: activations go while gradients come.")
+        st.caption("Kinds are largest at different moments: activations are freed while gradients are allocated.")
 
 
 def _fits(model: LayeredModel, batch: int, setup: Training | Serving, reserve: Reserve) -> None:
-    st.subheader("What fits where", anchor="fits")
+    st.subheader("GPUs it fits", anchor="fits")
     known = [gpu for gpu in all_gpus() if gpu.memory_bytes is not None]
 
     show_table(
@@ -201,15 +201,15 @@ def _layers(model: LayeredModel, batch: int, setup: Training) -> None:
         lambda: _layer_rows(model, setup, micro_batch_of(batch, setup)),
         (model, batch, setup),
         {"Parameters": "count", "Output": "MB", "Kept for backward": "MB"},
-        alt="Table of the layers with their parameters, outputs and what is kept of each",
+        alt="Table of the layers with their parameters, outputs and tensors kept for backward",
         config={"What is kept": st.column_config.TextColumn(width="large")},
     )
-    st.caption("Kept without checkpoints; what an earlier layer keeps anyway is not counted twice.")
+    st.caption("Without checkpointing; tensors that an earlier layer already keeps are not counted twice.")
 
 
 def show_countings() -> None:
     """Show what 1.1 GB for AlexNet and 14 GB for VGG-16 may have counted."""
-    st.subheader("What may the notebook have counted?", anchor="countings")
+    st.subheader("How the notebook may have counted", anchor="countings")
     st.markdown(
         "Row C4 of the [fact check](fact-check): AlexNet at batch 128 takes 1.1 GB, VGG-16 about 14 GB, a Titan X has "
         "12 GB. The notebook does not say what it counted: these are candidates."
@@ -223,12 +223,12 @@ def show_countings() -> None:
         ],
         "countings",
         dict.fromkeys(names.values(), "GB"),
-        alt="Table of ways to count the memory of AlexNet and VGG-16 at batch 128 in fp32, with what the notebook says",
+        alt="Table of ways to count the memory of AlexNet and VGG-16 at batch 128 in fp32, with the notebook's figures",
         config={"Counted": st.column_config.TextColumn(width="large")},
     )
     st.caption(
-        "Batch 128, fp32. vDNN (arXiv 1602.08124) has 28 GB for VGG-16 at batch 256: half of that is 14 GB at 128, if "
-        "all of it went with the batch."
+        "Batch 128, fp32. vDNN (arXiv 1602.08124) has 28 GB for VGG-16 at batch 256: that would be 14 GB at 128, if "
+        "all of it scaled with the batch."
     )
 
 

@@ -89,7 +89,7 @@ def _model(name: str) -> LayeredModel:
                 "Layers",
                 "layers",
                 "input 3x32x32\nconv 32 kernel=3 padding=1\nrelu\nmax_pool 2\nflatten\nlinear 10",
-                help="One layer a line, like `conv 64 kernel=3 padding=1`; the kinds of layers are listed below.",
+                help="One layer per line, like `conv 64 kernel=3 padding=1`; the kinds of layers are listed below.",
             )
         )
     return models()[name]
@@ -112,8 +112,8 @@ def _training(model: LayeredModel) -> dict[str, str]:
             "Checkpointed segments",
             "checkpoints",
             "0",
-            help="Activation checkpointing as `checkpoint_sequential` does it; of all but the last only the input is "
-            "kept. A whole number.",
+            help="Activation checkpointing as in `checkpoint_sequential`: all segments but the last keep only their "
+            "input. A whole number.",
         )
     with columns[1]:
         optimizer = url_widgets.select(
@@ -123,7 +123,7 @@ def _training(model: LayeredModel) -> dict[str, str]:
             "Gradient accumulation steps",
             "accumulate",
             "1",
-            help="Micro-batches a step, which divide the batch. A whole number.",
+            help="Micro-batches per step, a whole number that divides the batch.",
         )
     with columns[2]:
         mixed = url_widgets.select("Mixed precision", "mixed", list(MIXED))
@@ -165,6 +165,6 @@ def _reserve() -> str:
             "Reserve (GB)",
             "reserve",
             "",
-            help="What tensors cannot have: the CUDA context, ECC, fragmentation.",
+            help="Memory not available to tensors: the CUDA context, ECC, fragmentation.",
             placeholder="1.3 GB and 7 % of the memory",
         )

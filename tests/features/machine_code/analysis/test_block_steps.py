@@ -31,16 +31,16 @@ def told(run, number):
 def test_a_sentence_has_the_figures_of_a_request():
     assert told(block_run(), 1) == (
         "Warp 0 reads 32 elements of A in 4 sectors of 32 bytes: 128 of 128 bytes moved are useful (100 %); "
-        "fewer sectors could not hold them."
+        "the fewest sectors possible."
     )
 
 
 def test_a_sentence_names_the_lanes_that_collide():
     assert told(block_run(pitch=8), 2) == (
-        "Warp 0 writes 32 words of shared memory in 2 wavefronts, where 1 would do: "
+        "Warp 0 writes 32 words of shared memory in 2 wavefronts, 1 without conflicts: "
         "lanes 0, 16 want different words of bank 0."
     )
-    assert "no two lanes want different words" in told(block_run(), 2)
+    assert "no bank conflict" in told(block_run(), 2)
 
 
 def test_a_sentence_tells_what_padding_saves():
@@ -54,7 +54,7 @@ def test_warps_wait_for_the_last_one():
 
     assert _arrivals(run.steps[2], run) == ([0], [1])
     assert told(run, 3) == "Warp 0 waits at the barrier: 1 of 2 warps have arrived, warp 1 has not."
-    assert told(run, 6) == "Warp 1 arrives at the barrier as the last one: all 2 warps go on."
+    assert told(run, 6) == "Warp 1 is the last to arrive at the barrier: all 2 warps go on."
     assert effect(run.steps[2], run) == "barrier: 1 of 2 warps are there"
 
 

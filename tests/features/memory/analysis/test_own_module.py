@@ -219,7 +219,7 @@ def test_inputs_may_be_many_and_nested_and_the_optimizer_anybodys():
         ({"loss": "mse"}, "loss 'mse'"),
         ({"inputs": {"x": 1}}, "inputs 'dict'"),
         ({"inputs": (number for number in [1])}, "inputs 'generator'"),
-        ({"module": nn.ReLU()}, "module 'ReLU'.*parameters that are trained"),
+        ({"module": nn.ReLU()}, "module 'ReLU'.*trainable parameters"),
     ],
 )
 def test_what_cannot_be_is_named_with_what_is_accepted(change, told):
@@ -243,7 +243,7 @@ def test_output_without_a_gradient_asks_for_a_loss():
         def forward(self, x):
             return self.layer(x).argmax()
 
-    with pytest.raises(GpuExploreError, match="what it returns, FakeTensor, has no tensor with a gradient"):
+    with pytest.raises(GpuExploreError, match="its output, FakeTensor, has no tensor with a gradient"):
         gx.memory_of(Deciding(), torch.empty(4, 4))
 
 
@@ -303,12 +303,12 @@ def test_command_tracks_a_module_of_a_file(mine, capsys):
         (["--module", "nowhere.py"], "module 'nowhere.py'"),
         (["--module", "MINE:other"], "what other of .*mine.py:other returns 'Linear'"),
         (["--module", "MINE:broken"], "its function broken failed: ZeroDivisionError"),
-        (["--module", "MINE:missing"], "it has no function missing"),
-        (["--module", "MINE:ending"], "its function ending failed: it ended itself with 3"),
-        (["--module", "MINE", "--batch", "4"], "--batch '4' does not go with --module"),
-        (["--module", "MINE", "--cache-dtype", "fp8"], "--cache-dtype 'fp8' does not go with --module"),
-        (["--module", "MINE", "--serve"], "--serve does not go with --module"),
-        (["resnet-50", "--module", "MINE"], "MODEL 'resnet-50' does not go with --module"),
+        (["--module", "MINE:missing"], "the file has no function missing"),
+        (["--module", "MINE:ending"], "its function ending failed: it called exit with 3"),
+        (["--module", "MINE", "--batch", "4"], "--batch '4' cannot be combined with --module"),
+        (["--module", "MINE", "--cache-dtype", "fp8"], "--cache-dtype 'fp8' cannot be combined with --module"),
+        (["--module", "MINE", "--serve"], "--serve cannot be combined with --module"),
+        (["resnet-50", "--module", "MINE"], "MODEL 'resnet-50' cannot be combined with --module"),
     ],
 )
 def test_command_names_what_is_wrong_with_a_file(mine, capsys, words, told):
