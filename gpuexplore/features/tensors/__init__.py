@@ -1,4 +1,4 @@
-"""Tensors: storage, strides and offsets, what views, copies and writes do, and what strided reads cost."""
+"""Tensors: storage, strides and offsets; views, copies and writes; and the cost of strided reads."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ FEATURE = Feature(
         "Learn",
         5,
         "grid_on",
-        "Storage, strides, offset: what views, copies and writes do, what strided reads cost.",
+        "Storage, strides and offset: views, copies and writes, and the cost of strided reads.",
         reads="expression show dtype device activity",
         terms=("Storage", "Stride", "Offset", "View", "Contiguous"),
         script=Path(__file__).with_name("page.py"),

@@ -51,7 +51,7 @@ def _check_read(name: str, output: Read, expected: npt.NDArray[Any]) -> None:
         IncorrectOutput: they are not.
     """
     if not np.array_equal(output(), expected):
-        raise IncorrectOutput(f"{name} read other elements than it should", Accuracy(None, 0.0))
+        raise IncorrectOutput(f"{name} read the wrong elements", Accuracy(None, 0.0))
 
 
 def readers(layout: TensorView, device: Device, clock: Clock) -> Iterator[tuple[Candidate, Callable[[], None]]]:
@@ -174,7 +174,7 @@ def _layout_of(arguments: Mapping[str, str]) -> TensorView:
     else:
         raise InvalidInput.of("arguments", ", ".join(arguments), "rows and columns, or shape and strides")
     if len(layout.shape) != len(layout.strides) or len(layout.shape) > AXES:
-        raise InvalidInput.of("strides", arguments["strides"], f"one for each axis, of at most {AXES}")
+        raise InvalidInput.of("strides", arguments["strides"], f"one value per axis, for at most {AXES} axes")
     cells = _cell_count(layout)
     if cells > MOST_CELLS:
         raise InvalidInput.of("tensor of", f"{cells:,} elements", f"at most {MOST_CELLS:,}")

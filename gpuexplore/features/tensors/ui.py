@@ -56,7 +56,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
 DEFAULT = next(iter(EXAMPLES.values()))
 WAYS: Mapping[str, str] = {
     "loop": "A loop in row order, on one thread",
-    "copy": "torch's copy into a contiguous tensor, which may go through it in another order",
+    "copy": "torch's copy into a contiguous tensor, which may read in another order",
 }
 DTYPES = sorted(STORED, key=lambda name: name != "fp32")  # the usual one first
 
@@ -78,7 +78,7 @@ def _show_measured(view: TensorView) -> None:
     """Show what reading the tensor costs, as it was measured here, and the button that measures it."""
     asked = activity_of(view, known_devices()[0].id)
     if asked is None:
-        st.caption("Such a tensor is not read here: it has no axis, too many or too many cells.")
+        st.caption("This tensor cannot be measured: it has no axis, too many axes or too many cells.")
         return
     show_newest(asked, timedelta(hours=1), _show_report, missing="Not measured yet.", label="Measure it")
 
@@ -135,20 +135,20 @@ def _show_facts(view: TensorView, storage: Storage) -> None:
     stored_as = f"`{type_name('Storage', dtype, kind)}`, since torch 2 `{UNTYPED_CLASS}`"
     st.markdown(f"Storage: {stored_as}, {size}. Tensor: `{type_name('Tensor', dtype, kind)}`.")
     session = printed(view, storage, dtype, kind)
-    with st.expander("What torch prints"):
+    with st.expander("Output of torch"):
         st.code("\n".join(f">>> {call}\n{output}" for call, output in session), language="python")
         st.caption(
             "A storage is bytes on a device, without a shape; views share it. A tensor that needs no gradient is a "
-            "leaf, whatever made it."
+            "leaf, however it was made."
         )
     _show_cost(view, STORED[dtype].itemsize_bytes, kind)
 
 
 def _show_cost(view: TensorView, itemsize_bytes: int, kind: str) -> None:
-    st.subheader("What reading it in row order costs", anchor="cost")
+    st.subheader("Cost of reading it in row order", anchor="cost")
     found = reading(view, itemsize_bytes, kind)
     if found is None:
-        st.caption("It has no elements: nothing is read.")
+        st.caption("It has no elements to read.")
         return
     st.markdown("\n".join(f"- {sentence}" for sentence in reading_sentences(found, kind)))
     _show_measured(view)
@@ -165,7 +165,7 @@ def show_chain(expression: str) -> None:
         show_problem(error)
     except InvalidInput as error:
         show_problem(error)
-        st.caption("Nothing was evaluated. Correct the expression, or choose an example.")
+        st.caption("Not evaluated: correct the expression, or choose an example.")
         return
     if refused and (cause := refused.view_refused):
         _show_why(refused, cause)
@@ -206,14 +206,14 @@ def _show_picture(chain: Chain, name: str, view: TensorView) -> None:
         return
     if not can_draw(view, storage):
         st.caption(
-            f"Too large to draw: pictures have up to {MOST_CELLS} cells and {ROW_OF_CELLS} elements in a row. "
-            "All figures below hold."
+            f"Too large to draw: at most {MOST_CELLS} cells and {ROW_OF_CELLS} elements per row are drawn. "
+            "The table below is complete."
         )
         return
     show_chart(lambda: tensor_picture(name, view, storage), (name, view, storage), key="chart.tensor")
     st.caption(
-        "Large: the value. Small: the index of its cell in the storage. A cell has the colour of the first row that it "
-        "belongs to; faint cells belong to none. Hover over an element to see its cell."
+        "Large: the value. Small: the index of its cell in the storage. Cells are coloured by the first row they "
+        "belong to; faint cells belong to none. Hover over an element to see its cell."
     )
 
 

@@ -12,10 +12,10 @@ FEATURE = Feature(
         "Understand",
         4,
         "flowsheet",
-        "A torch.profiler trace: where its time goes, and how near the roof its operations come.",
+        "A torch.profiler trace as a table of operations: time, and share of the roof.",
         reads="device",
         terms=("Trace", "Self time", "Share of the roof", "Counterpart"),
         script=Path(__file__).with_name("page.py"),
     ),
-    commands={"trace": "where the time of a torch.profiler trace goes, and how near the roof its operations come"},
+    commands={"trace": "a torch.profiler trace as a table of operations, with time and share of the roof"},
 )

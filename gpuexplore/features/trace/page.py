@@ -8,7 +8,7 @@ from gpuexplore.ui.link import open_page
 
 st.title("Trace")
 st.caption(
-    "A trace of torch.profiler as a table of operations: where the time goes, and how near the roof they come. "
+    "A trace of torch.profiler as a table of operations: their time, and the share of the roof they reach. "
     "Nothing is measured.",
     help=page_help("trace"),
 )

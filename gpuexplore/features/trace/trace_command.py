@@ -24,10 +24,15 @@ from gpuexplore.shapes import whole_number
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `trace`; values stay text."""
     add = parser.add_argument
-    add("file", type=Path, metavar="FILE", help="what prof.export_chrome_trace wrote: .json or .json.gz")
-    add("--gpu", default="", metavar="NAME", help="the GPU it was taken on, a name of `specs` (default: as it says)")
-    add("--device", default="", metavar="cpu", help="cpu: it was taken on this machine's CPU, whose roof is used")
-    add("--top", default="20", metavar="N", help="rows to print, those that took longest (default: %(default)s)")
+    add("file", type=Path, metavar="FILE", help="output of prof.export_chrome_trace: .json or .json.gz")
+    add(
+        "--gpu",
+        default="",
+        metavar="NAME",
+        help="GPU the trace was taken on, a name of `specs` (default: as the trace states)",
+    )
+    add("--device", default="", metavar="cpu", help="cpu, if the trace was taken on this machine: its roof is used")
+    add("--top", default="20", metavar="N", help="number of rows to print, the longest first (default: %(default)s)")
     add("--json", action="store_true", help="print JSON, with every row")
 
 
@@ -50,9 +55,20 @@ def _print(table: TraceTable, rows: Sequence[TraceRow]) -> None:
     for note in notes(table):
         print(f"- {note}")
     if not table.on.device:
-        print(f"- Say where it was taken: {'--device cpu' if table.busy_s is None else '--gpu NAME'}.")
+        print(f"- To get roofs, state where it was taken: {'--device cpu' if table.busy_s is None else '--gpu NAME'}.")
     print()
-    heading = ("operation", "shapes", "dtype", "calls", "time", "share", "FLOPs a call", "rate", "of the roof", "bound")
+    heading = (
+        "operation",
+        "shapes",
+        "dtype",
+        "calls",
+        "time",
+        "share",
+        "FLOPs per call",
+        "rate",
+        "of the roof",
+        "bound",
+    )
     cells = [
         (
             _short(row.operation, 50),
@@ -74,7 +90,7 @@ def _print(table: TraceTable, rows: Sequence[TraceRow]) -> None:
         print(f"{left:,} more rows took less: --top N, or --json")
     commands = [(row.counterpart.run_command, predict_command(table, row)) for row in rows if row.counterpart]
     if commands:
-        print("\nThe same measured here, and predicted:")
+        print("\nCommands that measure the same operations here, and predict them:")
     for run, predict in dict.fromkeys(commands):
         print(f"  {run}")
         if predict:

@@ -39,7 +39,7 @@ MOST_ROWS = 300  # in the table: the others took less
 UNITS = {
     "Time": "s",
     "Share": "%",
-    "FLOPs of a call": "FLOP",
+    "FLOPs per call": "FLOP",
     "FLOP/s": "FLOP/s",
     "Bytes/s": "B/s",
     "Of the roof": "%",
@@ -63,7 +63,7 @@ def show_trace(table: TraceTable) -> None:
     table_of(shown, UNITS).show(alt=alt, config={**names, **links})
     if len(rows) > MOST_ROWS:
         st.caption(f"{len(rows) - MOST_ROWS:,} more rows took less; `gpuexplore trace FILE --json` has all.")
-    with st.expander("The same from a shell", icon=":material/terminal:"):
+    with st.expander("The same as a command", icon=":material/terminal:"):
         ours = [(row.counterpart, predict_command(table, row)) for row in rows[:MOST_ROWS]]
         commands = [command for found, predict in ours if found for command in (found.run_command, predict) if command]
         lines = dict.fromkeys((f"gpuexplore trace {shlex.quote(table.name)}", *commands))
@@ -82,7 +82,7 @@ def _cells(table: TraceTable, row: TraceRow) -> Cells:
         "Measure": f"./?{urlencode(row.counterpart.query)}" if row.counterpart else None,
         "Predict": _predict_link(table, row),
         "Bound": row.least.bound if row.least else None,
-        "FLOPs of a call": row.flop_count,
+        "FLOPs per call": row.flop_count,
         "FLOP/s": row.flop_per_s,
         "Bytes/s": row.bytes_per_s,
         "CPU time": row.self_cpu_s if row.gpu_s is not None else None,
@@ -108,9 +108,9 @@ def choose_trace() -> TraceTable | None:
     if file is None:
         select("Taken on", "device", ["", CPU, *GPUS], shown=_device_title)
         st.caption(
-            f"Up to {st.get_option('server.maxUploadSize')} MB as it is sent (packed by gzip, about a tenth as "
-            f"large) and {MOST_BYTES // 1_000_000} MB unpacked. From a shell `gpuexplore trace FILE` takes up to "
-            f"{MOST_COMMAND_BYTES // 1_000_000} MB, and prints JSON. The file is read, and not kept."
+            f"Up to {st.get_option('server.maxUploadSize')} MB as uploaded (gzip makes it about ten times "
+            f"smaller) and {MOST_BYTES // 1_000_000} MB unpacked. From a shell `gpuexplore trace FILE` takes up to "
+            f"{MOST_COMMAND_BYTES // 1_000_000} MB, and prints JSON. The file is not stored."
         )
         _explain()
         return None
@@ -124,10 +124,10 @@ def choose_trace() -> TraceTable | None:
 
 
 def _explain() -> None:
-    st.info("Three lines around a training step or any other code of torch make a trace:", icon=":material/add_chart:")
+    st.info("To record a trace, wrap a training step or any other torch code:", icon=":material/add_chart:")
     st.code(
         "with torch.profiler.profile(record_shapes=True) as prof:\n"
-        "    step()  # a few calls of what you want to look at, after some to warm up\n"
+        "    step()  # a few calls of the code to profile, after some warm-up calls\n"
         'prof.export_chrome_trace("trace.json.gz")\n',
         language="python",
     )

@@ -12,7 +12,7 @@ FEATURE = Feature(
         "Measure",
         6,
         "model_training",
-        "Small models learn here in fp32, bf16 and fp16, or in several processes: losses and phases.",
+        "Train small models in fp32, bf16 and fp16, or in several processes: losses and phases.",
         reads="model widths batch steps data modes optimizer rate processes seed device activity",
         terms=("Phase", "MFU", "Mixed precision"),
         script=Path(__file__).with_name("page.py"),

@@ -34,7 +34,7 @@ def losses(report: TrainingReport) -> alt.LayerChart:
             ],
         )
     )
-    guessing = labelled_rule(report.chance_loss, f"guessing: ln {report.classes} = {report.chance_loss:.3f}")
+    guessing = labelled_rule(report.chance_loss, f"random guessing: ln {report.classes} = {report.chance_loss:.3f}")
     chart: alt.LayerChart = alt.LayerChart(layer=[lines, *guessing]).properties(
         width="container", height=360, description=_describe_losses(report)
     )
@@ -50,7 +50,7 @@ def _describe_losses(report: TrainingReport) -> str:
     texts = "; ".join(ends) or "no steps yet"
     return (
         f"Losses of {report.model} over {report.steps_done} of {report.steps} steps: {texts}; "
-        f"guessing has {report.chance_loss:.3f}."
+        f"random guessing has {report.chance_loss:.3f}."
     )
 
 

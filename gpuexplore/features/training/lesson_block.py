@@ -95,7 +95,7 @@ def _widened(name: str, row: QuantityRow, report: TrainingReport) -> LessonFigur
 def unmeasured_rows(block: Any, devices: Sequence[Device]) -> Iterator[QuantityRow]:
     """Yield why a training cannot be done here."""
     cores = next((device.cores for device in devices if device.kind == "cpu"), None)
-    here = f"this CPU has {cores}" if cores else "no CPU is known here"
+    here = f"this CPU has {cores}" if cores else "this machine's CPU is unknown"
     yield QuantityRow({"of": block.id}, {}, f"{block.processes} processes need a core each: {here}")
 
 

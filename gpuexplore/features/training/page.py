@@ -8,8 +8,8 @@ from gpuexplore.ui.link import open_page
 
 st.title("Training")
 st.caption(
-    "Small models learn a rule, or random labels, on this server: the modes alternate step by step on the same "
-    "batches, so their losses can be laid over each other and their times compared.",
+    "Train small models on a rule, or on random labels, on this server: the modes alternate step by step on the same "
+    "batches, so their losses and times can be compared.",
     help=page_help("training"),
 )
 open_page("training")

@@ -24,17 +24,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("model", nargs="?", default="", metavar="MODEL", help=f"{', '.join(PRESETS)}, or widths like 784-256-10")
     for option, metavar, about in (
-        ("--batch", "N", "samples of a step (default: a usual one of the model)"),
-        ("--steps", "N", f"of each mode (default: {DEFAULTS['steps']})"),
+        ("--batch", "N", "samples per step (default: a usual value for the model)"),
+        ("--steps", "N", f"steps of each mode (default: {DEFAULTS['steps']})"),
         ("--modes", "LIST", f"{', '.join(MODES)} (default: {DEFAULTS['modes']})"),
         ("--optimizer", "NAME", f"{', '.join(OPTIMIZERS)} (default: sgd)"),
-        ("--learning-rate", "X", "(default: a usual one of the optimizer)"),
+        ("--learning-rate", "X", "learning rate (default: a usual value for the optimizer)"),
         ("--data", "NAME", "; ".join(f"{name}: {labels}" for name, labels in DATA.items())),
-        ("--processes", "N", "by torch's launcher, compared with one process"),
-        ("--seed", "N", "of weights and batches (default: 0)"),
+        ("--processes", "N", "number of processes, compared with one process (default: 1)"),
+        ("--seed", "N", "seed of weights and batches (default: 0)"),
     ):
         add(option, default="", metavar=metavar, help=about)
-    add("--device", default="cpu", metavar="NAME", help="where: cpu or cuda:0 (default: cpu)")
+    add("--device", default="cpu", metavar="NAME", help="device: cpu or cuda:0 (default: cpu)")
     add("--json", action="store_true", help="print JSON")
 
 
@@ -46,7 +46,7 @@ def execute(arguments: argparse.Namespace) -> int:
     activity = activity_of(given, device_named(arguments.device, devices), gpu_count)
     report = joined(perform(activity, _show))
     if report is None:
-        raise GpuExploreError("the training reported nothing")
+        raise GpuExploreError("the training reported no result")
     if sys.stderr.isatty():
         print(CLEAR_LINE, end="", file=sys.stderr, flush=True)
     if arguments.json:
@@ -67,12 +67,12 @@ def _show(payload: Payload) -> None:
 
 
 def _print(report: TrainingReport) -> None:
-    threads = "one thread a process" if report.threads == 1 else f"{report.threads} threads"
+    threads = "one thread per process" if report.threads == 1 else f"{report.threads} threads"
     print(
-        f"{report.model}: {report.parameters:,} parameters, batch {report.batch:,}, {report.flop_count:.4g} FLOPs a "
+        f"{report.model}: {report.parameters:,} parameters, batch {report.batch:,}, {report.flop_count:.4g} FLOPs per "
         f"step, {report.optimizer} {report.learning_rate:g}, data {report.data}, {threads}\n"
         f"{report.steps_done} of {report.steps} steps{f', for {report.stopped}' if report.stopped else ''}; "
-        f"guessing has a loss of {report.chance_loss:.4f}\n"
+        f"random guessing has a loss of {report.chance_loss:.4f}\n"
     )
     headings = [
         "mode",
@@ -92,9 +92,9 @@ def _print(report: TrainingReport) -> None:
     for verdict in conclusions(report):
         print(f"  {verdict.statement}")
     if report.is_contended:
-        print(f"\ncontended: other work took {format_percent(report.lost_cpu_share)} of the CPU meanwhile")
+        print(f"\ncontended: other work used {format_percent(report.lost_cpu_share)} of the CPU during the training")
     if report.is_contention_unknown:
-        print("\ncontention unknown: the system does not report what other work took of the CPU meanwhile")
+        print("\ncontention unknown: the system does not report how much CPU other work used")
     for mode in report.modes:
         _print_scaling(mode)
     if report.processes:
@@ -143,7 +143,8 @@ def _print_processes(found: Processes) -> None:
         f"\n{found.count} processes ({found.backend}) over one, {found.mode}: {speedup} ({interval}), efficiency "
         f"{format_percent(found.efficiency)}\nall-reduce of {format_bytes(found.reduced_bytes)} "
         f"({found.reduced_bytes:,} bytes): {_time(found.all_reduce_s)} alone, at most "
-        f"{format_percent(found.communicating)} of a step\nlargest difference of losses: {difference} of one process's"
+        f"{format_percent(found.communicating)} of a step\n"
+        f"largest relative difference of losses to one process: {difference}"
     )
     if found.data_parallel:
         print(f"DataParallel on the same GPUs: {_time(found.data_parallel)} a step")

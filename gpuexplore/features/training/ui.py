@@ -62,20 +62,20 @@ def _draw(run: ActivityRun) -> None:
         st.info(f"{report.steps_done} of {report.steps} steps: {plain(report.stopped)}.", icon=":material/timer_off:")
     if report.is_contended:
         st.warning(
-            f"Contended: other work took {format_percent(report.lost_cpu_share)} of the CPU meanwhile. Losses are not "
-            f"touched by that; times are. Train again when nothing else runs.",
+            f"Contended: other work took {format_percent(report.lost_cpu_share)} of the CPU during the training. "
+            "This affects times, not losses. Train again when nothing else runs.",
             icon=":material/groups:",
         )
     if report.is_contention_unknown:
-        st.caption("The system does not report what other work took of the CPU meanwhile.")
+        st.caption("The system does not report how much CPU other work used during the training.")
 
 
 def _draw_charts(report: TrainingReport, key: tuple[str, int]) -> None:
     show_chart(lambda: losses(report), key, key="chart.training.losses")
     if report.data == "random":
         st.caption(
-            f"The labels are random, so there is nothing to learn: on samples never seen no honest mean loss is "
-            f"below ln {report.classes} = {report.chance_loss:.3f}. One batch can be, by luck."
+            f"The labels are random, so there is nothing to learn: the expected loss on new samples is at least "
+            f"ln {report.classes} = {report.chance_loss:.3f}. A single batch can be below it by chance."
         )
     if any(mode.phases for mode in report.modes):
         show_chart(lambda: phases(report), key, key="chart.training.phases")
@@ -147,16 +147,16 @@ def _show_processes(found: Processes) -> None:
     st.caption(
         f"DDP over {plain(found.backend)}, {plain(found.mode)}, one thread for each process on a CPU, alternating "
         f"with one process that takes the whole batch: speedup {interval} at 95 %. The all-reduce of "
-        f"{found.reduced_bytes:,} bytes, 4 for each parameter, takes {alone} alone; DDP does a part of it while "
-        f"backward goes on. Largest relative difference of the losses to one process's: {difference}."
+        f"{found.reduced_bytes:,} bytes, 4 for each parameter, takes {alone} alone; DDP overlaps a part of it with "
+        f"backward. Largest relative difference of the losses to one process: {difference}."
     )
     if found.data_parallel:
-        st.caption(f"DataParallel on the same GPUs: {format_seconds(found.data_parallel.median)} a step.")
+        st.caption(f"DataParallel on the same GPUs: {format_seconds(found.data_parallel.median)} per step.")
     st.markdown(
         "**Why not DataParallel?** `torch.nn.DataParallel` is one process with a thread for each GPU: it copies the "
-        "model to every GPU in every step, gathers the outputs on the first one, and its threads share Python's lock. "
-        "`DistributedDataParallel` has a process for each GPU, keeps the models, and sums only the gradients, while "
-        "backward goes on. On a CPU DataParallel does nothing; on two GPUs or more it is measured as well."
+        "model to every GPU in every step, gathers the outputs on the first one, and its threads share the GIL. "
+        "`DistributedDataParallel` has a process for each GPU, keeps the models, and sums only the gradients, "
+        "overlapped with backward. On a CPU DataParallel has no effect; on two GPUs or more it is measured as well."
     )
 
 
@@ -167,9 +167,9 @@ def _show_conditions(report: TrainingReport) -> None:
     versions = ", ".join(f"{name} {version}" for name, version in libraries.items())
     st.caption(
         plain(
-            f"{report.model}: {report.parameters:,} parameters, {report.flop_count:,} FLOPs a step at batch "
+            f"{report.model}: {report.parameters:,} parameters, {report.flop_count:,} FLOPs per step at batch "
             f"{report.batch:,}, {report.optimizer} with learning rate {report.learning_rate:g}, seed {report.seed}, "
-            f"{threads}, {versions}. Medians leave out the first step and those that warm up. "
+            f"{threads}, {versions}. Medians exclude the first step and the warm-up steps. "
             f"MFU relative to {'; '.join(peaks)}."
         )
     )
@@ -186,12 +186,12 @@ def _choose(devices: Sequence[Device]) -> dict[str, str]:
             shown=lambda name: name if name in PRESETS else "Another MLP, by its widths",
         )
         if model == "own widths":
-            model = text("Widths", "widths", "784-256-10", help="Of an MLP; hidden layers alike.")
+            model = text("Widths", "widths", "784-256-10", help="Layer widths of an MLP; hidden layers must be equal.")
     usual = PRESETS[model].batch if model in PRESETS else 128
     with second:
-        batch = text("Batch", "batch", "", help="Samples of a step.", placeholder=str(usual))
+        batch = text("Batch", "batch", "", help="Samples per step.", placeholder=str(usual))
     with third:
-        steps = text("Steps", "steps", DEFAULTS["steps"], help="Of each mode.")
+        steps = text("Steps", "steps", DEFAULTS["steps"], help="Steps of each mode.")
     with fourth:
         data = segments("Data", "data", list(DATA), shown=str.capitalize)
     modes = several("Modes", "modes", list(MODES), default=DEFAULTS["modes"].split(","))
@@ -206,12 +206,18 @@ def _more(devices: Sequence[Device]) -> dict[str, str]:
         with columns[0]:
             optimizer = select("Optimizer", "optimizer", list(OPTIMIZERS))
         with columns[1]:
-            rate = text("Learning rate", "rate", "", help="Of the optimizer.", placeholder=f"{OPTIMIZERS[optimizer]:g}")
+            rate = text(
+                "Learning rate",
+                "rate",
+                "",
+                help="Learning rate of the optimizer.",
+                placeholder=f"{OPTIMIZERS[optimizer]:g}",
+            )
         with columns[2]:
             most = max(most_processes(device, _gpu_count_of(devices)) for device in devices)
             count = text("Processes", "processes", DEFAULTS["processes"], help=f"1 to {most}, by torch's launcher.")
         with columns[3]:
-            seed = text("Seed", "seed", DEFAULTS["seed"], help="Of the weights and the batches.")
+            seed = text("Seed", "seed", DEFAULTS["seed"], help="Seed of the weights and the batches.")
     return {"optimizer": optimizer, "learning_rate": rate, "processes": count, "seed": seed}
 
 

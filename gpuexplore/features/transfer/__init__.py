@@ -1,4 +1,4 @@
-"""Transfers: what moving data to a GPU costs, and from which size or use on that pays against this CPU."""
+"""Transfers: cost of moving data to a GPU, and the size or number of uses from which it beats this CPU."""
 
 from pathlib import Path
 
@@ -12,11 +12,11 @@ FEATURE = Feature(
         "Measure",
         5,
         "swap_horiz",
-        "What moving data and launching costs, and from which size a GPU beats this CPU all the same.",
+        "Cost of transfers and launches, and the size from which a GPU beats this CPU nevertheless.",
         reads="op size gpu link memory device activity",
         terms=("Measurement", "First call"),
         script=Path(__file__).with_name("page.py"),
     ),
-    commands={"transfer": "what moving data to a GPU costs, and from which size or use on that pays against this CPU"},
+    commands={"transfer": "cost of moving data to a GPU, and the size or number of uses from which it beats this CPU"},
     activities={"transfer": ActivityKind("gpuexplore.features.transfer.measure", "Transfers", "transfers")},
 )

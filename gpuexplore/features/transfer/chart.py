@@ -140,7 +140,7 @@ def _describe_break_even(points: Sequence[SizePoint], found: BreakEven | None) -
     """Return the alternative text: the times at the largest size and the break-even."""
     last = points[-1]
     at = f"at size {last.size:,}: CPU {_span_text(last.cpu)}, GPU with transfers {_span_text(last.gpu)}"
-    wins = f"the GPU wins {_break_even_words(found)}" if found else "from which size the GPU wins is unknown"
+    wins = f"the GPU wins {_break_even_words(found)}" if found else "the break-even size is unknown"
     return f"Time of one use against size; {at}; {wins}."
 
 

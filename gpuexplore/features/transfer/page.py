@@ -8,8 +8,8 @@ from gpuexplore.ui.link import open_page
 
 st.title("Transfers")
 st.caption(
-    "A GPU computes on its own memory: data have to get there and back, and each call has to be launched. What that "
-    "costs, and from which size or after how many uses it pays against this CPU.",
+    "A GPU computes in its own memory: data have to be transferred there and back, and each call has to be launched. "
+    "The cost of that, and the size or the number of uses from which the GPU beats this CPU.",
     help=page_help("transfers"),
 )
 open_page("transfers")

@@ -35,11 +35,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "operation", nargs="?", default="matmul", metavar="OPERATION", help=f"{', '.join(OPERATIONS)} (default: matmul)"
     )
-    add("--gpu", default="Tesla T4", metavar="NAME", help="the GPU of the table to predict (default: %(default)s)")
-    add("--link", default=OWN, metavar="NAME", help=f"{OWN}: the GPU's; or {', '.join(LINKS)}")
-    add("--memory", default="pageable", choices=tuple(SHARES), help="the host's (default: %(default)s)")
-    add("--device", default="cpu", metavar="NAME", help="where to measure: cpu or cuda:0 (default: cpu)")
-    add("--predict", action="store_true", help="measure nothing: predict the CPU as well")
+    add("--gpu", default="Tesla T4", metavar="NAME", help="GPU to predict, a name of `specs` (default: %(default)s)")
+    add("--link", default=OWN, metavar="NAME", help=f"{OWN}, the GPU's own link, or {', '.join(LINKS)}")
+    add("--memory", default="pageable", choices=tuple(SHARES), help="kind of host memory (default: %(default)s)")
+    add("--device", default="cpu", metavar="NAME", help="device to measure on: cpu or cuda:0 (default: cpu)")
+    add("--predict", action="store_true", help="measure nothing, predict the CPU too")
     add("--json", action="store_true", help="print JSON")
 
 
@@ -108,7 +108,7 @@ def _print(observed: Sequence[TransferReadings], points: Sequence[SizePoint], gp
         if rows:
             print_columns([(part, "bytes", "median", "95 % interval", "rate"), *rows])
             print()
-    heading = ("size", "this CPU", f"{gpu.name} with transfers", "faster", "uses that pay")
+    heading = ("size", "this CPU", f"{gpu.name} with transfers", "faster", "uses to break even")
     print_columns([heading, *map(_columns, points)])
     print(f"\n{gpu.name} wins from size {_words(break_even_size(points))}")
     print(f"predicted over {path.title}, {format_bytes_per_s(path.bytes_per_s)}, {path.memory} memory: {path.source}")

@@ -155,7 +155,7 @@ def show_transfers(asked: TransferChoice) -> None:
     origin = (
         f"{plain(asked.cpu.title)}: {_known_by(cpu, [point.cpu for point in points])}; {plain(asked.gpu.title)}: "
         f"{_known_by(gpu, [point.gpu for point in points])}. Filled points are measured, hollow ones predicted; bands "
-        "are 95 % intervals of what is measured and 90 % prediction intervals of the rest."
+        "are 95 % intervals of measurements and 90 % prediction intervals."
     )
     _break_even(asked, points, f"{origin} {_path_words(path)}")
     _first_use(asked, points, cpu, gpu)
@@ -168,23 +168,27 @@ def _break_even(asked: TransferChoice, points: Sequence[SizePoint], rests_on: st
     point = _point(asked, points)
     uses = uses_that_pay(point)
     move = point.move
-    st.subheader("From which size the GPU wins", anchor="break-even")
+    st.subheader("Break-even size of the GPU", anchor="break-even")
     columns = st.columns(3, gap="medium")
     columns[0].metric(
         "GPU wins from size", _whole(found, "never"), _between(found), delta_color="off", delta_arrow="off"
     )
     columns[1].metric(
-        f"Uses that pay at {asked.size:,}", _whole(uses, "none"), _between(uses), delta_color="off", delta_arrow="off"
+        f"Uses to break even at {asked.size:,}",
+        _whole(uses, "none"),
+        _between(uses),
+        delta_color="off",
+        delta_arrow="off",
     )
     columns[2].metric(
-        f"Moving at {asked.size:,}",
+        f"Transfer at {asked.size:,}",
         format_seconds(move.time_s if move else None),
         f"{format_seconds(move.low_s)} to {format_seconds(move.high_s)}, {move.origin}" if move else UNKNOWN,
         delta_color="off",
         delta_arrow="off",
     )
     faster = which_is_faster(point, asked.gpu.title).statement
-    st.markdown(plain(f"At {asked.size:,}, this CPU's time over the GPU's with its transfers is {faster}."))
+    st.markdown(plain(f"At {asked.size:,}, this CPU's time over the GPU's time with transfers is {faster}."))
     title = operation_named(asked.operation).title
     show_chart(
         lambda: cpu_against_gpu(points, found, f"Size of {title.lower()}, fp32"),
@@ -218,9 +222,9 @@ def _first_use(asked: TransferChoice, points: Sequence[SizePoint], cpu: Observed
     units = {"Time": "s", "Low": "s", "High": "s"}
     show_table(lambda: rows, shown, units, alt="Table of the parts of a first use on the CPU and on the GPU")
     st.caption(
-        "The first call takes longer by what happens once in a process: kernels are compiled or chosen, threads start. "
-        "The libraries themselves were loaded before. It can only be measured: on a device without a measurement it is "
-        "unknown, and not in the bar."
+        "First call: one-time work of a process, such as compiling or choosing kernels and starting threads, without "
+        "loading the libraries. It cannot be predicted: on a device without a measurement it is unknown, and not part "
+        "of the bar."
     )
 
 
@@ -236,17 +240,17 @@ def _predicted_rates(path: Path, points: Sequence[SizePoint]) -> None:
     cost = ""
     if launch := points[0].kernel:
         cost = (
-            f" A launch, which is all that a call at size {points[0].size} is: {format_seconds(launch.time_s)} "
+            f" Launch overhead, from a call at size {points[0].size}: {format_seconds(launch.time_s)} "
             f"({format_seconds(launch.low_s)} to {format_seconds(launch.high_s)})."
         )
-    st.caption(f"One direction, in either; bars are 90 % prediction intervals.{cost}")
+    st.caption(f"Transfers in one direction, the same for both; bars are 90 % prediction intervals.{cost}")
 
 
 def _measured(asked: TransferChoice) -> None:
     on_gpu = asked.measured_on.kind != "cpu"
     st.subheader("Measured transfers" if on_gpu else "Measured memory copies", anchor="measured")
     wanted = activity_of(asked.operation, asked.measured_on.id)
-    missing = f"Nothing measured on {plain(asked.measured_on.id)} yet: moves, calls and the work itself, about 30 s."
+    missing = f"Nothing measured on {plain(asked.measured_on.id)} yet: transfers, calls and the operation, about 30 s."
     show_newest(wanted, KNOWN_FOR, partial(_draw, device=asked.measured_on), missing=missing, label="Measure")
 
 
@@ -255,8 +259,8 @@ def _draw(run: ActivityRun, device: Device) -> None:
     if moves := [reading for reading in readings_of(observed, "moves") if reading.bytes_per_s]:
         _rates(moves, observed[0], device)
     if calls := readings_of(observed, "calls"):
-        st.markdown("**What a call costs**, on one element")
-        _table(calls, f"Table of what a call on one element costs on {device.id}, by library")
+        st.markdown("**Call overhead**, on one element")
+        _table(calls, f"Table of the call overhead on {device.id} by library")
     if work := readings_of(observed, "work"):
         st.markdown(f"**{plain(operation_named(observed[0].operation).title)}** without transfers, in fp32")
         _table(work, f"Table of the time of a call on {device.id} at each size")
@@ -268,15 +272,19 @@ def _rates(moves: Sequence[TransferReading], observed: TransferReadings, device:
     title = "Transfer rate" if observed.on_gpu else "Memory traffic of copies"
     show_chart(lambda: transfer_rates(moves, peaks, title), (tuple(moves), repr(peaks)), key="chart.transfer.rates")
     st.caption(
-        "Between host and GPU, timed by the host until the data are there."
+        "Between host and GPU, timed on the host until the data have arrived."
         if observed.on_gpu
-        else "Memory copies on this CPU, which has no link: not transfers. Each byte is read and written. Copies that "
+        else "Memory copies on this CPU, not transfers over a link. Each byte is read and written. Copies that "
         "fit the caches are faster than memory."
     )
     largest = max(reading.byte_count for reading in moves)
     st.markdown(f"**At {format_bytes(largest)}**")
     at_largest = [reading for reading in observed.readings if reading.byte_count == largest]
-    _table(at_largest, f"Table of moving {format_bytes(largest)} by each way", peak=next(iter(peaks.values()), None))
+    _table(
+        at_largest,
+        f"Table of transfers of {format_bytes(largest)} by each method",
+        peak=next(iter(peaks.values()), None),
+    )
 
 
 def _peaks(observed: TransferReadings, device: Device) -> dict[str, float]:
@@ -334,7 +342,7 @@ def _between(found: BreakEven | None) -> str:
     if found is None:
         return "a time is unknown"
     if found.low is None:
-        return "not in the best case either"
+        return "not even in the best case"
     return f"{found.low:,} to {'never' if found.high is None else f'{found.high:,}'}"
 
 
@@ -342,7 +350,7 @@ def _known_by(observed: Sequence[TransferReadings], spans: Sequence[TimeSpan | N
     """Return how the times of one side are known: its peaks may not have been measured yet."""
     if readings_of(observed, "work"):
         return "measured"
-    return "predicted" if any(spans) else "unknown, for its peaks are not known yet"
+    return "predicted" if any(spans) else "unknown, as its peaks are not measured yet"
 
 
 def _path_words(path: Path) -> str:

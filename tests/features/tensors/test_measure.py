@@ -88,7 +88,7 @@ def test_a_reader_that_is_wrong_is_never_timed(reported):
         works.append(FakeWork(clock, [1e-3]))
         return [(candidate(works[0]), partial(_check_read, "loop strided", lambda: np.zeros(1), np.ones(1)))]
 
-    with pytest.raises(IncorrectOutput, match="loop strided read other elements"):
+    with pytest.raises(IncorrectOutput, match="loop strided read the wrong elements"):
         reported(readers_of=wrong)
     assert works[0].calls == 1
 
@@ -100,7 +100,7 @@ def test_a_reader_that_turns_wrong_while_it_is_timed_reports_nothing(reported):
         check = partial(_check_read, "loop strided", lambda: next(outputs, np.zeros(1)), np.ones(1))
         return [(candidate(FakeWork(clock, [1e-3])), check)]
 
-    with pytest.raises(IncorrectOutput, match="loop strided read other elements"):
+    with pytest.raises(IncorrectOutput, match="loop strided read the wrong elements"):
         reported(readers_of=turning)
 
 
@@ -127,7 +127,7 @@ def test_rows_and_columns_are_read_transposed():
         ({"rows": "x", "columns": "3"}, "rows 'x'"),
         ({"rows": "0", "columns": "3"}, "rows '0'"),
         ({"rows": "1000000", "columns": "1000000"}, "1,000,000,000,000 elements"),
-        ({"shape": "2,2", "strides": "1"}, "one for each axis"),
+        ({"shape": "2,2", "strides": "1"}, "one value per axis"),
         ({"shape": "1,1,1,1,1", "strides": "1,1,1,1,1"}, "at most 4"),
         ({"shape": "2,2", "strides": "1,-2"}, "strides '1,-2'"),
         ({"shape": "2", "strides": "999999999999"}, "at most 33,554,432"),

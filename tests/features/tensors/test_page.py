@@ -81,7 +81,7 @@ def test_a_write_says_who_sees_it_and_draws_one_that_does(page):
     app = page("tensors", expression="x = 2x3; y = x.t(); z = x.clone(); x[0][1] = 100")
 
     assert "y sees it at [1, 0]." in texts(app.markdown)
-    assert "z has storage of its own" in texts(app.markdown)
+    assert "z has its own storage" in texts(app.markdown)
     assert app.selectbox[0].value == "y"
 
 
@@ -137,7 +137,7 @@ def test_an_empty_tensor_costs_nothing(page):
     app = page("tensors", expression="x = 4x4; x[2:2]")
 
     assert not app.exception
-    assert "nothing is read" in texts(app.caption)
+    assert "It has no elements to read" in texts(app.caption)
     assert "nothing to draw" in texts(page("tensors", expression="arange(0)").caption)
 
 
@@ -188,7 +188,7 @@ def test_a_measurement_is_shown_to_all_with_intervals_device_and_cache(page, ask
 
     assert not app.exception
     assert "13.0× the time of the contiguous one (12.5× to 13.6×, 95 %)" in texts(app.markdown).replace("**", "")
-    assert "may go through it in another order" in texts(app.markdown)
+    assert "may read in another order" in texts(app.markdown)
     assert list(app.dataframe[1].value["Read"]) == list(READINGS)
     assert "a made-up CPU with warm caches" in texts(app.caption)
     assert texts(app.warning) == (

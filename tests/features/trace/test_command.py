@@ -41,7 +41,7 @@ def test_top_says_how_many_rows_are_left(capsys):
     told = capsys.readouterr().out
 
     assert "more rows took less" in told
-    assert "- Say where it was taken: --device cpu." in told
+    assert "- To get roofs, state where it was taken: --device cpu." in told
     assert len([line for line in told.splitlines() if line.startswith("aten::")]) == 3
 
 
@@ -61,7 +61,7 @@ def test_the_roof_of_this_cpu_is_used_where_the_user_says_so(answered):
     products = [row for row in told["rows"] if row["operation"] == "aten::mm"]
 
     assert all(0 < row["roof_share"] < 1 for row in products)
-    assert "as was chosen" in told["notes"][0]
+    assert "as chosen" in told["notes"][0]
 
 
 def test_without_shapes_it_says_how_to_have_them(tmp_path, capsys):
@@ -77,9 +77,9 @@ def test_without_shapes_it_says_how_to_have_them(tmp_path, capsys):
     [
         (("missing.json",), "file 'missing.json': expected a readable file"),
         (("/",), "expected a readable file"),
-        (("README.md",), "README.md: no JSON from line 1 on"),
+        (("README.md",), "README.md: invalid JSON at line 1"),
         ((str(DATA), "--top", "0"), "top '0': expected whole numbers from 1"),
-        ((str(DATA), "--gpu", "t4"), "this trace has no kernels of a GPU"),
+        ((str(DATA), "--gpu", "t4"), "this trace has no GPU kernels"),
         ((str(DATA), "--device", "tpu"), "device 'tpu': expected cpu"),
     ],
 )

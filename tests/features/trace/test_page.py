@@ -33,7 +33,7 @@ def test_without_a_file_three_lines_say_how_to_make_one(page):
     app = page("trace")
 
     assert not app.exception
-    assert "make a trace" in texts(app.info)
+    assert "To record a trace" in texts(app.info)
     (code,) = app.code
     assert "record_shapes=True" in code.value
     assert len([line for line in code.value.splitlines() if line]) == 3
@@ -95,7 +95,7 @@ def test_the_device_is_chosen_where_the_trace_does_not_name_it(uploaded):
     unknown = texts(app.markdown)
     app.selectbox[0].set_value("t4").run()
 
-    assert "how near the roof is unknown" in unknown
+    assert "the share of the roof is unknown" in unknown
     assert "on T4 is in" in texts(app.markdown).replace("Tesla ", "")
     assert app.query_params["device"] in ("t4", ["t4"])
 
@@ -104,17 +104,19 @@ def test_this_servers_cpu_is_the_roof_of_a_trace_only_when_it_is_chosen(uploaded
     app = uploaded("encoder_layer.json.gz", DATA.read_bytes(), device="cpu")
 
     assert not app.exception
-    assert "as was chosen" in texts(app.caption)
+    assert "as chosen" in texts(app.caption)
     assert "Of the roof" in app.dataframe[0].value.columns
 
 
-@pytest.mark.parametrize(("content", "message"), [(b"", "the file is empty"), (as_bytes(gpu_trace())[:-9], "no JSON")])
+@pytest.mark.parametrize(
+    ("content", "message"), [(b"", "the file is empty"), (as_bytes(gpu_trace())[:-9], "invalid JSON")]
+)
 def test_what_is_no_trace_is_told_in_a_sentence_beside_how_to_make_one(uploaded, content, message):
     app = uploaded("trace.json", content)
 
     assert not app.exception
     assert message in texts(app.error)
-    assert "make a trace" in texts(app.info)
+    assert "To record a trace" in texts(app.info)
     assert not app.dataframe
 
 

@@ -15,9 +15,9 @@ def test_every_mode_has_a_line_of_its_losses_and_guessing_a_rule():
     drawn = rows(chart, {"mode", "step", "loss"})
     assert [(row["mode"], row["loss"]) for row in drawn[:3]] == [("fp32", 0.7), ("fp32", 0.6), ("fp32", 0.5)]
     assert drawn[4]["loss"] is None
-    assert {"value": 0.693147, "label": "guessing: ln 2 = 0.693"} in rows(chart, {"label"})
+    assert {"value": 0.693147, "label": "random guessing: ln 2 = 0.693"} in rows(chart, {"label"})
     assert chart["description"] == (
-        "Losses of 3-10-2 over 3 of 3 steps: fp32 0.700 to 0.500; fp16 0.700 to 0.400; guessing has 0.693."
+        "Losses of 3-10-2 over 3 of 3 steps: fp32 0.700 to 0.500; fp16 0.700 to 0.400; random guessing has 0.693."
     )
 
 

@@ -38,7 +38,7 @@ def test_a_terminal_gets_a_table_phases_scaler_and_processes(capsys, asked):
     assert main(("train",)) == EXIT_OK
 
     told = capsys.readouterr().out
-    assert "3-10-2: 62 parameters, batch 100, 2.4e+04 FLOPs a step, sgd 0.05, data rule, 2 threads" in told
+    assert "3-10-2: 62 parameters, batch 100, 2.4e+04 FLOPs per step, sgd 0.05, data rule, 2 threads" in told
     assert "guessing has a loss of 0.6931" in told
     for words in ("fp16  0.7000      0.5000", "3.60 ms to 4.40 ms", "2.00×", "25,000", "25.0 %", "backward 1.00 ms"):
         assert words in told

@@ -50,7 +50,7 @@ def test_nothing_was_trained_yet_and_a_click_queues_it(page, store):
     app = page("training", modes="fp32", steps="7")
     assert "Not trained on this server yet" in texts(app.caption)
     assert max(map(len, app.selectbox[0].options)) <= 26  # the model is short in its field, and explained below
-    assert "3-10-2: the notebook's training loop: calls are all that it costs." in texts(app.caption)
+    assert "3-10-2: the notebook's training loop: call overhead is all of its time." in texts(app.caption)
     button(app, "Train on cpu").click().run()
 
     assert not app.exception
@@ -124,7 +124,7 @@ def test_other_work_during_a_training_and_random_labels_are_explained(page, obse
     app = page("training", data="random", activity=run_id)
 
     assert "Contended: other work took 35.0 % of the CPU" in texts(app.warning)
-    assert "no honest mean loss is below ln 2 = 0.693" in texts(app.caption)
+    assert "the expected loss on new samples is at least ln 2 = 0.693" in texts(app.caption)
     calm = page("training", activity=observed(report(lost_cpu_share=0.02), state=RunState.DONE))
     assert not calm.warning
 

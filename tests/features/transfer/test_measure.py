@@ -73,7 +73,7 @@ def test_the_time_of_launches_in_a_row_is_that_of_one(reported):
 
 
 def test_data_that_did_not_arrive_are_never_timed(reported):
-    with pytest.raises(IncorrectOutput, match="a copy left other numbers"):
+    with pytest.raises(IncorrectOutput, match="a copy wrote wrong values"):
         reported(right=False)
 
 

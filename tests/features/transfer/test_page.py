@@ -46,7 +46,11 @@ def test_before_anything_is_measured_everything_is_predicted_and_says_so(page):
     assert "a made-up processor: predicted; Tesla T4: predicted" in texts(app.markdown)
     assert "15.8 GB/s theoretical" in texts(app.markdown)
     assert "Nothing measured on cpu yet" in texts(app.caption)
-    assert [metric.label for metric in app.metric] == ["GPU wins from size", "Uses that pay at 256", "Moving at 256"]
+    assert [metric.label for metric in app.metric] == [
+        "GPU wins from size",
+        "Uses to break even at 256",
+        "Transfer at 256",
+    ]
 
 
 def test_transfers_are_offered_on_no_device_that_torch_alone_finds(page, monkeypatch, tmp_path):
@@ -63,8 +67,8 @@ def test_nothing_is_said_to_win_or_to_lose_while_the_peaks_of_this_cpu_are_unkno
     app = page("transfers")
 
     assert [metric.value for metric in app.metric][:2] == [UNKNOWN, UNKNOWN]
-    assert "a made-up processor: unknown, for its peaks are not known yet" in texts(app.markdown)
-    assert "from which size the GPU wins is unknown" in " ".join(described(app))
+    assert "a made-up processor: unknown, as its peaks are not measured yet" in texts(app.markdown)
+    assert "the break-even size is unknown" in " ".join(described(app))
 
 
 def test_the_button_queues_the_measurement(page, store):

@@ -38,17 +38,17 @@ class TensorView:
 
     @property
     def axes(self) -> int:
-        """How many axes it has."""
+        """The number of axes."""
         return len(self.shape)
 
     @property
     def element_count(self) -> int:
-        """How many elements it has; those of a broadcast axis count each time."""
+        """The number of elements; those of a broadcast axis count each time."""
         return prod(self.shape)
 
     @property
     def is_contiguous(self) -> bool:
-        """Whether its elements lie in row order without gaps; axes of length 1 and empty tensors do not matter."""
+        """True if its elements are in row order without gaps; axes of length 1 and empty tensors do not matter."""
         return as_strided(np.empty(1, np.int8), self.shape, self.strides).flags.c_contiguous
 
     @property
@@ -135,7 +135,7 @@ class Chain:
 
     @property
     def is_view(self) -> bool:
-        """Whether the result shares the storage of the tensor that its chain began with."""
+        """True if the result shares the storage of the tensor that its chain began with."""
         begun = next(step for step in reversed(self.steps) if step.kind == "start")
         return self.result.storage == begun.view.storage
 

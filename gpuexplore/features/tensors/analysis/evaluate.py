@@ -96,7 +96,7 @@ class _ChainBuilder:
     def _write(self, statement: Statement) -> None:
         view = self._steps[-1].view
         if has_overlap(view):
-            raise InvalidInput.of("write to", "a broadcast axis", "tensors whose elements are cells of their own")
+            raise InvalidInput.of("write to", "a broadcast axis", "tensors whose elements do not share cells")
         cells = self._cells[view.storage]
         if cells is not None:
             cells[view.cells] = statement.written or 0.0

@@ -27,13 +27,13 @@ STORED: Mapping[str, DType] = MappingProxyType({name: dtype for name, dtype in D
 def why_view_fails(view: TensorView, refused: ViewRefused) -> tuple[str, ...]:
     """Return why `view` in that shape fails on a tensor, in sentences."""
     return (
-        f"The shape {words(refused.shape)} needs an axis that runs through axes {refused.outer} and {refused.inner} of "
-        f"{words(view.shape)} as one.",
-        f"From axis {refused.inner} on there are {refused.run_length} elements, {refused.run_stride} cells apart. To "
-        f"go on where they end, axis {refused.outer} would need a stride of "
+        f"The shape {words(refused.shape)} needs axes {refused.outer} and {refused.inner} of {words(view.shape)} "
+        "merged into one axis.",
+        f"Axes from {refused.inner} on have {refused.run_length} elements, {refused.run_stride} cells apart. To "
+        f"continue them, axis {refused.outer} would need a stride of "
         f"{refused.run_length} × {refused.run_stride} = {refused.run_length * refused.run_stride}; "
         f"it has {refused.stride}.",
-        "One axis has one stride, and view never copies: it refuses.",
+        "An axis has only one stride, and view never copies, so it raises an error.",
     )
 
 
@@ -52,15 +52,17 @@ def write_sentences(chain: Chain, write: ChainStep) -> tuple[str, ...]:
     listed = _listed([str(cell) for cell in cells])
     changed = f"cell {listed}" if len(cells) == 1 else f"{len(cells)} cells: {listed}"
     names = {view.storage for view in chain.names.values()}
-    lost = () if write.view.storage in names else ("No named tensor looks at that storage: the write is lost.",)
+    lost = (
+        () if write.view.storage in names else ("No named tensor uses that storage: the write has no visible effect.",)
+    )
     return (f"It changes {changed} of storage {write.view.storage}.", *starmap(_sight, seen.items()), *lost)
 
 
 def _sight(name: str, seen: Sequence[Indices] | None) -> str:
     if seen is None:
-        return f"{name} has storage of its own: nothing changes."
+        return f"{name} has its own storage: unchanged."
     if not seen:
-        return f"{name} shares the storage, and does not look at these cells."
+        return f"{name} shares the storage, but has none of these cells."
     elements = _listed([f"[{', '.join(map(str, indices))}]" if indices else "its value" for indices in seen])
     return f"{name} sees it at {elements}."
 

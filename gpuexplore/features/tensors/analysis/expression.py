@@ -146,7 +146,7 @@ class _ExpressionReader:
         if first.lastgroup == "name" and self._tokens[self._next + 1].group() == "=":
             target = first.group()
             if target in (*FUNCTIONS, "torch", "None"):
-                self.refuse("names that mean nothing else here")
+                self.refuse("names that are not already functions or keywords")
             self._next += 2
         start = self._start()
         steps = self._steps()

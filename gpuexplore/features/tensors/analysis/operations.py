@@ -29,7 +29,7 @@ class ViewRefused(InvalidInput):
         self.outer = self.inner - 1
         self.stride = view.strides[self.outer]
         axes = f"axes {self.outer} and {self.inner} (strides {self.stride} and {view.strides[self.inner]})"
-        super().__init__(f"{axes} cannot become one axis, and view never copies")
+        super().__init__(f"{axes} cannot be merged into one axis, and view never copies")
 
 
 def _copied(shape: Sequence[int], why: str, strides: Sequence[int] | None = None) -> ChainStep:
@@ -62,8 +62,8 @@ def _reshape(view: TensorView, *lengths: int) -> ChainStep:
     try:
         strides = _merged_strides(view, shape)
     except ViewRefused as refused:
-        return _copied(shape, f"axes {refused.outer} and {refused.inner} cannot become one: reshape has to copy")
-    return ChainStep(view.seen(shape, strides), why="the strides allow it: nothing is copied")
+        return _copied(shape, f"axes {refused.outer} and {refused.inner} cannot be merged: reshape has to copy")
+    return ChainStep(view.seen(shape, strides), why="the strides allow a view: no copy")
 
 
 def _flatten(view: TensorView, first: int = 0, last: int = -1) -> ChainStep:
@@ -74,14 +74,14 @@ def _flatten(view: TensorView, first: int = 0, last: int = -1) -> ChainStep:
     if not view.axes:
         return _reshape(view, 1)
     if start == end:
-        return ChainStep(view, "same", "one axis is flat already")
+        return ChainStep(view, "same", "a single axis is already flat")
     return _reshape(view, *view.shape[:start], prod(view.shape[start : end + 1]), *view.shape[end + 1 :])
 
 
 def _contiguous(view: TensorView) -> ChainStep:
     if view.is_contiguous:
-        return ChainStep(view, "same", "it is contiguous already: nothing is copied")
-    return _copied(view.shape, "its elements are written one after the other into new storage")
+        return ChainStep(view, "same", "already contiguous: no copy")
+    return _copied(view.shape, "its elements are copied into new storage in row order")
 
 
 def _t(view: TensorView) -> ChainStep:

@@ -53,7 +53,7 @@ class ReadTraffic:
 
     @property
     def ratio(self) -> float:
-        """How many times as many bytes are fetched as for the same elements in row order, without a cache."""
+        """Fetched bytes over those of the same elements in row order, without a cache."""
         return self.fetched_bytes / self.contiguous_bytes
 
 
@@ -106,17 +106,17 @@ def reading_sentences(reading: ReadTraffic, kind: str) -> tuple[str, ...]:
     """Return what reading in row order fetches, and whether a cache can help."""
     _, line = _LINES[kind]
     if reading.ratio < 1 + NOTICEABLE:
-        return (f"As many {line} are fetched as if it were contiguous.",)
+        return (f"It fetches as many {line} as a contiguous tensor.",)
     about = "" if reading.is_counted else "about "
     fetched = f"{format_bytes(reading.fetched_bytes)} in {line} are fetched for {format_bytes(reading.used_bytes)} used"
-    times = f"{about}{format_multiple(reading.ratio)} times as much as if it were contiguous"
+    times = f"{about}{format_multiple(reading.ratio)} times as much as for a contiguous tensor"
     if reading.fetched_bytes < reading.least_bytes * (1 + NOTICEABLE):
         return (f"{fetched}: {times}.", "The rest of each line is not read later: no cache helps.")
     kept = format_bytes(reading.kept_bytes)
     least = format_bytes(reading.least_bytes)
     return (
         f"{fetched}: {times}.",
-        f"A cache that keeps {kept} until the rest of each line is read lowers it to {least}.",
+        f"A cache that keeps {kept} until the rest of each line is read lowers this to {least}.",
     )
 
 

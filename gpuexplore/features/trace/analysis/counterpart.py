@@ -38,7 +38,7 @@ class Counterpart:
 
     @property
     def request(self) -> Request:
-        """What is asked for to measure it."""
+        """The request that measures it."""
         return Request(operation=self.operation, shapes=str(self.shape), dtypes=self.dtype, layout=self.layout)
 
     @property

@@ -93,7 +93,7 @@ class Kernel:
 
     @property
     def time_ns(self) -> int:
-        """How long it took."""
+        """The duration."""
         return self.end_ns - self.start_ns
 
     @property
@@ -104,7 +104,7 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True)
 class ProfilerTrace:
-    """What was read of a file.
+    """The parsed contents of a trace file.
 
     Attributes:
         gpus: those that something ran on, each with its number, as far as they are distinguished.
@@ -139,9 +139,7 @@ def read_trace(name: str, content: bytes, most_bytes: int = MOST_BYTES) -> Profi
     work = tuple(event for event in known if isinstance(event, Kernel))
     short = name[:LONGEST_NAME]
     if not work and not any(call.category == "cpu_op" for call in found):
-        raise InvalidInput(
-            f"{short}: a trace without operations of torch: profile with ProfilerActivity.CPU among them"
-        )
+        raise InvalidInput(f"{short}: a trace without torch operations: profile with ProfilerActivity.CPU")
     everything: list[Call | Kernel] = [*found, *work]
     if max(each.end_ns for each in everything) - min(each.start_ns for each in everything) > LONGEST_S * 1e9:
         raise InvalidInput.of(f"time between the events of {short}", "more", f"up to {LONGEST_S:,.0f} s")
@@ -176,14 +174,14 @@ def _open_trace(name: str, content: bytes, most_bytes: int) -> dict[str, Any]:
             with GzipFile(fileobj=BytesIO(content)) as file:
                 text = file.read(most_bytes + 1)  # and not all: a few kB can unpack to gigabytes
         except (BadGzipFile, EOFError, zlib.error) as error:
-            raise InvalidInput(f"{short}: begins as gzip, and cannot be unpacked: {error}") from error
+            raise InvalidInput(f"{short}: starts like gzip, but cannot be unpacked: {error}") from error
     if len(text) > most_bytes:
         more = f"; `gpuexplore trace FILE` takes {MOST_BYTES:,}" if most_bytes < MOST_BYTES else ""
         raise InvalidInput.of(f"trace {short}", "a larger one", f"at most {most_bytes:,} bytes unpacked{more}")
     found = _parsed(short, text)
     trace = {"traceEvents": found} if isinstance(found, list) else found  # Chrome's format is either
     if not isinstance(trace, dict) or not isinstance(trace.get("traceEvents"), list):
-        raise InvalidInput(f"{short}: JSON, but no trace: a trace is an object with a list called traceEvents")
+        raise InvalidInput(f"{short}: JSON, but not a trace: a trace is an object with a list traceEvents")
     return trace
 
 
@@ -195,7 +193,7 @@ def _parsed(name: str, text: bytes) -> Any:
     except json.JSONDecodeError as error:
         is_cut = error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated string")
         hint = ", so it may have been cut off" if is_cut else ""
-        raise InvalidInput(f"{name}: no JSON from line {error.lineno} on{hint}: {error.msg}") from error
+        raise InvalidInput(f"{name}: invalid JSON at line {error.lineno}{hint}: {error.msg}") from error
     except RecursionError as error:
         raise InvalidInput(f"{name}: brackets are nested too deep to be a trace") from error
     except ValueError as error:  # a whole number of thousands of digits
@@ -208,7 +206,7 @@ def _decoded(name: str, text: bytes) -> str:
     try:
         return text.decode("utf-8-sig", "replace" if is_json else "strict")
     except UnicodeDecodeError as error:
-        raise InvalidInput(f"{name}: this is no text in UTF-8: byte {error.start}") from error
+        raise InvalidInput(f"{name}: not UTF-8 text: byte {error.start}") from error
 
 
 @lru_cache(maxsize=10_000)  # a few hundred names and values stand in a trace again and again

@@ -55,7 +55,7 @@ def headline(table: TraceTable) -> str:
     what = "CPU time" if table.busy_s is None else f"kernel time{f' on {table.on.name}' if table.on.name else ''}"
     part = _parts_of(table)[0]
     if not table.total_s or not part.time_s:
-        return f"The events of this trace took no {what}."
+        return f"This trace contains no {what}."
     share = format_percent(part.time_s / table.total_s)
     where = f"{part.title} ({_listed(part.operations)})" if part.is_kind else _listed([part.title])
     return f"{share} of {format_seconds(table.total_s)} of {what} is in {where}; {_roof(part)}."
@@ -72,7 +72,7 @@ def _listed(operations: Sequence[str]) -> str:
 def _roof(part: _TracePart) -> str:
     who = "they" if part.is_kind else "it"
     if part.roof_share is None:
-        return "how near the roof is unknown"
+        return "the share of the roof is unknown"
     reached = f"reach{'' if part.is_kind else 'es'} {format_percent(part.roof_share)} of the roof"
     if part.known >= NEARLY_ALL:
         return f"{who} {reached}"
@@ -95,10 +95,10 @@ def _notes_on_time(table: TraceTable) -> Iterator[str]:
     elif not table.has_shapes:
         yield "Shapes were not recorded, so FLOPs, bytes and roofs are unknown: profile with record_shapes=True."
     if table.busy_s is None:
-        yield "Times are those on the host, less what was called within; profiling itself adds to each call."
+        yield "Times are self times on the host, and include the overhead of profiling."
     elif table.span_s:
         share = format_percent(table.busy_s / table.span_s)
-        yield f"Something ran on the GPU in {share} of the {format_seconds(table.span_s)} that the trace spans."
+        yield f"The GPU was busy in {share} of the {format_seconds(table.span_s)} of the trace."
 
 
 def _notes_on_work(table: TraceTable) -> Iterator[str]:
@@ -111,23 +111,23 @@ def _notes_on_work(table: TraceTable) -> Iterator[str]:
     # on a CPU an attention of torch may have left its work to another operation
     attention = [row for row in described if row.kind == "attention" and row.flop_count is None]
     if names := _named([row for row in attention if row.gpu_s or row.operation not in ATTENTION]):
-        yield f"No FLOPs known for {names}: what is known of the arguments does not say how many keys each query sees."
+        yield f"FLOPs unknown for {names}: the recorded arguments do not state how many keys each query attends to."
     of_lists = ("aten::_foreach_", "aten::_fused_", "aten::cat", "aten::stack")
     if names := _named([row for row in described if row.operation.startswith(of_lists) and row.gpu_s]):
-        yield f"No bytes known for {names}: a trace does not say the types of lists of tensors."
+        yield f"Bytes unknown for {names}: a trace does not state the dtypes in lists of tensors."
     masked = [row for row in table.rows if row.may_be_masked and row.roof_share]
     if names := _named(masked):
         above = [row for row in masked if _is_possible_with_mask(row)]
         shares = ", ".join(format_percent(row.roof_share / 2) for row in above[:MOST_NAMED] if row.roof_share)
-        then = f": what is above the roof would then reach {shares}" if above else ""
-        half = "a causal one leaves about half of the work"
-        yield f"Counted without a mask, which the trace does not say: {names}; {half}{then}."
+        then = f": operations above the roof would then reach {shares}" if above else ""
+        half = "a causal mask would halve the work"
+        yield f"Counted without a mask, which traces do not state: {names}; {half}{then}."
     above = [row for row in table.rows if (row.roof_share or 0) > 1 and not _is_possible_with_mask(row)]
     if above:
         names = ", ".join(dict.fromkeys(row.operation for row in above))
         yield (
-            f"Above the roof: {names}. Either the dtype of the computation is not that of the arguments, or data came "
-            "from a cache, as a tensor that is two of the arguments does, or it ran on another device."
+            f"Above the roof: {names}. Either it was computed in another dtype than the arguments' dtype, or data "
+            "came from a cache (as for a tensor that is two of the arguments), or it ran on another device."
         )
 
 
@@ -145,12 +145,12 @@ def _notes_on_events(table: TraceTable) -> Iterator[str]:
     if count := table.contradicted:
         they = "kernel ends" if count == 1 else "kernels end"
         yield (
-            f"{count:,} {they} after the next one on the same stream began, which cannot be: "
-            f"counted until then, {format_seconds(table.contradicted_s)} less than their stamps say."
+            f"{count:,} {they} after the next one on the same stream began, which is impossible: "
+            f"they are counted until then, {format_seconds(table.contradicted_s)} less than their timestamps state."
         )
     if count := table.left_out:
         have = "event has" if count == 1 else "events have"
-        yield f"{count:,} {have} no name or no time, and are left out."
+        yield f"{count:,} {have} no name or no time, and are ignored."
 
 
 def shape_words(row: TraceRow) -> str:

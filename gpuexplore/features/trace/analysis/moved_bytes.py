@@ -52,7 +52,7 @@ BY_NUMBER: Mapping[str, str] = MappingProxyType(  # c10::ScalarType
 
 
 class _Moves(NamedTuple):
-    """What an operation moves.
+    """The memory traffic of an operation.
 
     Attributes:
         inputs: those of the arguments that are read; a tensor after them is `out`.

@@ -61,24 +61,26 @@ def traced_on(trace: ProfilerTrace, *, gpu: str = "", device: str = "", here: It
         InvalidInput: no such device, or none that such a trace can be of.
     """
     if device not in ("", CPU):
-        raise InvalidInput.of("device", device, f"{CPU}, where the trace was taken on this machine; a GPU by --gpu")
+        raise InvalidInput.of("device", device, f"{CPU}, for a trace taken on this machine; use --gpu for a GPU")
     if trace.kernels:
         if device:
-            raise InvalidInput("device cpu: this trace has kernels of a GPU; expected the GPU's name, by --gpu")
+            raise InvalidInput("device cpu: this trace has GPU kernels; expected --gpu with the GPU's name")
         if not gpu.strip():
             return _in_trace(trace)
         row = gpu_named(gpu)
-        return TracedOn(row.name, _as_device(row), "; ".join(("as was chosen", *readings([gpu]))))
+        return TracedOn(row.name, _as_device(row), "; ".join(("as chosen", *readings([gpu]))))
     if gpu.strip():
-        raise InvalidInput(f"gpu {gpu[:60]!r}: this trace has no kernels of a GPU; expected --device cpu")
+        raise InvalidInput(f"gpu {gpu[:60]!r}: this trace has no GPU kernels; expected --device cpu")
     if not device:
-        return TracedOn(None, None, "a trace does not name its CPU, so no roof is known unless it was taken here")
+        return TracedOn(
+            None, None, "a trace does not name its CPU, so no roof is known unless it was taken on this machine"
+        )
     cpu = next((each for each in here if each.kind == CPU), None)
     if cpu is None:
         return TracedOn(None, None, "no CPU of this machine is known")
     if not cpu.peaks:
         return TracedOn(cpu.title, cpu, "this machine's CPU, whose peaks are not measured yet")
-    return TracedOn(cpu.title, cpu, "this machine's CPU with all of its cores, as was chosen")
+    return TracedOn(cpu.title, cpu, "this machine's CPU with all cores, as chosen")
 
 
 def _in_trace(trace: ProfilerTrace) -> TracedOn:
@@ -86,13 +88,15 @@ def _in_trace(trace: ProfilerTrace) -> TracedOn:
     if not names:
         return TracedOn(None, None, "the trace does not name its GPU, so no roof is known unless it is chosen")
     if len(names) > 1:
-        return TracedOn(" and ".join(names), None, "unlike GPUs in one trace have no common roof")
+        return TracedOn(" and ".join(names), None, "different GPUs in one trace have no common roof")
     number, gpu = trace.gpus[0]
     row, doubt = choose(gpu)
     if row is None:
         return TracedOn(gpu.name, None, f"{doubt}, so no roof is known unless it is chosen")
     is_numbered = any(kernel.device in (None, number) for kernel in trace.kernels)
-    said = "as the trace says" if is_numbered else "as the trace says, which numbers it otherwise than its kernels do"
+    said = (
+        "as the trace states" if is_numbered else "as the trace states, although its kernels have another device number"
+    )
     return TracedOn(row.name, _as_device(row), "; ".join(filter(None, (said, doubt))))
 
 
@@ -291,7 +295,7 @@ class TraceRow:
 
 @dataclass(frozen=True, slots=True)
 class TraceTable:
-    """What became of a trace.
+    """The table of a trace.
 
     Attributes:
         name: of its file.

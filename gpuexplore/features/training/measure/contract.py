@@ -48,7 +48,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class PhaseTime:
-    """How long one phase of a step takes, in seconds.
+    """The duration of one phase of a step, in seconds.
 
     Attributes:
         name: one of PHASES.
@@ -60,7 +60,7 @@ class PhaseTime:
 
 @dataclass(frozen=True, slots=True)
 class Underflow:
-    """Which share of a model's gradients is zero in fp16 once it has learned so much that its loss is `loss`.
+    """The shares of zero gradients in fp16 late in training, when the loss is `loss`.
 
     Attributes:
         loss: cross-entropy of every sample, to whose right logit so much is added.
@@ -78,7 +78,7 @@ class Underflow:
 
 @dataclass(frozen=True, slots=True)
 class ModeReport:
-    """How one mode learns.
+    """The results of one mode.
 
     Attributes:
         name: a key of `MODES`; with ` x 2` for two processes.
@@ -116,7 +116,7 @@ class ModeReport:
 
 @dataclass(frozen=True, slots=True)
 class Processes:
-    """What several processes bring: data parallel by DDP, and one process that takes the whole batch.
+    """The comparison of several processes, data parallel by DDP, with one process that takes the whole batch.
 
     Attributes:
         count: of them, one thread each on a CPU.
@@ -145,7 +145,7 @@ class Processes:
 
 @dataclass(frozen=True, slots=True)
 class TrainingReport:
-    """How far a training is; the last one has `final`, all losses, and the environment.
+    """The progress of a training; the last report has `final`, all losses, and the environment.
 
     Attributes:
         model: a name of a preset, or widths.
@@ -181,12 +181,12 @@ class TrainingReport:
 
     @property
     def is_contended(self) -> bool:
-        """Whether others took so much of the CPU that times cannot be trusted."""
+        """True if other work used so much of the CPU that times are unreliable."""
         return is_contended(self.lost_cpu_share)
 
     @property
     def is_contention_unknown(self) -> bool:
-        """Whether it is over, and the CPU share of others meanwhile is unknown."""
+        """True if it has ended, and the CPU share of other work is unknown."""
         return self.final and self.lost_cpu_share is None
 
     def mode(self, name: str) -> ModeReport | None:
@@ -218,7 +218,7 @@ def largest_difference(wanted: Sequence[float | None], found: Sequence[float | N
 
 
 class Course:
-    """What the steps of one mode were, in order.
+    """The steps of one mode, in order.
 
     Attributes:
         name: of the mode.

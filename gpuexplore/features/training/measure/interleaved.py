@@ -86,7 +86,7 @@ def _steps(
 
 def _obey(cancelled: Callable[[], bool]) -> None:
     if cancelled():
-        raise Cancelled("cancelled while it learned")
+        raise Cancelled("cancelled during the training")
 
 
 def is_counted(step: int, steps: int) -> bool:
@@ -115,7 +115,7 @@ def gradient_error(learner: Learner, setup: Setup, batch_of: Batches) -> float:
     # norm of the difference to float64 over its norm: 16-bit formats round each result of each layer
     tolerance = {"fp32": 1e-4, "bf16": 0.15, "fp16": 0.05}[learner.mode.dtype]
     if not error <= tolerance:
-        raise GpuExploreError(f"the gradients are wrong by {error:.2g} of their norm, {tolerance:g} is allowed")
+        raise GpuExploreError(f"the gradients are wrong by {error:.2g} of their norm, at most {tolerance:g} is allowed")
     return error
 
 

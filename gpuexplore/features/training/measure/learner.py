@@ -109,7 +109,7 @@ OPTIMIZERS: dict[str, Optimizer] = {
 
 @dataclass(frozen=True, slots=True)
 class LearnedStep:
-    """What one step was.
+    """The record of one step.
 
     Attributes:
         loss: before the update; may be infinite or no number.

@@ -123,12 +123,12 @@ def _follow(
             (directory / "stop").touch()
             with suppress(subprocess.TimeoutExpired):
                 process.wait(GRACE_S)
-            raise Cancelled("cancelled while several processes learned")
+            raise Cancelled("cancelled during the training with several processes")
         if monotonic() - heard > MOST_SILENT_S or monotonic() - began > MOST_SECONDS + 2 * MOST_SILENT_S:
             raise GpuExploreError(f"the processes reported nothing for too long{_last_words(directory)}")
         sleep(0.05)
     if not finished:
-        raise GpuExploreError(f"the processes ended with {code}{_last_words(directory)}")
+        raise GpuExploreError(f"the processes ended with exit code {code}{_last_words(directory)}")
 
 
 def _new_lines(path: Path, offset: int) -> tuple[int, list[str]]:
@@ -213,7 +213,9 @@ class _RankTeam:
         if self._device.kind == "cpu":
             return "cpu"
         if torch.cuda.device_count() < self.count:
-            raise GpuExploreError(f"{self.count} processes need as many GPUs: {torch.cuda.device_count()} are here")
+            raise GpuExploreError(
+                f"{self.count} processes need as many GPUs: this machine has {torch.cuda.device_count()}"
+            )
         torch.cuda.set_device(self.rank)
         return f"cuda:{self.rank}"
 

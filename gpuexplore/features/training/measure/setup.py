@@ -18,8 +18,8 @@ from gpuexplore.operations.contract import Operation
 PARTS = 4  # of a batch whose gradients are accumulated
 DATA: Mapping[str, str] = MappingProxyType(
     {
-        "rule": "each class has a pattern, and a sample is its class's pattern in noise",
-        "random": "labels drawn by lot, as in the notebook: nothing to learn",
+        "rule": "each class has a pattern, and a sample is the pattern of its class plus noise",
+        "random": "random labels, as in the notebook: nothing to learn",
     }
 )
 OPTIMIZERS: Mapping[str, float] = MappingProxyType({"sgd": 0.05, "momentum": 0.01, "adamw": 0.001})  # learning rates
@@ -50,8 +50,8 @@ MODES: Mapping[str, Mode] = MappingProxyType(
         "fp32": Mode("fp32", "everything in fp32"),
         "bf16": Mode("bf16", "torch.autocast: products in bf16, weights in fp32", autocast=True),
         "fp16": Mode("fp16", "torch.autocast in fp16 with GradScaler", autocast=True, scaled=True),
-        "fp16-unscaled": Mode("fp16", "torch.autocast in fp16, the loss as it is", autocast=True),
-        "checkpoint": Mode("fp32", "fp32, activations computed again in backward", checkpoints=True),
+        "fp16-unscaled": Mode("fp16", "torch.autocast in fp16, without loss scaling", autocast=True),
+        "checkpoint": Mode("fp32", "fp32, activations recomputed in backward", checkpoints=True),
         "accumulate": Mode("fp32", f"fp32, the batch in {PARTS} parts, one after the other", parts=PARTS),
     }
 )
@@ -85,12 +85,12 @@ class TrainedModel:
 
     @property
     def parameters(self) -> int:
-        """How many numbers are learned."""
+        """The number of trainable parameters."""
         return sum(prod(lengths) for lengths in self.contract.inputs(self.shape(1))[2:])
 
     @property
     def classes(self) -> int:
-        """How many classes there are."""
+        """The number of classes."""
         return dict(self.axes)["outputs"]
 
 
@@ -104,9 +104,9 @@ PRESETS: Mapping[str, TrainedModel] = MappingProxyType(
     {
         model.name: model
         for model in (
-            _mlp("3-10-2", (3, 10, 2), 100, "the notebook's training loop: calls are all that it costs"),
+            _mlp("3-10-2", (3, 10, 2), 100, "the notebook's training loop: call overhead is all of its time"),
             _mlp("784-784-10", (784, 784, 10), 128, "the notebook's network for digits"),
-            _mlp("1024-1024-1024", (1024, 1024, 1024), 512, "wide layers: products decide"),
+            _mlp("1024-1024-1024", (1024, 1024, 1024), 512, "wide layers: matmuls take most of the time"),
             TrainedModel(
                 "cnn",
                 "cnn_step",
@@ -222,7 +222,7 @@ def _model_named(text: str) -> TrainedModel:
     """
     if text in PRESETS:
         return PRESETS[text]
-    accepted = f"{', '.join(PRESETS)}, or widths of an MLP like 784-256-256-10, hidden layers alike"
+    accepted = f"{', '.join(PRESETS)}, or widths of an MLP like 784-256-256-10, with equal hidden layers"
     widths = tuple(read_whole(word) or 0 for word in text.split("-"))
     if len(widths) < 3 or 0 in widths or len(set(widths[1:-1])) > 1 or widths[-1] < 2:
         raise InvalidInput.of("model", text, accepted)

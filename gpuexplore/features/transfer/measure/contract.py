@@ -72,7 +72,7 @@ class TransferReadings:
 
     @property
     def on_gpu(self) -> bool:
-        """Whether these are transfers; on a CPU they are copies within its memory."""
+        """True for transfers; on a CPU they are copies within its memory."""
         return self.environment.device.kind != "cpu"
 
 

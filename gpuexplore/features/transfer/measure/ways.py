@@ -56,7 +56,7 @@ class Way:
             IncorrectOutput: it is something else.
         """
         if not self.is_right():
-            raise IncorrectOutput(f"{self.reading.name} left other numbers than it should", Accuracy(None, 0.0))
+            raise IncorrectOutput(f"{self.reading.name} wrote wrong values", Accuracy(None, 0.0))
 
 
 def way(reading: TransferReading, run: Call, is_right: Callable[[], bool], *, device: Device, clock: Clock) -> Way:

@@ -51,15 +51,15 @@ def test_a_write_names_cells_and_who_sees_it():
         "It changes cell 1 of storage A.",
         "x sees it at [0, 1].",
         "y sees it at [1, 0].",
-        "z has storage of its own: nothing changes.",
-        "w shares the storage, and does not look at these cells.",
+        "z has its own storage: unchanged.",
+        "w shares the storage, but has none of these cells.",
     )
 
 
 def test_a_write_into_a_copy_that_nobody_named_is_lost():
     chain = evaluate("x = 2x3; x.t().reshape(6)[3] = 100")
 
-    assert "the write is lost" in write_sentences(chain, chain.writes[0])[-1]
+    assert "the write has no visible effect" in write_sentences(chain, chain.writes[0])[-1]
 
 
 def test_a_transpose_of_2000_rows_fetches_a_line_for_each_element():

@@ -122,7 +122,7 @@ def test_an_end_after_the_next_ones_start_is_bounded_by_it_and_said(name):
     assert found.total_s == pytest.approx((100 + 50 + 49) * 1e-6)
     assert found.span_s == pytest.approx(400e-6)
     assert "1 kernel ends after the next one on the same stream began" in " ".join(notes(found))
-    assert "900 µs less than their stamps say" in " ".join(notes(found))
+    assert "900 µs less than their timestamps state" in " ".join(notes(found))
 
 
 @pytest.mark.parametrize("name", ["cudaLaunchKernelExC", "cuLaunchKernelEx", "cudaGraphLaunch"])
@@ -149,7 +149,7 @@ def test_kernels_without_any_operation_are_a_table():
     assert found.total_s == pytest.approx(400e-6)
     assert len(times_us(found)) == 3
     assert "No operation of torch is in this trace" in " ".join(notes(found))
-    assert "as the trace says" in " ".join(notes(found))
+    assert "as the trace states" in " ".join(notes(found))
 
 
 def test_a_trace_of_torch_before_2_0_is_read():

@@ -93,7 +93,7 @@ def test_the_headline_says_where_the_time_goes_and_the_notes_what_is_unknown():
     )
     assert headline(found).endswith("they reach 69.5 % of the roof.")
     told = "\n".join(notes(found))
-    assert "as the trace says" in told
+    assert "as the trace states" in told
     assert "in 88.9 % of the 450 µs" in told
     assert "For 12.5 % of the time no roof is known" in told
 
@@ -123,7 +123,7 @@ def test_what_is_above_the_roof_is_named_with_what_may_explain_it():
         ([], "the trace does not name its GPU"),
         ([H100 | {"name": "Nobody's card"}], "no row is called"),
         ([H100 | {"numSms": 114}], "the driver counts 114 multiprocessors"),
-        ([H100 | {"id": 3}, H100 | {"id": 4, "name": "Tesla T4"}], "unlike GPUs in one trace have no common roof"),
+        ([H100 | {"id": 3}, H100 | {"id": 4, "name": "Tesla T4"}], "different GPUs in one trace have no common roof"),
         ("nonsense", "the trace does not name its GPU"),
         ([{}, None, {"id": "x"}], "the trace does not name its GPU"),
     ],
@@ -134,7 +134,7 @@ def test_without_a_known_gpu_no_roof_is_known_and_the_user_can_say_which(propert
 
     assert told in "\n".join(notes(unknown))
     assert not any(row.roof_share for row in unknown.rows)
-    assert headline(unknown).endswith("how near the roof is unknown.")
+    assert headline(unknown).endswith("the share of the roof is unknown.")
     assert rows(named)["aten::addmm"].roof_share == rows(table())["aten::addmm"].roof_share
 
 
@@ -150,7 +150,7 @@ def test_unlike_gpus_have_no_common_roof():
     [
         ({"gpu": "nope"}, "gpu 'nope': expected names and keys"),
         ({"device": "cuda:0"}, "device 'cuda:0': expected cpu"),
-        ({"device": "cpu"}, "this trace has kernels of a GPU"),
+        ({"device": "cpu"}, "this trace has GPU kernels"),
     ],
 )
 def test_a_device_that_cannot_be_is_refused(on, message):
@@ -159,7 +159,7 @@ def test_a_device_that_cannot_be_is_refused(on, message):
 
 
 def test_a_trace_of_a_cpu_is_of_no_gpu():
-    with pytest.raises(InvalidInput, match="no kernels of a GPU"):
+    with pytest.raises(InvalidInput, match="no GPU kernels"):
         table(of_a_cpu(operation("aten::mm", 0.0, 1.0, 1)), gpu="t4")
 
 
@@ -204,7 +204,7 @@ def test_without_shapes_there_are_times_and_a_sentence_on_what_to_do():
 def test_events_that_take_no_time_have_no_share():
     found = table(of_a_cpu(event("cpu_op", "aten::mm", 0.0, 0.0)))
 
-    assert headline(found) == "The events of this trace took no CPU time."
+    assert headline(found) == "This trace contains no CPU time."
     assert found.rows[0].share is None
     assert json.dumps(report(found), allow_nan=False)
 
