@@ -1,15 +1,15 @@
-"""Administration: copies of the database, old runs erased, the log of who did what, and metrics for monitors."""
+"""Administration: backups of the database, pruning of old runs, the audit log, and metrics for monitors."""
 
 from gpuexplore.registry import Feature
 
 FEATURE = Feature(
     "admin",
     commands={
-        "backup": "copy what cannot be made again to a file, while the server runs",
-        "restore": "check such a copy, or put it back",
-        "prune": "erase old runs for good, and give the space back",
-        "upgrade": "bring the database to the schema of this version, or say what that takes",
-        "audit": "who ran, cancelled and deleted what, and when",
+        "backup": "back up the database and your own lessons to a file, while the server runs",
+        "restore": "verify a backup, or restore it",
+        "prune": "permanently erase old runs, and free their disk space",
+        "upgrade": "upgrade the database to the schema of this version, or print what that needs",
+        "audit": "audit log: runs started, cancelled and deleted, by user and time",
     },
     after="record",
     routes="gpuexplore.features.admin.routes",

@@ -1,4 +1,4 @@
-"""`gpuexplore audit`: who ran, cancelled and deleted what, and when."""
+"""`gpuexplore audit`: the log of runs started, cancelled and deleted, by user and time."""
 
 import argparse
 from dataclasses import asdict
@@ -13,8 +13,10 @@ from gpuexplore.store.audit import MOST_LISTED
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `audit`."""
-    parser.add_argument("--since", metavar="AGE", help="only the last 7d, 12h, ...; default: everything")
-    parser.add_argument("--limit", type=int, default=1000, metavar="N", help="lines at most (default: %(default)s)")
+    parser.add_argument("--since", metavar="AGE", help="only entries of the last 7d, 12h, ... (default: all)")
+    parser.add_argument(
+        "--limit", type=int, default=1000, metavar="N", help="maximum number of entries (default: %(default)s)"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -36,5 +38,5 @@ def execute(arguments: argparse.Namespace) -> int:
             ]
         )
     else:
-        say("gpuexplore: nothing was done in that time")
+        say("gpuexplore: no audit entries in that time")
     return EXIT_OK

@@ -1,4 +1,4 @@
-"""`gpuexplore backup FILE`: what cannot be made again, in one file, while the server runs."""
+"""`gpuexplore backup FILE`: the database and the user's own lessons in one file, while the server runs."""
 
 import argparse
 from dataclasses import asdict
@@ -19,7 +19,7 @@ from gpuexplore.store.database import URL_VARIABLE, because, database_url
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `backup`."""
-    parser.add_argument("file", type=Path, metavar="FILE", help="to write: it must not exist yet")
+    parser.add_argument("file", type=Path, metavar="FILE", help="the backup to write; it must not exist yet")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -54,10 +54,10 @@ def database_file(instead: str) -> Path:
     try:
         url = make_url(database_url())
     except ArgumentError as error:
-        raise InvalidInput.of("database", URL_VARIABLE, "those in SQLAlchemy's form") from error
+        raise InvalidInput.of("database", URL_VARIABLE, "URLs in SQLAlchemy's form") from error
     if url.get_backend_name() == "sqlite":
         return Path(str(url.database))
-    raise InvalidInput(f"the database is a server's: {instead} --dbname={_shown(url)!r}")
+    raise InvalidInput(f"the database is on a server, so use {instead} --dbname={_shown(url)!r}")
 
 
 def check_unsupervised() -> None:
@@ -68,7 +68,7 @@ def check_unsupervised() -> None:
     """
     lock = supervisor_lock(database_url())
     if lock.is_held():
-        raise because(f"{lock.holder() or 'a supervisor'} works with it: stop the web server and the supervisor")
+        raise because(f"{lock.holder() or 'a supervisor'} uses the database: stop the web server and the supervisor")
 
 
 def _shown(url: URL) -> str:

@@ -13,14 +13,16 @@ from gpuexplore.store.prune import Pruned, Space, give_back, prunable, prune
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `prune`."""
-    parser.add_argument("--older-than", required=True, metavar="AGE", help="since they ended or were deleted: 90d, 12h")
-    parser.add_argument("--marked", action="store_true", help="also runs with a tag or a note, which stay otherwise")
-    parser.add_argument("--dry-run", action="store_true", help="say what would go; erase nothing")
+    parser.add_argument(
+        "--older-than", required=True, metavar="AGE", help="time since a run ended or was deleted: 90d, 12h"
+    )
+    parser.add_argument("--marked", action="store_true", help="also erase runs with a tag or a note")
+    parser.add_argument("--dry-run", action="store_true", help="print what would be erased; erase nothing")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Erase what is old, and say what that was and what space came back."""
+    """Erase old runs, and print their number and the disk space that was freed."""
     before_utc = utc_before("age", arguments.older_than)
     with open_store() as store:
         if arguments.dry_run:
@@ -38,14 +40,14 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _said(gone: Pruned) -> str:
-    kept = f"; {gone.kept:,} as old stay for their tag or note (--marked)" if gone.kept else ""
-    return f"{gone.runs:,} runs with {gone.results:,} results and {gone.audit:,} lines of the audit log{kept}"
+    kept = f"; {gone.kept:,} more are kept for their tag or note (--marked erases them too)" if gone.kept else ""
+    return f"{gone.runs:,} runs with {gone.results:,} results and {gone.audit:,} entries of the audit log{kept}"
 
 
 def _space(space: Space) -> str:
     size = ""
     if space.before_bytes is not None and space.after_bytes is not None:
         back = format_bytes(space.before_bytes - space.after_bytes)
-        size = f"{back} given back to the disk: the database takes {format_bytes(space.after_bytes)}"
-    inside = f"{format_bytes(space.free_bytes)} in it are empty, and are filled again" if space.free_bytes else ""
+        size = f"{back} of disk space freed: the database now takes {format_bytes(space.after_bytes)}"
+    inside = f"{format_bytes(space.free_bytes)} inside it are free, and will be reused" if space.free_bytes else ""
     return ". ".join(filter(None, (size, inside, space.reason if space.free_bytes or not size else "")))

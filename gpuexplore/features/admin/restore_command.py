@@ -1,4 +1,4 @@
-"""`gpuexplore restore FILE`: what `gpuexplore backup` wrote, checked, and put back."""
+"""`gpuexplore restore FILE`: verifies a backup, and replaces the database with it."""
 
 import argparse
 from dataclasses import asdict
@@ -14,10 +14,8 @@ from gpuexplore.store.backup import contents_of, files_of, restore
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `restore`."""
-    parser.add_argument("file", type=Path, metavar="FILE", help="that gpuexplore backup wrote")
-    parser.add_argument(
-        "--check", action="store_true", help="say whether it is whole and what is in it; change nothing"
-    )
+    parser.add_argument("file", type=Path, metavar="FILE", help="the backup to restore")
+    parser.add_argument("--check", action="store_true", help="verify the backup and print its contents; change nothing")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -29,7 +27,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"file": str(arguments.file), **asdict(contents)})
     else:
-        print(f"{arguments.file} is whole: {said(contents)}")
+        print(f"{arguments.file} is intact: {said(contents)}")
     return EXIT_OK
 
 
@@ -45,9 +43,9 @@ def _restore(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"database": str(database), "kept": str(kept) if kept else None, **asdict(contents)})
         return EXIT_OK
-    print(f"{database} is {arguments.file} again: {said(contents)}")
+    print(f"Restored {database} from {arguments.file}: {said(contents)}")
     if kept:
-        print(f"what was there before is kept: {kept}")
+        print(f"the previous database is kept: {kept}")
     return EXIT_OK
 
 

@@ -1,4 +1,4 @@
-"""Metrics that Prometheus and its like read at `/metrics`: off, public, or for who has the token of a setting.
+"""Metrics for Prometheus and similar monitors at `/metrics`: off, public, or protected by the token of a setting.
 
 They are text in the form of OpenMetrics 1.0:
 https://github.com/prometheus/OpenMetrics/blob/main/specification/OpenMetrics.md
@@ -85,13 +85,13 @@ def figures(database: Database) -> list[Sequence[str]]:
         metric(
             "gpuexplore_queue_runs",
             "gauge",
-            "Runs that wait, by the devices they ask for.",
+            "Queued runs, by requested devices.",
             [({"devices": row.devices}, float(row.runs)) for row in queues],
         ),
         metric(
             "gpuexplore_queue_oldest_wait_seconds",
             "gauge",
-            "How long the run that came first has waited.",
+            "Waiting time of the oldest queued run.",
             # 0 where a clock was set back meanwhile
             [({"devices": devices}, max(0.0, wait_s)) for devices, wait_s in waits_s],
             unit="seconds",
@@ -105,28 +105,30 @@ def figures(database: Database) -> list[Sequence[str]]:
         metric(
             "gpuexplore_device_use_seconds",
             "counter",
-            "How long devices worked for runs, by the devices these asked for.",
+            "Time that devices spent on runs, by requested devices.",
             [({"devices": row.devices}, row.device_s) for row in uses],
             unit="seconds",
         ),
         metric(
             "gpuexplore_supervisor_age_seconds",
             "gauge",
-            "How long ago a supervisor reported itself.",
+            "Time since a supervisor's last heartbeat.",
             [({"host": each.host, "supervisor": each.name}, each.age_s) for each in supervisors],
             unit="seconds",
         ),
         metric(
             "gpuexplore_database_size_bytes",
             "gauge",
-            "What the database takes of its disk.",
+            "Size of the database on its disk.",
             [({}, float(database_bytes))],
             unit="bytes",
         ),
     ]
     if file:
         free: Samples = [({}, float(free_bytes(file)))]
-        found.append(metric("gpuexplore_disk_free_bytes", "gauge", "What is free of that disk.", free, unit="bytes"))
+        found.append(
+            metric("gpuexplore_disk_free_bytes", "gauge", "Free space on the database's disk.", free, unit="bytes")
+        )
     return found
 
 
@@ -140,7 +142,7 @@ def _families(found: list[Sequence[str]] | None) -> list[Sequence[str]]:
     build: Samples = [({"version": gpuexplore.__version__}, 1.0)]
     errors: Samples = [({}, float(len(PAGE_ERRORS)))]
     families = [
-        metric("gpuexplore_build", "info", "What serves.", build),
+        metric("gpuexplore_build", "info", "Version of this server.", build),
         metric(
             "gpuexplore_page_errors",
             "counter",
@@ -150,8 +152,8 @@ def _families(found: list[Sequence[str]] | None) -> list[Sequence[str]]:
     ]
     if connected is not None:
         sessions: Samples = [({}, float(connected))]
-        families.append(metric("gpuexplore_sessions", "gauge", "Pages that are connected to this server.", sessions))
-    families.append(metric("gpuexplore_database_up", "gauge", "Whether the database can be used.", up))
+        families.append(metric("gpuexplore_sessions", "gauge", "Browser pages connected to this server.", sessions))
+    families.append(metric("gpuexplore_database_up", "gauge", "1 if the database can be used, else 0.", up))
     return families + (found or [])
 
 

@@ -1,4 +1,4 @@
-"""`gpuexplore upgrade`: brings the database to the schema of this version, or says what that would take."""
+"""`gpuexplore upgrade`: upgrades the database to the schema of this version, or prints what that needs."""
 
 import argparse
 from dataclasses import asdict
@@ -13,12 +13,14 @@ from gpuexplore.store.upgrade import Plan, plan_upgrade
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `upgrade`."""
-    parser.add_argument("--dry-run", action="store_true", help="say what it would do, and what of the disk it takes")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print what an upgrade would do, and the disk space it needs"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Say what there is to upgrade, and unless that was all, do it."""
+    """Print the steps of the upgrade, and unless it is a dry run, take them."""
     plan = plan_upgrade()
     if arguments.json:
         steps = [{"revision": revision, "about": about} for revision, about in plan.steps.items()]
@@ -26,7 +28,7 @@ def execute(arguments: argparse.Namespace) -> int:
     else:
         print("\n".join(_said(plan)))
     if plan.needed_bytes is not None and plan.free_bytes is not None and plan.free_bytes < plan.needed_bytes:
-        raise StoreUnavailable("There is too little room for an upgrade: nothing has changed.")
+        raise StoreUnavailable("Not enough disk space for an upgrade: nothing has changed.")
     if not arguments.dry_run and plan.steps:
         open_store().close()
         if not arguments.json:
@@ -36,14 +38,14 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _said(plan: Plan) -> list[str]:
     if plan.found is None:
-        return [f"There is no database yet: the first to open it makes one of schema {plan.newest}"]
+        return [f"There is no database yet: it is created with schema {plan.newest} on first use"]
     if not plan.steps:
-        return [f"Schema {plan.found} is that of this version: there is nothing to upgrade"]
+        return [f"Schema {plan.found} is up to date"]
     lines = [f"From schema {plan.found} to {plan.newest}:"]
     lines += [f"  {revision}  {about}" for revision, about in plan.steps.items()]
     lines.append(f"The database takes {format_bytes(plan.size_bytes)}")
     if plan.needed_bytes is None:
-        return [*lines, "Nothing is copied on a server: pg_dump does that"]
+        return [*lines, "The database is on a server, so no copy is made: use pg_dump first"]
     copied = "a copy is kept, and the new schema is written next to the old one"
     return [
         *lines,

@@ -19,7 +19,9 @@ SETTINGS = {  # what Dask does apart from its tasks, and would disturb a measure
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `worker`."""
     parser.add_argument("scheduler", metavar="tls://HOST:PORT", help="the Dask scheduler; TLS is set up as for Dask")
-    parser.add_argument("--lifetime", metavar="TIME", help="leave after so long, e.g. 55m for a job of an hour")
+    parser.add_argument(
+        "--lifetime", metavar="TIME", help="leave the cluster after this time, e.g. 55m for a job of an hour"
+    )
     parser.add_argument(
         "--dask", metavar="OPTIONS", default="", help="further options of dask worker, e.g. --dask='--interface ib0'"
     )

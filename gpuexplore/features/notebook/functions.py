@@ -129,9 +129,9 @@ class App:
     def __repr__(self) -> str:
         if self.address is None:
             return (
-                "Kaggle lets no browser reach a port of its machines, so the app cannot be shown here. Measure with "
-                "%gpuexplore or gpuexplore.run, and download a recording: the app on a machine of your own takes it on "
-                "its page Runs."
+                "Kaggle's machines have no port that a browser can reach, so the app cannot be shown here. Measure "
+                "with %gpuexplore or gpuexplore.run, and download a recording: import it on the page Runs of an app "
+                "on your own machine."
             )
         if not self.is_served:
             return f"The app on {self.address} has ended."
@@ -199,12 +199,12 @@ def checked_port(port: int | None) -> int:
         InvalidInput: it is none, or something listens on it.
     """
     if port is not None and (not isinstance(port, int) or isinstance(port, bool) or not 0 < port <= 65535):
-        raise InvalidInput.of("port", port, "whole numbers from 1 to 65535, or None for one that is free")
+        raise InvalidInput.of("port", port, "whole numbers from 1 to 65535, or None for a free port")
     with socket.socket() as probe:
         try:
             probe.bind((LOOPBACK, port or 0))
         except OSError as error:
-            accepted = f"ports that this user may listen on and nothing else does; this one: {error.strerror}"
+            accepted = f"free ports that this user may listen on; this one: {error.strerror}"
             raise InvalidInput.of("port", port, accepted) from error
         return int(probe.getsockname()[1])
 
@@ -249,7 +249,7 @@ def _wait_until_served(process: subprocess.Popen[bytes], port: int, log: Path) -
     while not _answers(port):
         if process.poll() is not None:
             said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-            raise GpuExploreError(f"The app did not start: {said[-1] if said else 'it said nothing'}")
+            raise GpuExploreError(f"The app did not start: {said[-1] if said else 'it printed nothing'}")
         if time.monotonic() > latest_s:
             raise GpuExploreError(f"The app did not start: it did not answer in {START_S} s; its log is {log}")
         time.sleep(0.2)
@@ -275,8 +275,8 @@ class Files:
 
     def __repr__(self) -> str:
         ways = {
-            "colab": "Your browser downloads them; they also lie in the pane Files",
-            "kaggle": "Kaggle keeps what lies in /kaggle/working, and offers it under Output",
+            "colab": "Your browser downloads them; they are also in the pane Files",
+            "kaggle": "Kaggle keeps files in /kaggle/working, and lists them under Output",
             "jupyter": "Open or download them in the list of files of Jupyter",
         }
         return f"{ways[self.platform]}: {', '.join(str(path) for path in self.paths)}."
@@ -302,7 +302,7 @@ def hand_over(*files: Path | str) -> Files:
         InvalidInput: one of them is no file.
     """
     if not files:
-        raise InvalidInput.of("files", "", "names of files, one at least")
+        raise InvalidInput.of("files", "", "at least one file name")
     paths = tuple(_checked(file) for file in files)
     here = platform()
     if here == "colab":
@@ -327,7 +327,7 @@ def _checked(file: Path | str) -> Path:
     except (OSError, ValueError):  # too long, or with a sign that no name has
         is_there = False
     if not is_there:
-        raise InvalidInput.of("file", file, "files that are there: did the command that writes it succeed?")
+        raise InvalidInput.of("file", file, "existing files: did the command that writes it succeed?")
     return path.resolve()
 
 

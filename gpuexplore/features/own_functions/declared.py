@@ -133,7 +133,7 @@ def operation(
 
     def declare(reference: Callable[..., Any]) -> Operation:
         if not hasattr(reference, "__name__"):
-            raise InvalidInput.of("reference", reference, "a function with a name, which the operation gets")
+            raise InvalidInput.of("reference", reference, "a named function, whose name the operation gets")
 
         def output_of(shape: Shape) -> tuple[int, ...]:
             lengths = dict(shape.axes)
@@ -166,11 +166,11 @@ def _declared(name: str, **own: Any) -> Operation:
         InvalidInput: one that is built in has this name.
     """
     if name in OPERATIONS or not name.isidentifier():
-        raise InvalidInput.of("name of an operation", name, f"a name of Python but {', '.join(OPERATIONS)}")
+        raise InvalidInput.of("name of an operation", name, f"a Python identifier other than {', '.join(OPERATIONS)}")
     usual: dict[str, Any] = {
         "title": name,
-        "formula": f"{name}: of a user",
-        "about": "Declared by a user: only what it declares is known.",
+        "formula": f"{name}: declared by a user",
+        "about": "Declared by a user: nothing else is known about it.",
         "default_sizes": SIZES,
         "reduction_length": lambda shape: max(shape, default=1),
         "scale": lambda expected, *_: float(np.abs(expected).max(initial=0.0)),

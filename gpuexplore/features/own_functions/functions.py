@@ -141,13 +141,11 @@ def dtype_of(arrays: Sequence[Any]) -> str:
     """
     for array in arrays:
         if not all(hasattr(array, name) for name in ("dtype", "shape", "ndim")) or 0 in array.shape:
-            raise InvalidInput.of(
-                "inputs", type(array).__name__, "arrays of NumPy, torch, JAX or CuPy that hold numbers"
-            )
+            raise InvalidInput.of("inputs", type(array).__name__, "numeric arrays of NumPy, torch, JAX or CuPy")
     names = sorted({str(array.dtype).rpartition(".")[2] for array in arrays})
     known = {row.array_name: row.name for row in DTYPES.values() if not row.matrix_only}
     if len(names) > 1 or names[0] not in known:
-        accepted = f"arrays of one of {', '.join(known)}; arrays of another dtype belong inside the function"
+        accepted = f"arrays of one of {', '.join(known)}; create arrays of other dtypes inside the function"
         raise InvalidInput.of("dtype of the inputs", ", ".join(names), accepted)
     return known[names[0]]
 

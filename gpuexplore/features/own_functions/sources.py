@@ -36,7 +36,7 @@ WITH_FUNCTIONS = ("numpy", "numba", "torch", "jax", "cupy")  # libraries of func
 OPERATIONS_OF_USERS: dict[str, Operation] = {}
 FUNCTIONS_OF_USERS: dict[str, Function] = {}
 FORMS = "file.py with build(inputs, out, dtype), or file.py:function with function(*inputs) -> output"
-ACCEPTED = "and files of your own: mine.py with build(inputs, out, dtype), mine.py:function that returns its output"
+ACCEPTED = "and your own files: mine.py with build(inputs, out, dtype), or mine.py:function that returns its output"
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -69,7 +69,7 @@ def build_of(name: str) -> Build:
     if name in FUNCTIONS_OF_USERS:
         return build_of_function(FUNCTIONS_OF_USERS[name], library)
     if source is None:
-        raise Unsupported(f"{name} is a user's, and its file is not known here: --impl takes {FORMS}")
+        raise Unsupported(f"{name} is a user's implementation, and its file is not known here: --impl accepts {FORMS}")
     return _built(library, source, split_source(source)[0].stat().st_mtime_ns)
 
 
@@ -102,7 +102,7 @@ def add_app_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help=f"offer an implementation of your own: {FORMS}; on this machine only; may be repeated",
+        help=f"offer your own implementation: {FORMS}; on this machine only; may be repeated",
     )
 
 
@@ -113,7 +113,7 @@ def check_app_arguments(arguments: argparse.Namespace) -> None:
         InvalidInput: others than this machine's users can open it, or a file cannot be used.
     """
     if arguments.own or offered():
-        accepted = f"{' or '.join(LOOPBACK)}, without a proxy: anyone who opens the app runs the file as you"
+        accepted = f"{' or '.join(LOOPBACK)}, without a proxy: anyone who opens the app runs the file with your rights"
         allowed = filter(None, (name.strip() for name in os.environ.get(ALLOWED_HOSTS, "").split(",")))
         for name in (arguments.address, *allowed):
             if name not in LOOPBACK:
@@ -168,7 +168,7 @@ def add_file(text: str, taken: Collection[str] = ()) -> str:
     tree = _parsed(path, text)
     wanted = function or "build"
     if wanted not in _names_in(tree):
-        raise InvalidInput.of(f"{wanted} in {path.name}", "not there", FORMS)
+        raise InvalidInput.of(f"{wanted} in {path.name}", "missing", FORMS)
     library = _library_of_file(path, tree, is_function=bool(function))
     label = label_of(function or path.stem.removeprefix(f"{library}_"))
     name = _numbered(f"{library}{OF_USERS}{label}", taken)
@@ -182,7 +182,7 @@ def _parsed(path: Path, text: str) -> ast.Module:
     except OSError as error:
         raise InvalidInput(f"{text}: {error.strerror or error}") from error
     except (SyntaxError, ValueError) as error:
-        raise InvalidInput(f"{text} is no Python: {error}") from error
+        raise InvalidInput(f"{text} is not valid Python: {error}") from error
 
 
 def _names_in(tree: ast.Module) -> set[str]:
@@ -215,7 +215,9 @@ def _library_of_file(path: Path, tree: ast.Module, *, is_function: bool) -> str:
     first = sorted((name for name in accepted if path.stem.startswith(f"{name}_")), key=len)
     imported = [name for name in ("cupy", "jax", "torch", "numpy") if name in accepted and name in _imports(tree)]
     if not first and not imported:
-        raise InvalidInput(f"{path.name} does not say what its arrays are of: {LIBRARY} = one of {', '.join(accepted)}")
+        raise InvalidInput(
+            f"{path.name} does not state its array library: set {LIBRARY} to one of {', '.join(accepted)}"
+        )
     return (first or imported)[-1 if first else 0]
 
 

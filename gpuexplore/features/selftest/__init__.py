@@ -1,8 +1,8 @@
-"""Self-test: whether what is measured and computed on this machine is right, and a report to send."""
+"""Self-test: check the measurements and results of this machine, and write a report to send."""
 
 from gpuexplore.registry import Feature
 
 FEATURE = Feature(
     "selftest",
-    commands={"selftest": "whether what is measured and computed on this machine is right, and a report to send"},
+    commands={"selftest": "check the measurements and results of this machine, and write a report to send"},
 )

@@ -55,9 +55,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--quick", action="store_true", help="two minutes instead of ten: fewer shapes and dtypes, no recording")
     add("--device", default="", metavar="ID", help="cpu, cuda:0, .. (default: the first GPU, else the CPU)")
     add("--json", action="store_true", help="print the report as JSON")
-    add("--out", type=Path, metavar="FOLDER", help="for the report and the recording (default: selftest-<time>)")
-    add("--html", type=Path, metavar="FILE.html", help="the page to send (default: report.html in that folder)")
-    add("--by", default=DEFAULT_SOURCE, metavar="NAME", help="who measures, for the recording (default: %(default)s)")
+    add("--out", type=Path, metavar="FOLDER", help="folder for the report and the recording (default: selftest-<time>)")
+    add("--html", type=Path, metavar="FILE.html", help="the HTML report to send (default: report.html in that folder)")
+    add(
+        "--by",
+        default=DEFAULT_SOURCE,
+        metavar="NAME",
+        help="name of the person who measures, for the recording (default: %(default)s)",
+    )
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -69,7 +74,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.html:
         check_writable(arguments.html, [".html"])
     if not arguments.by.strip():
-        raise InvalidInput.of("--by", arguments.by, "names: who measures, and answers questions")
+        raise InvalidInput.of("--by", arguments.by, "the name of the person who measures and can answer questions")
     started_utc = utc_now()
     began_s = time.monotonic()
     bench = Bench(device, is_quick=arguments.quick, folder=_folder(arguments.out, started_utc), by=arguments.by)
@@ -83,8 +88,8 @@ def execute(arguments: argparse.Namespace) -> int:
     if os.environ.get("NUMBA_ENABLE_CUDASIM", "0") != "0":
         stand_in = "NUMBA_ENABLE_CUDASIM is set: Numba's simulator stands in for the GPU."
     no_gpu = (
-        "No GPU was found on this machine, so the CPU was tested: one of NVIDIA needs its driver, and in a container "
-        "`--gpus all`; docs/gpu.md says which driver."
+        "No GPU was found on this machine, so the CPU was tested. An NVIDIA GPU needs its driver (see docs/gpu.md), "
+        "and in a container `--gpus all`."
     )
     # The command that repeats the test, without names of files.
     words = ["gpuexplore", "selftest", *(["--quick"] if arguments.quick else []), "--device", device.id]
@@ -124,9 +129,9 @@ def _folder(given: Path | None, started_utc: str) -> Path:
     try:
         folder.mkdir(exist_ok=True)
         if next(folder.iterdir(), None):
-            raise InvalidInput.of("--out", folder, "folders that are empty or not there yet: no report is overwritten")
+            raise InvalidInput.of("--out", folder, "empty or new folders: no report is overwritten")
     except OSError as error:
-        raise InvalidInput.of("--out", folder, f"folders that can be made; this one: {error.strerror}") from error
+        raise InvalidInput.of("--out", folder, f"folders that can be created; this one: {error.strerror}") from error
     return folder
 
 
@@ -190,7 +195,7 @@ def _outcomes(checks: Sequence[SelfCheck], bench: Bench, limit_s: float) -> Iter
 def _why_not(check: SelfCheck, bench: Bench, left_s: float, stopped: str) -> str:
     """Return why a check is skipped; an empty text where it is run."""
     if bench.device.kind not in check.kinds:
-        return f"it is about {' and '.join(check.kinds)} devices, and {bench.device.id} is none"
+        return f"it needs a device of kind {' or '.join(check.kinds)}, not {bench.device.id}"
     if bench.is_quick and not check.in_quick:
         return "not part of the quick test"
     if stopped or left_s >= check.needs_s:

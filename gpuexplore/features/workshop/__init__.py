@@ -13,10 +13,10 @@ FEATURE = Feature(
         "Learn",
         2,
         "groups",
-        "A class together: joined by a code, without an account; its leader says what comes next.",
+        "Rooms for a class: join by a code, without an account, and follow the leader.",
         reads="room lead view",
         terms=("Room", "Lesson", "Run"),
         script=Path(__file__).with_name("page.py"),
     ),
-    commands={"room": "rooms for a class: open one, say something to all in it, list, show, close, delete"},
+    commands={"room": "rooms for a class: open, list, show, send messages, set goals, export, close, delete"},
 )

@@ -23,7 +23,7 @@ GPU = "gpu"  # a side of a comparison that is any GPU
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What has to be said to set a goal.
+    """A setting of a goal.
 
     Attributes:
         name: its key.
@@ -65,14 +65,14 @@ class GoalKind:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What a class is asked to reach: a kind with its settings."""
+    """A goal of a class: a kind with its settings."""
 
     kind: GoalKind
     settings: Mapping[str, str]
 
     @property
     def sentence(self) -> str:
-        """What a class reads."""
+        """The text shown to the class."""
         return self.kind.sentence.format_map(self.settings)
 
     @property
@@ -155,7 +155,7 @@ def _side(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GoalScore:
-    """What a run is worth for a goal.
+    """The score of a run for a goal.
 
     Attributes:
         value: what the goal is about, a fraction, seconds, a size or an error.
@@ -267,8 +267,8 @@ _SETTINGS = {
         Setting("dtype", "Dtype", "fp32", _dtype, tuple(DTYPES)),
         Setting("size", "Size", "1024", _size),
         Setting("implementation", "Implementation", "torch", str),
-        Setting("slower", "First ahead", "cpu", _side),
-        Setting("faster", "Ahead from there", GPU, _side),
+        Setting("slower", "Faster at small sizes", "cpu", _side),
+        Setting("faster", "Faster at large sizes", GPU, _side),
         Setting("bound", "Relative error below", "1e-4", _bound),
         Setting("percent", "Percent", "50", _percent),
     )
@@ -293,8 +293,8 @@ KINDS: Mapping[str, GoalKind] = MappingProxyType(
             ),
             GoalKind(
                 "overtake",
-                "Find the size where one overtakes the other",
-                "{operation} in {dtype}: from which size on is {faster} faster than {slower}?",
+                "Find the break-even size",
+                "{operation} in {dtype}: from which size is {faster} faster than {slower}?",
                 _settings("operation", "dtype", "slower", "faster"),
                 _overtake,
                 better="lower",
@@ -310,7 +310,7 @@ KINDS: Mapping[str, GoalKind] = MappingProxyType(
             ),
             GoalKind(
                 "kernel",
-                "Make the fastest kernel of a ladder",
+                "Find the fastest kernel of a ladder",
                 "Which of our kernels of {operation} in {dtype} reaches {percent} % of the library's rate at size "
                 "{size}?",
                 _settings("operation", "size", "dtype", "percent"),
@@ -319,7 +319,7 @@ KINDS: Mapping[str, GoalKind] = MappingProxyType(
             ),
             GoalKind(
                 "error",
-                "Get the error below a bound",
+                "Keep the error below a bound",
                 "Compute {operation} in {dtype} with a relative error below {bound}",
                 _settings("operation", "dtype", "bound"),
                 _error,

@@ -9,8 +9,6 @@ from gpuexplore.ui.present import is_presented
 
 if not is_presented():
     st.title("Rooms")
-    st.caption(
-        "Everybody in one place: join by a code, without an account, and see what comes next.", help=page_help("rooms")
-    )
+    st.caption("Rooms for a class: join by a code, without an account, and follow the leader.", help=page_help("rooms"))
 open_page("rooms")
 show()

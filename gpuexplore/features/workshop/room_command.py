@@ -31,8 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
     actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions, instead of a list")
     opened = actions.add_parser("open", help="open a room, and print its code and the leader's link")
-    opened.add_argument("--title", default="", metavar="TEXT", help="what it is called")
-    opened.add_argument("--hours", default="4", metavar="N", help="until it ends by itself (default: %(default)s)")
+    opened.add_argument("--title", default="", metavar="TEXT", help="title of the room")
+    opened.add_argument("--hours", default="4", metavar="N", help="hours until the room ends (default: %(default)s)")
     opened.add_argument(
         "--address",
         default="http://127.0.0.1:8501",
@@ -40,22 +40,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="where the app is served (default: %(default)s)",
     )
     opened.add_argument("--json", action="store_true", help="print one JSON object")
-    shown = actions.add_parser("show", help="who is in a room")
+    shown = actions.add_parser("show", help="list the participants of a room")
     shown.add_argument("--json", action="store_true", help="print one JSON object")
     said = actions.add_parser("say", help="put a message on all participants' pages; an empty one removes it")
-    weighed = actions.add_parser("share", help="share of the devices for those in a room, relative to others")
+    weighed = actions.add_parser("share", help="share of device time for a room, relative to other users")
     weighed.add_argument("code", metavar="CODE")
-    weighed.add_argument("weight", metavar="N", help="times as much as others get while both wait: 30 for a class")
-    asked = actions.add_parser("ask", help="ask for a goal, or open a step of a lesson")
+    weighed.add_argument(
+        "weight", metavar="N", help="multiple of another user's share while both have queued runs: 30 for a class"
+    )
+    asked = actions.add_parser("ask", help="set a goal, or open a step of a lesson")
     asked.add_argument("code", metavar="CODE")
     asked.add_argument("kind", metavar="KIND", help=f"{LESSON}, {', '.join(KINDS)}")
-    asked.add_argument("settings", nargs="*", metavar="NAME=VALUE", help="such as operation=matmul percent=50")
-    exported = actions.add_parser("export", help="write everything that was answered and measured to a file")
+    asked.add_argument("settings", nargs="*", metavar="NAME=VALUE", help="settings such as operation=matmul percent=50")
+    exported = actions.add_parser("export", help="write all answers and results to a file")
     exported.add_argument("code", metavar="CODE")
     exported.add_argument("file", metavar="FILE", help=f"its name ends with {' or '.join(FORMATS)}")
     exported.add_argument("--anonymous", action="store_true", help="without names")
     closed = actions.add_parser("close", help="close a room: it can be read, but not joined")
-    deleted = actions.add_parser("delete", help="delete a room with all that is in it")
+    deleted = actions.add_parser("delete", help="delete a room with all its data")
     for each in (shown, said, closed, deleted):
         each.add_argument("code", metavar="CODE")
     said.add_argument("message", metavar="TEXT")
@@ -87,7 +89,7 @@ def _open(store: Store, arguments: argparse.Namespace) -> int:
         return EXIT_OK
     print(f"{spoken(room.code)}  open until {room.ends_utc[:16].replace('T', ' ')} UTC")
     print(f"to join: {address}")
-    print(f"to lead, for you alone: {leader}")
+    print(f"to lead (keep this link private): {leader}")
     return EXIT_OK
 
 
@@ -133,7 +135,7 @@ def _show(store: Store, arguments: argparse.Namespace) -> int:
 def _say(store: Store, arguments: argparse.Namespace) -> int:
     room = _found(store, arguments.code)
     store.announce(OWNER, room, message=read_message(arguments.message), link=room.link)
-    print(f"{spoken(room.code)} says: {read_message(arguments.message) or 'nothing'}")
+    print(f"Message of {spoken(room.code)}: {read_message(arguments.message) or 'none'}")
     return EXIT_OK
 
 
@@ -141,7 +143,7 @@ def _share(store: Store, arguments: argparse.Namespace) -> int:
     room = _found(store, arguments.code)
     weight = read_weight(arguments.weight)
     store.set_weight(room, weight)
-    print(f"{spoken(room.code)} gets {weight} times as much of a device as one visitor, while others wait too")
+    print(f"{spoken(room.code)} gets {weight} times the device time of one user while others wait too")
     return EXIT_OK
 
 
@@ -161,7 +163,7 @@ def _ask(store: Store, arguments: argparse.Namespace) -> int:
         settings = dict(goal.settings)
         sentence = goal.sentence
     store.add_task(OWNER, room, kind=arguments.kind, settings=settings)
-    print(f"{spoken(room.code)} is asked: {sentence}")
+    print(f"Task of {spoken(room.code)}: {sentence}")
     return EXIT_OK
 
 
@@ -181,7 +183,7 @@ def _export(store: Store, arguments: argparse.Namespace) -> int:
     try:
         path.write_bytes(FORMATS[path.suffix].write(facts, names_of(facts, anonymous=arguments.anonymous)))
     except OSError as error:
-        raise InvalidInput.of("file", arguments.file, f"those that can be written ({error.strerror})") from error
+        raise InvalidInput.of("file", arguments.file, f"writable files ({error.strerror})") from error
     print(f"{spoken(room.code)} is written to {path}")
     return EXIT_OK
 
@@ -196,7 +198,7 @@ def _close(store: Store, arguments: argparse.Namespace) -> int:
 def _delete(store: Store, arguments: argparse.Namespace) -> int:
     room = _found(store, arguments.code)
     store.delete_room(OWNER, room)
-    print(f"{spoken(room.code)} is deleted, with all that was in it")
+    print(f"{spoken(room.code)} is deleted, with all its data")
     return EXIT_OK
 
 

@@ -32,7 +32,7 @@ def test_the_command_prints_the_newest_first(home, experiment, capsys):
     assert main(["audit", "--since", "1h", "--limit", "2", "--json"]) == EXIT_OK
     assert [entry["object"] for entry in json.loads(capsys.readouterr().out)] == runs[:0:-1]
     assert main(["audit", "--since", "0m"]) == EXIT_OK
-    assert "nothing was done in that time" in capsys.readouterr().err
+    assert "no audit entries in that time" in capsys.readouterr().err
     assert main(["audit", "--limit", "0"]) == EXIT_UNUSABLE
     assert main(["audit", "--since", "yesterday"]) == EXIT_UNUSABLE
     assert "expected a number and a unit" in capsys.readouterr().err

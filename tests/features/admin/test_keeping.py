@@ -56,9 +56,9 @@ def test_a_home_comes_back_with_its_runs_and_lessons(said, tmp_path, run_id):
 
     assert "1 runs, 1 results" in made
     assert "2 lessons of your own" in made
-    assert "is whole: " in said("restore", "--check", str(copy))
+    assert "is intact: " in said("restore", "--check", str(copy))
     assert json.loads(said("restore", "--check", "--json", str(copy)))["counts"]["runs"] == 1
-    assert "what was there before is kept: " in said("restore", str(copy))
+    assert "the previous database is kept: " in said("restore", str(copy))
     assert runs() == {run_id}
     assert (mine.read_text(), other.read_text()) == ("# Mine", "# Other")
     assert [path.read_text() for path in lessons_directory().glob("mine.md.before-restore-*")] == ["# Mine, spoilt"]
@@ -69,7 +69,7 @@ def test_nothing_is_put_back_while_a_supervisor_works(said, tmp_path, run_id):
     with supervisor_lock(database_url()):
         refused = said("restore", str(tmp_path / "copy"), code=EXIT_UNUSABLE)
 
-    assert "works with it: stop the web server and the supervisor" in refused
+    assert "uses the database: stop the web server and the supervisor" in refused
 
 
 @pytest.mark.parametrize(
@@ -89,14 +89,14 @@ def test_pruning_says_what_goes_and_what_came_back(said, run_id):
     with open_store() as store:
         store.describe(marked, "ada", Description(tags="paper"))
 
-    assert "Would erase 1 runs with 1 results and 2 lines of the audit log; 1 as old stay" in said(
+    assert "Would erase 1 runs with 1 results and 2 entries of the audit log; 1 more are kept" in said(
         "prune", "--older-than", "0d", "--dry-run"
     )
     assert runs() == {run_id, marked}
     assert json.loads(said("prune", "--older-than", "1d", "--json"))["runs"] == 0
     told = said("prune", "--older-than", "0m")
     assert "Erased 1 runs with 1 results" in told
-    assert "given back to the disk: the database takes" in told
+    assert "of disk space freed: the database now takes" in told
     assert runs() == {marked}
     assert json.loads(said("prune", "--older-than", "0m", "--marked", "--json"))["runs"] == 1
     assert runs() == set()

@@ -10,16 +10,16 @@ def test_the_command_tells_refuses_and_upgrades(file, monkeypatch, capsys):
     assert main(["upgrade", "--dry-run"]) == EXIT_OK
     told = capsys.readouterr().out
     assert f"From schema 0002 to {newest_revision()}:" in told
-    assert "0014  What version 0.2.0 keeps beyond 0.1.0: " in told
+    assert "0014  Schema changes of version 0.2.0: " in told
     assert plan_upgrade().found == "0002"
 
     with monkeypatch.context() as patched:
         without_room(patched)
         assert main(["upgrade"]) == EXIT_UNUSABLE
-        assert "too little room for an upgrade: nothing has changed" in capsys.readouterr().err
+        assert "Not enough disk space for an upgrade: nothing has changed" in capsys.readouterr().err
         assert plan_upgrade().found == "0002"
 
     assert main(["upgrade"]) == EXIT_OK
     assert f"The database has schema {newest_revision()} now" in capsys.readouterr().out
     assert main(["upgrade"]) == EXIT_OK
-    assert "there is nothing to upgrade" in capsys.readouterr().out
+    assert "is up to date" in capsys.readouterr().out

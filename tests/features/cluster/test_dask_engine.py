@@ -275,7 +275,7 @@ def test_cluster_with_certificates_measures(secured, certificates, cases_of):
 def test_supervisor_with_a_certificate_of_another_authority_says_so(secured, certificates, cases_of, caplog):
     with dask.config.set(certificates["others"]):
         engine = DaskEngine(secured.address)
-    wait_until(lambda: "are its certificate and this one of the same authority?" in caplog.text)
+    wait_until(lambda: "is its certificate of the same authority as this one?" in caplog.text)
 
     assert measured(engine, on("safe", cases_of("fine")))["fine"].status is Status.UNSUPPORTED
     engine.close()
@@ -296,5 +296,5 @@ def test_worker_with_a_certificate_of_another_authority_is_refused_with_a_senten
     )
 
     assert refused.returncode == 2
-    assert refused.stderr.startswith(f"gpuexplore: {secured.address} was refused: are its certificate and this one of ")
+    assert refused.stderr.startswith(f"gpuexplore: no connection to {secured.address}: is its certificate of the same ")
     assert refused.stderr.count("\n") == 1

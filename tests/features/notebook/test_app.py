@@ -97,8 +97,8 @@ def test_kaggle_has_no_way_and_nothing_is_started(started, colab, monkeypatch):
 
     assert (started, colab) == ([], [])
     assert app.address is None
-    assert "Kaggle lets no browser reach a port" in repr(app)
-    assert "Kaggle lets no browser reach a port" in app._repr_html_()
+    assert "no port that a browser can reach" in repr(app)
+    assert "no port that a browser can reach" in app._repr_html_()
     app.close()
 
 
@@ -151,7 +151,7 @@ def test_jupyter_s_pages_may_show_it(monkeypatch):
     ("code", "said"),
     [
         ("import sys; sys.exit('gpuexplore: streamlit is not installed')", "streamlit is not installed"),
-        ("raise SystemExit(1)", "it said nothing"),
+        ("raise SystemExit(1)", "it printed nothing"),
     ],
 )
 def test_why_it_did_not_start_is_told(monkeypatch, code, said):

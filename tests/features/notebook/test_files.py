@@ -52,7 +52,7 @@ def test_what_is_no_file_is_named(report, name):
 
 
 def test_no_file_at_all_is_refused(report):
-    with pytest.raises(InvalidInput, match="one at least"):
+    with pytest.raises(InvalidInput, match="at least one file name"):
         hand_over()
 
 

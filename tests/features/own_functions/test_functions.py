@@ -341,7 +341,7 @@ def test_an_operation_has_the_sweep_it_was_declared_with_and_no_prediction():
     experiment, _ = api.experiment_asked(declared, {"implementations": [shifted], "devices": "cpu", "dtypes": "fp32"})
 
     assert [tuple(shape) for shape in experiment.shapes] == [(8,), (16,)]
-    with pytest.raises(InvalidInput, match=f"{declared.name} is a user's: no library"):
+    with pytest.raises(InvalidInput, match=f"{declared.name} is declared by a user: no vendor library"):
         gx.predict(declared.name, "H100 SXM5 80GB", sizes=16)
 
 

@@ -61,9 +61,9 @@ def test_a_function_may_take_arrays_that_a_build_does_not(written, text, library
 @pytest.mark.parametrize(
     ("file", "text", "function", "said"),
     [
-        ("mine.py", "def build(:\n", "", "no Python"),
-        ("mine.py", "import numpy\n", "", "build in mine.py 'not there': expected file.py with build"),
-        ("mine.py", "import numpy\ndef add(a): ...\n", "sub", "sub in mine.py 'not there'"),
+        ("mine.py", "def build(:\n", "", "is not valid Python"),
+        ("mine.py", "import numpy\n", "", "build in mine.py 'missing': expected file.py with build"),
+        ("mine.py", "import numpy\ndef add(a): ...\n", "sub", "sub in mine.py 'missing'"),
         (
             "mine.py",
             f"LIBRARY = 'tensorflow'\n{BUILD}",
@@ -71,7 +71,7 @@ def test_a_function_may_take_arrays_that_a_build_does_not(written, text, library
             "LIBRARY in mine.py 'tensorflow': expected numpy, numba",
         ),
         ("mine.py", f"LIBRARY = 'jax'\n{BUILD}", "", "'jax': expected numpy, numba, torch, triton, numba_cuda"),
-        ("mine.py", BUILD, "", "does not say what its arrays are of"),
+        ("mine.py", BUILD, "", "does not state its array library"),
     ],
 )
 def test_what_cannot_be_used_is_told_before_anything_runs(written, file, text, function, said):
@@ -97,7 +97,7 @@ def test_who_asks_for_an_implementation_whose_file_is_not_told_hears_so():
     row = operation_named("matmul").implementation_named("torch:mine")
 
     assert (row.backend, row.unit, row.of_a_user) == ("torch", "matrix", True)
-    with pytest.raises(Unsupported, match="torch:mine is a user's, and its file is not known here"):
+    with pytest.raises(Unsupported, match="torch:mine is a user's implementation, and its file is not known here"):
         load_build(operation_named("matmul"), row)
 
 

@@ -50,7 +50,7 @@ def devices(monkeypatch, checks):
         (("--device", "simulated:0"), "device 'simulated:0': expected cpu"),
         (("--html", "report.pdf"), "file type '.pdf': expected .html"),
         (("--html", "nowhere/report.html"), "folder 'nowhere': expected an existing one"),
-        (("--out", "full"), "--out 'full': expected folders that are empty or not there yet"),
+        (("--out", "full"), "--out 'full': expected empty or new folders"),
         (("--out", "a/b"), "--out 'a/b': expected folders that can be made"),
         (("--by", " "), "--by ' ': expected names"),
     ],

@@ -39,7 +39,7 @@ def test_a_room_from_opening_to_deleting(said):
     assert "GPU course" in said()
     assert json.loads(said("--json"))[0]["people"] == 1
     assert "Ada, joined at" in said("show", code.lower())
-    assert "says: Guess first" in said("say", code, "Guess  first")
+    assert ": Guess first" in said("say", code, "Guess  first")
     assert json.loads(said("show", code, "--json"))["message"] == "Guess first"
     assert "is closed" in said("close", code)
     assert json.loads(said("--json"))[0]["state"] == "closed"
@@ -52,7 +52,7 @@ def test_opening_says_how_to_join_and_how_to_lead(said):
 
     assert lines[0].endswith("UTC")
     assert lines[1].startswith("to join: http://127.0.0.1:8501/rooms?room=")
-    assert lines[2].startswith("to lead, for you alone: http://127.0.0.1:8501/rooms?room=")
+    assert lines[2].startswith("to lead (keep this link private): http://127.0.0.1:8501/rooms?room=")
     assert "&lead=" in lines[2]
 
 
@@ -79,9 +79,7 @@ def test_a_room_that_a_browser_opened_is_not_the_terminals(said):
 
 def test_a_room_is_asked_and_what_came_of_it_is_written(said, tmp_path):
     code = json.loads(said("open", "--json"))["code"]
-    assert "is asked: How long does torch take for matmul of size 512 in fp32?" in said(
-        "ask", code, "guess", "size=512"
-    )
+    assert ": How long does torch take for matmul of size 512 in fp32?" in said("ask", code, "guess", "size=512")
     assert "step a" in said("ask", code, "lesson", "lesson=tour")
     with open_store() as store:
         room = store.room_of(code)
@@ -114,7 +112,7 @@ def test_what_a_room_cannot_be_asked_says_what_it_can(said, words, message):
 def test_a_room_gets_a_share_of_the_devices(said):
     code = json.loads(said("open", "--json"))["code"]
 
-    assert "gets 30 times as much of a device" in said("share", code, "30")
+    assert "gets 30 times the device time of one user" in said("share", code, "30")
     with open_store() as store:
         assert store.room_of(code).weight == 30
     assert "weight '0': expected whole numbers from 1 to 100" in said("share", code, "0", code=EXIT_UNUSABLE)

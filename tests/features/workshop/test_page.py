@@ -63,7 +63,7 @@ def test_somebody_joins_by_the_code_and_a_name(page, store, room):
     assert not app.exception
     assert [each.name for each in store.participants(room)] == ["Ada <b>"]
     assert r"You are **Ada \<b\>**. 1 person is in this room." in [each.value for each in app.markdown]
-    assert "What the leader says appears here" in texts(app.markdown)
+    assert "Messages and tasks of the leader appear here" in texts(app.markdown)
 
 
 def test_what_the_leader_says_and_the_page_it_is_about_are_shown(page, store, room):
@@ -78,13 +78,13 @@ def test_what_the_leader_says_and_the_page_it_is_about_are_shown(page, store, ro
 
 def test_the_leader_says_something_to_everybody(page, store, led):
     app = typed(page("rooms", room=led.code), "Message on all pages", "Guess first")
-    app = pressed(typed(app, "Page that it is about", "https://lab/what-if?op=matmul"), "Show to all")
+    app = pressed(typed(app, "Link to a page (optional)", "https://lab/what-if?op=matmul"), "Show to all")
 
     assert not app.exception
     said = store.room_of(led.code)
     assert (said.message, said.link) == ("Guess first", "what-if?op=matmul")
     for link in ("https://evil.example/login", "rooms?room=KTRMWX&lead=secret"):  # nowhere else, and no key away
-        app = pressed(typed(app, "Page that it is about", link), "Show to all")
+        app = pressed(typed(app, "Link to a page (optional)", link), "Show to all")
         assert "expected addresses of this app" in texts(app.error)
         assert store.room_of(led.code).link == "what-if?op=matmul"
 
@@ -145,7 +145,7 @@ def test_a_stranger_sees_nobody_and_a_closed_room_has_no_door(page, store, room)
     assert "joined" not in texts(wall.markdown)
     store.close_room(LEADER, room)
     app = page("rooms", room=room.code)
-    assert "is closed: it cannot be joined any more" in texts(app.error)
+    assert "is closed: it can no longer be joined" in texts(app.error)
     assert not app.text_input
 
 
@@ -157,7 +157,7 @@ def test_the_leaders_link_leads_and_leaves_the_address(page, store):
     assert "lead" not in app.query_params
     assert "Show to all" in [button.label for button in app.button]
     wrong = page("rooms", room=room.code, lead="wrong")
-    assert "this leader's link opens nothing" in texts(wrong.error)
+    assert "this leader's link is invalid" in texts(wrong.error)
 
 
 @pytest.mark.parametrize("code", ["ABC", "KTRMWX", "<script>", "x" * 150])
@@ -213,12 +213,12 @@ def asked(store, room, leader=LEADER):
 
 def test_the_leader_asks_for_every_kind_of_goal_and_what_cannot_be_set_is_not_given(page, store, led):
     app = chosen(page("rooms", room=led.code), "What", "error")
-    app = pressed(typed(app, "Relative error below", "2"), "Ask for it")
+    app = pressed(typed(app, "Relative error below", "2"), "Set this task")
     assert "expected numbers between 0 and 1" in texts(app.error)
     assert store.tasks_of_room(led) == ()
     typed(app, "Relative error below", "1e-4")
     for kind in KINDS:
-        app = pressed(chosen(app, "What", kind), "Ask for it")
+        app = pressed(chosen(app, "What", kind), "Set this task")
         assert not app.exception
         assert not app.error
         task = store.tasks_of_room(led)[-1]
@@ -277,7 +277,7 @@ def test_a_participant_has_nothing_that_only_a_leader_may_do(page, store, room):
     store.join_room(OWNER, room, "Ada")
     labels = {button.label for button in page("rooms", room=room.code).button}
 
-    assert not labels & {"Reveal", "Freeze", "Give 1 min", "Ask for it", "Close", "Delete", "CSV"}
+    assert not labels & {"Reveal", "Freeze", "Give 1 min", "Set this task", "Close", "Delete", "CSV"}
 
 
 def test_the_wall_shows_how_many_are_done_and_names_only_where_they_are_wanted(page, store, led):

@@ -41,7 +41,7 @@ class Node:
 
     @property
     def unusable_reason(self) -> str | None:
-        """Why nothing is measured there; None where it is."""
+        """The reason why nothing is measured there; None where it is used."""
         if self.version == gpuexplore.__version__:
             return None
         return f"{self.host} has gpuexplore {self.version}, not {gpuexplore.__version__} as here: install that there"
@@ -56,7 +56,7 @@ Departure = DeviceLost | NodeCrashed  # a node that was asked to leave is lost a
 
 @dataclass(frozen=True, slots=True)
 class Inbox:
-    """What came in for one task: encoded events, and the departure of its node."""
+    """The incoming messages of one task: encoded events, and the departure of its node."""
 
     node: Node
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
@@ -266,7 +266,7 @@ def _security_for(scheduler: str, role: Role) -> Security:
     security = Security(require_encryption=encrypted)
     missing = [name for name in _settings(role) if encrypted and not getattr(security, _settings(role)[name])]
     if missing:
-        raise InvalidInput(f"{scheduler} needs certificates: {', '.join(missing)} of Dask's configuration not set")
+        raise InvalidInput(f"{scheduler} needs certificates: set {', '.join(missing)} in Dask's configuration")
     return security
 
 
@@ -285,7 +285,7 @@ def check_certificates(scheduler: str, role: Role) -> None:
     try:
         asyncio.run(ask())
     except CommClosedError as error:
-        raise GpuExploreError(f"{scheduler} was refused: {describe(error)}") from error
+        raise GpuExploreError(f"no connection to {scheduler}: {describe(error)}") from error
     except OSError:  # not there yet: a connection waits for it
         return
 
@@ -296,7 +296,7 @@ def describe(error: BaseException) -> str:
     while earlier := cause.__cause__ or cause.__context__:
         cause = earlier
     if isinstance(error, CommClosedError):  # it answered, and one of the two hung up
-        return f"are its certificate and this one of the same authority? ({cause})"
+        return f"is its certificate of the same authority as this one? ({cause})"
     return str(cause)
 
 

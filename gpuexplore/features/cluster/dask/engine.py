@@ -244,7 +244,7 @@ def _raise_failure(future: Future[Any]) -> None:
     if future.status == "finished":
         return
     if future.status != "error":
-        raise DeviceLost(f"the task is {future.status}: the Dask scheduler forgot it")
+        raise DeviceLost(f"the task is {future.status}: the Dask scheduler no longer has it")
     error = future.exception()
     if isinstance(error, KilledWorker):
         raise NodeCrashed(f"{error.last_worker.name} {LOST}")

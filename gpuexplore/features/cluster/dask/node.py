@@ -31,7 +31,7 @@ EXTENSION = "gpuexplore"
 
 @dataclass(frozen=True, slots=True)
 class _NodeWorker:
-    """What a node keeps; Dask closes it with the worker."""
+    """The state of a node; Dask closes it with the worker."""
 
     worker: distributed.Worker
     engine: Engine
@@ -124,7 +124,7 @@ def _cancellation(token: str) -> Iterator[Callable[[], bool]]:
         try:
             shared.wait()
         except (OSError, UnboundLocalError):  # the second is what distributed makes of a client that is closed
-            LOG.warning("The scheduler is gone: what is measured for it ends")
+            LOG.warning("The scheduler is gone: its measurements are stopped")
         finally:
             heard.set()
 

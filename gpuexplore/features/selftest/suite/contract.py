@@ -26,7 +26,7 @@ INTERRUPTED = "interrupted"
 
 
 class CheckVerdict(StrEnum):
-    """How a check ended."""
+    """The verdict of a check."""
 
     PASS = "pass"
     FAIL = "fail"
@@ -69,7 +69,7 @@ class CheckFigure:
 
 @dataclass(frozen=True, slots=True)
 class CheckFinding:
-    """What a check found.
+    """The findings of a check.
 
     Attributes:
         said: sentences: why it failed or was skipped, else what to know.
@@ -106,7 +106,7 @@ def skipped(reason: str, figures: tuple[CheckFigure, ...] = ()) -> CheckFinding:
 
 @dataclass(frozen=True, slots=True)
 class CheckOutcome:
-    """How one check ended, and how long it took."""
+    """The outcome and the duration of one check."""
 
     name: str
     title: str
@@ -118,7 +118,7 @@ class CheckOutcome:
 
 @dataclass(frozen=True, slots=True)
 class SelftestReport:
-    """What a self-test found.
+    """The report of a self-test.
 
     Attributes:
         stand_in: what stood in for the device, so that its figures are not taken for measured ones; empty: nothing.
@@ -139,12 +139,12 @@ class SelftestReport:
 
     @property
     def has_failed(self) -> bool:
-        """Whether a check failed."""
+        """True if a check failed."""
         return any(outcome.verdict is CheckVerdict.FAIL for outcome in self.outcomes)
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether it was ended before all checks had run."""
+        """True if it ended before all checks had run."""
         return any(INTERRUPTED in outcome.said for outcome in self.outcomes)
 
     def count(self, verdict: CheckVerdict) -> int:
@@ -153,7 +153,7 @@ class SelftestReport:
 
     @property
     def headline(self) -> str:
-        """How it went, in a sentence."""
+        """The result in a sentence."""
         counts = ", ".join(f"{self.count(verdict)} {words}" for verdict, words in _WORDS.items())
         after = f", {INTERRUPTED} after" if self.is_interrupted else ", in"
         return f"{self.device.title}: {counts}{after} {format_seconds(self.lasted_s)}"

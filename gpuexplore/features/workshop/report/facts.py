@@ -60,7 +60,7 @@ class Column:
 
     @property
     def key(self) -> tuple[int, str]:
-        """What tells it from the others of its room."""
+        """Its identifier within the room."""
         return self.task.number, self.step.letter if self.step else ""
 
     @property

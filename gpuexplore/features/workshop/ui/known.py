@@ -40,7 +40,7 @@ def room_with(text: str) -> Room:
     WRONG_CODES.check(whence, code)
     if room is None:
         WRONG_CODES.note(whence)
-        raise NotFound(f"no room has the code {spoken(code)}: it was mistyped, or the room is deleted")
+        raise NotFound(f"no room has the code {spoken(code)}: it may be mistyped, or the room was deleted")
     return room
 
 

@@ -61,12 +61,12 @@ def _show_progress(facts: RoomFacts) -> None:
             standing = states[column.key].get(each.number)
             row[f"{task_number}. {column.title}"] = "" if standing is None else standing.outcome or standing.state.value
         rows.append(row)
-    table_of(rows, {}).show(alt=f"Table of {len(people)} participants, with how far each is")
+    table_of(rows, {}).show(alt=f"Table of {len(people)} participants and their progress")
 
 
 def _show_current(facts: RoomFacts, column: Column) -> None:
     done = sum(standing.state is State.DONE for standing in known.standings_of(facts, column).values())
-    said = [f"**{done} of {len(facts.people)} done** with the last one."]
+    said = [f"**{done} of {len(facts.people)} done** with the current task."]
     wrong = wrong_guesses(facts, column)[:3]
     if wrong:
         listed = ", ".join(f"{plain(guess)} ({count})" for guess, count in wrong)
@@ -99,12 +99,12 @@ def show_leader(room: Room, address: str) -> None:
             shown = st.toggle("Names on the wall", room.names_shown, key=f"rooms.names.{room.code}")
             if shown != room.names_shown:
                 _do(lambda: store().show_names(owner(), room, shown=shown))
-    way.image(qr_code(address), width="stretch", caption="To join by a camera")
+    way.image(qr_code(address), width="stretch", caption="Scan to join")
     st.fragment(_draw, run_every=1.0)(room)
     if room.state is RoomState.OPEN:
-        with st.expander("Ask for something", icon=":material/flag:", expanded=not known.tasks_of(room)):
+        with st.expander("Set a task", icon=":material/flag:", expanded=not known.tasks_of(room)):
             _offer_next(room)
-        with st.expander("Say something", icon=":material/campaign:"):
+        with st.expander("Send a message", icon=":material/campaign:"):
             with st.form("rooms.say", border=False):
                 message = st.text_input(
                     "Message on all pages",
@@ -113,7 +113,7 @@ def show_leader(room: Room, address: str) -> None:
                     placeholder="Guess first: which size fills the GPU?",
                 )
                 page = st.text_input(
-                    "Page that it is about",
+                    "Link to a page (optional)",
                     room.link,
                     placeholder="lessons?lesson=dtypes",
                     help="The address of any page of this app, as your browser shows it: a lesson, a form, a run",
@@ -128,7 +128,7 @@ def show_leader(room: Room, address: str) -> None:
                     )
                 )
     with st.expander("Results as a file", icon=":material/download:"):
-        anonymous = st.toggle("Without names", help="People are numbered in an order of no meaning")
+        anonymous = st.toggle("Without names", help="Participants are numbered in random order")
         with st.container(horizontal=True):
             for suffix, made in FORMATS.items():
                 st.download_button(
@@ -146,7 +146,7 @@ def show_leader(room: Room, address: str) -> None:
         with st.container(horizontal=True):
             if room.state is RoomState.OPEN and st.button("Close", icon=":material/door_front:"):
                 _do(lambda: store().close_room(owner(), room))
-            sure = st.checkbox("With all that is in it")
+            sure = st.checkbox("Delete all data of this room")
             if st.button("Delete", icon=":material/delete:", disabled=not sure):
                 store().delete_room(owner(), room)
                 known.forget()
@@ -187,7 +187,7 @@ def _offer_renaming(room: Room) -> None:
     with st.container(horizontal=True):
         if st.button("Rename", icon=":material/edit:", disabled=not name):
             _do(lambda: store().rename_participant(owner(), room, number, name=read_name(name)))
-        if st.button("Remove", icon=":material/person_remove:", help="They cannot come in again from that browser"):
+        if st.button("Remove", icon=":material/person_remove:", help="They cannot join again from that browser"):
             _do(lambda: store().remove_participant(owner(), room, number))
 
 
@@ -195,12 +195,12 @@ def _offer_link(room: Room, address: str) -> None:
     """Offer the leader's link, by which a second device leads too."""
     key = st.session_state.get(KEYS, {}).get(room.code)
     if key is None:
-        st.markdown("A leader's link lets a second device lead. Making one ends the one before.")
+        st.markdown("A leader's link lets a second device lead. A new link replaces the previous one.")
         if st.button("Make a leader's link", icon=":material/key:"):
             st.session_state.setdefault(KEYS, {})[room.code] = store().new_leader_key(owner(), room)
             st.rerun()
         return
-    st.markdown("Leader's link, for a second device. Anyone who has it leads: keep it off the projector.")
+    st.markdown("Leader's link, for a second device. Anyone with this link can lead: do not show it on the projector.")
     st.code(f"{address}&lead={key}", language=None, wrap_lines=True)
 
 
@@ -233,19 +233,19 @@ def _show_task(room: Room, column: Column, task: RoomTask) -> None:
 def _offer_marks(room: Room, task: RoomTask) -> None:
     number = task.number
     if task.revealed:
-        if st.button("Take back", icon=":material/visibility_off:", help="The wall shows guesses alone again"):
+        if st.button("Take back", icon=":material/visibility_off:", help="The wall shows only guesses again"):
             _do(lambda: store().mark_task(owner(), room, number, marks={"revealed": False, "frozen": False}))
     elif st.button(
         "Reveal",
         icon=":material/visibility:",
         type="primary",
-        help="The wall shows what was measured; answers close",
+        help="The wall shows measured results, and answers are closed",
     ):
         _do(lambda: store().mark_task(owner(), room, number, marks={"revealed": True, "frozen": True}))
     if not task.revealed:
         frozen = task.frozen_utc is not None
         label = "Open answers" if frozen else "Freeze"
-        if st.button(label, icon=":material/ac_unit:", help="Whether what is answered now counts"):
+        if st.button(label, icon=":material/ac_unit:", help="Open or close answers to this task"):
             _do(lambda: store().mark_task(owner(), room, number, marks={"frozen": not frozen}))
     label = "Show on the wall" if task.hidden else "Hide on the wall"
     if st.button(label, icon=":material/desktop_windows:"):
@@ -272,7 +272,7 @@ def _offer_steps(room: Room, column: Column, task: RoomTask) -> None:
                 type="primary",
             ):
                 _give(room, LESSON, {"lesson": lesson.name, "step": following.letter})
-        if st.button("Open all steps", icon=":material/lock_open:", help="Everybody goes at their own pace"):
+        if st.button("Open all steps", icon=":material/lock_open:", help="Participants proceed at their own pace"):
             _give(room, LESSON, {"lesson": lesson.name, "step": ALL_STEPS})
 
 
@@ -289,7 +289,7 @@ def _offer_next(room: Room) -> None:
                 _give(room, LESSON, {"lesson": name, "step": lessons[name].steps[0].letter})
             return
         settings = _settings(KINDS[kind])
-        pressed = st.form_submit_button("Ask for it", icon=":material/flag:", type="primary")
+        pressed = st.form_submit_button("Set this task", icon=":material/flag:", type="primary")
     if pressed:
         try:
             goal = goal_of(kind, settings)

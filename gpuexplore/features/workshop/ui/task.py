@@ -71,7 +71,7 @@ def _show_column(room: Room, me: Participant, column: Column) -> None:
     if standing.said:
         words.append(f"Your best: {plain(standing.said)}.")
     elif standing.state is State.BEGUN and not standing.guess:
-        words.append("You have begun.")
+        words.append("In progress.")
     if text := " ".join(filter(None, words)):
         st.markdown(text)
     if guessed and column.task.revealed and (truth := truth_of(facts, column)) is not None:
@@ -120,7 +120,7 @@ def _store_kept(room: Room, column: Column) -> None:
     except StoreUnavailable as error:
         show_problem(error)
         st.markdown(
-            f":material/sync: Your guess, **{format_seconds(guess)}**, is kept: it is stored as soon as that is over."
+            f":material/sync: Your guess, **{format_seconds(guess)}**, will be stored once the database is available."
         )
         return
     except GpuExploreError as error:

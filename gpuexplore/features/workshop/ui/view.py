@@ -58,7 +58,7 @@ def _offer_opening() -> None:
     st.subheader("Lead", anchor=False)
     with st.form("rooms.open", border=True):
         title = st.text_input("Title", placeholder="GPU course, Monday", max_chars=LONGEST_TITLE)
-        hours = st.text_input("Open for, hours", "4", help="It ends by itself then, and can still be read")
+        hours = st.text_input("Open for, hours", "4", help="The room then closes, but can still be read")
         pressed = st.form_submit_button("Open a room", icon=":material/add:")
     if not pressed:
         return
@@ -140,7 +140,7 @@ def _take_lead(room: Room) -> None:
     if store().take_lead(owner(), room, key):
         known.forget()
     else:
-        show_problem(InvalidInput("this leader's link opens nothing: its room has a newer one, or it was cut off"))
+        show_problem(InvalidInput("this leader's link is invalid: it was replaced by a newer one, or is incomplete"))
 
 
 def _show_outside(room: Room, me: Participant | None) -> None:
@@ -149,7 +149,7 @@ def _show_outside(room: Room, me: Participant | None) -> None:
         show_problem(InvalidInput("the leader of this room has removed you"))
         return
     if room.state is not RoomState.OPEN:
-        show_problem(InvalidInput(f"room {spoken(room.code)} is {room.state}: it cannot be joined any more"))
+        show_problem(InvalidInput(f"room {spoken(room.code)} is {room.state}: it can no longer be joined"))
         return
     name = _asked_for_name("Join", "")
     if name is not None:
@@ -185,8 +185,8 @@ def _draw(room: Room) -> None:
         st.rerun()
     st.markdown(f"You are **{plain(me.name)}**. {count} {'person is' if count == 1 else 'people are'} in this room.")
     over = {
-        RoomState.CLOSED: "Its leader has closed this room. What is here can still be read.",
-        RoomState.ENDED: "The time of this room is over. What is here can still be read.",
+        RoomState.CLOSED: "The leader has closed this room. It can still be read.",
+        RoomState.ENDED: "This room has ended. It can still be read.",
     }
     if now.state in over:
         st.info(over[now.state], icon=":material/door_front:")
@@ -198,7 +198,7 @@ def _show_message(room: Room) -> None:
     """Show what the leader says, and the page it is about."""
     if not (room.message or room.link):
         if not known.tasks_of(room):
-            st.markdown(":gray[What the leader says appears here, by itself.]")
+            st.markdown(":gray[Messages and tasks of the leader appear here.]")
         return
     with st.container(border=True):
         if room.message:
@@ -210,7 +210,7 @@ def _show_message(room: Room) -> None:
 def _asked_for_name(label: str, default: str) -> str | None:
     """Draw a form for a name; return the name when the button was pressed with one that can be used."""
     with st.form(f"rooms.name.{label}", border=False):
-        typed = st.text_input("Your name", default, max_chars=LONGEST_NAME, help="All in the room may see it")
+        typed = st.text_input("Your name", default, max_chars=LONGEST_NAME, help="Visible to everyone in the room")
         if not st.form_submit_button(label, type="primary", icon=":material/login:"):
             return None
     try:

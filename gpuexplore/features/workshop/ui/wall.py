@@ -80,7 +80,7 @@ def _draw(room: Room, address: str) -> None:
             st.markdown(f":material/campaign: {plain(now.message)}")
     code.image(qr_code(address), width=150)
     if column is None:
-        st.markdown(plain(now.message) or "What comes next is shown here.")
+        st.markdown(plain(now.message) or "The next task is shown here.")
         _show_people(now, facts, None)
         return
     chart, people = st.columns([3, 1], gap="large")

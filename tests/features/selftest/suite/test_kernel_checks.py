@@ -51,7 +51,7 @@ def test_rungs_have_rates_where_the_vendors_library_does_not_run():
 
     assert told["numba-cuda-vector, fp32"].unit == "FLOP/s"
     assert found.verdict is CheckVerdict.PASS
-    assert "torch does not run here: rates have no share." in found.said
+    assert "torch does not run here: rates have no reference." in found.said
 
 
 def test_rungs_of_a_library_that_does_not_run_are_not_measured():
@@ -81,8 +81,8 @@ def test_broken_case_that_ends_alone_is_survived():
     ("outcomes", "words"),
     [
         (ALONE | {"torch": Status.ERROR}, f"torch beside {OUT_OF_BOUNDS} ended error: because"),
-        (ALONE | {OUT_OF_BOUNDS: Status.OK}, f"{OUT_OF_BOUNDS} should end error, and ended ok"),
-        (ALONE | {out_of_memory_of("torch"): Status.ERROR}, "should end out_of_memory, and ended error"),
+        (ALONE | {OUT_OF_BOUNDS: Status.OK}, f"{OUT_OF_BOUNDS} should end error, but ended ok"),
+        (ALONE | {out_of_memory_of("torch"): Status.ERROR}, "should end out_of_memory, but ended error"),
     ],
 )
 def test_case_that_takes_others_along_is_told(outcomes, words):
@@ -208,7 +208,7 @@ def test_recording_that_had_no_time_to_begin_is_out_of_time(monkeypatch, tmp_pat
     assert (found.verdict, found.said) == (CheckVerdict.SKIPPED, ("out of time",))
 
     is_ended = True
-    assert recording.CHECK.run(bench).said == ("no recording came of it: waiting",)
+    assert recording.CHECK.run(bench).said == ("no recording was written: waiting",)
 
 
 def test_every_check_of_a_gpu_is_tried_by_name():

@@ -126,7 +126,7 @@ def copied(times):
     [
         ({None: 1e-5, "torch": 2e-5, "numba_cuda": 2.1e-5}, None),
         ({None: 1e-5, "torch": 2e-5, "numba_cuda": 3e-5}, "more than 15.0 % apart"),
-        ({None: 3e-5, "torch": 2e-5, "numba_cuda": 2e-5}, "cold caches make nothing faster"),
+        ({None: 3e-5, "torch": 2e-5, "numba_cuda": 2e-5}, "a call with cold caches cannot be faster"),
     ],
 )
 def test_flushes_empty_the_cache_alike(times, words):
@@ -155,7 +155,11 @@ def copying(bytes_per_s, peak=PEAK):
 
 @pytest.mark.parametrize(
     ("bytes_per_s", "words"),
-    [(0.9e12, ""), (1.2e12, "no memory is faster than it can be"), (0.3e12, "below 60.0 % something is wrong")],
+    [
+        (0.9e12, ""),
+        (1.2e12, "above the memory bandwidth, so the measurement is wrong"),
+        (0.3e12, "at least 60.0 % is expected"),
+    ],
 )
 def test_copy_reaches_the_memorys_peak_and_not_more(bytes_per_s, words):
     found = bandwidth.CHECK.run(copying(bytes_per_s))
@@ -176,7 +180,7 @@ def test_copy_without_a_known_peak_is_told_and_not_judged():
     found = bandwidth.CHECK.run(copying(1e15, peak=None))
 
     assert found.verdict is CheckVerdict.PASS
-    assert found.said == ("The peak of the memory is unknown: nothing says how fast a copy should be.",)
+    assert found.said == ("The memory bandwidth is unknown, so the expected rate of a copy is unknown.",)
 
 
 def test_copy_that_fails_is_a_failure_and_not_out_of_time():
@@ -193,7 +197,7 @@ def test_copies_that_got_no_time_are_out_of_time_and_those_of_no_library_are_sai
 
     bench.unusable = {"numba_cuda", "torch", "triton", "cupy", "torch_compile"}
     found = bandwidth.CHECK.run(bench)
-    assert (found.verdict, found.said) == (CheckVerdict.SKIPPED, ("no library that copies runs here",))
+    assert (found.verdict, found.said) == (CheckVerdict.SKIPPED, ("no library that can copy runs here",))
 
 
 def test_share_of_a_copy_has_its_goal_in_percent_and_a_kernel_that_is_wrong_fails():
@@ -233,13 +237,13 @@ def loaded(clocks_mhz, reasons=(), highest_mhz=None):
     ("bench", "verdict", "words"),
     [
         (loaded([900, 950, 940]), CheckVerdict.PASS, ""),
-        (loaded([300, 300]), CheckVerdict.FAIL, "30.0 % of the rated clock, and the driver names no reason"),
+        (loaded([300, 300]), CheckVerdict.FAIL, "30.0 % of the rated clock, and the driver reports no reason"),
         (loaded([300, 300], ["software power cap"]), CheckVerdict.PASS, ""),
         (loaded([1190]), CheckVerdict.PASS, ""),
-        (loaded([1250]), CheckVerdict.FAIL, "125 % of the rated clock: no board boosts so far"),
+        (loaded([1250]), CheckVerdict.FAIL, "125 % of the rated clock: no board boosts that far"),
         (loaded([1250], highest_mhz=1300), CheckVerdict.PASS, ""),
-        (loaded([1190], highest_mhz=1100), CheckVerdict.FAIL, "above 1.10 GHz, the highest that the driver allows"),
-        (loaded([None, None]), CheckVerdict.SKIPPED, "the driver does not tell the clock"),
+        (loaded([1190], highest_mhz=1100), CheckVerdict.FAIL, "above 1.10 GHz, the driver's limit"),
+        (loaded([None, None]), CheckVerdict.SKIPPED, "the driver does not report the clock"),
     ],
 )
 def test_clock_held_under_load_is_near_the_rated_one_or_there_is_a_reason(bench, verdict, words):

@@ -31,7 +31,7 @@ def _run(bench: Bench) -> CheckFinding:
     """Return what copies reach, then kernels of ours."""
     cases = _cases(bench, "copy")
     if not cases:
-        return skipped("no library that copies runs here")
+        return skipped("no library that can copy runs here")
     results = bench.measure(cases)
     copies = _rates(results)
     problems = _failed(results)
@@ -46,9 +46,9 @@ def _run(bench: Bench) -> CheckFinding:
     flags = [{flag.name for flag in result.flags} for result in results if result.measurement]
     if not problems and is_slow and all(names & DISTURBED for names in flags):
         return skipped(
-            "a copy was slow, and other work disturbed every one: try again when nothing else runs", tuple(figures)
+            "a copy was slow, but other work disturbed all of them: try again when nothing else runs", tuple(figures)
         )
-    notes = () if peak else ("The peak of the memory is unknown: nothing says how fast a copy should be.",)
+    notes = () if peak else ("The memory bandwidth is unknown, so the expected rate of a copy is unknown.",)
     copied = judged([*problems, *_problems(best, peak, bench.device)], figures, notes)
     return copied if bench.is_quick else _with_kernels(copied, bench, best)
 
@@ -79,9 +79,9 @@ def _problems(best: float, peak: Bandwidth | None, device: Device) -> list[str]:
     if least <= share <= MAX_SHARE:
         return []
     why = (
-        "no memory is faster than it can be"
+        "above the memory bandwidth, so the measurement is wrong"
         if share > MAX_SHARE
-        else f"below {format_percent(least)} something is wrong"
+        else f"at least {format_percent(least)} is expected"
     )
     rates = f"{format_bytes_per_s(best)} of {format_bytes_per_s(peak.bytes_per_s)}"
     return [f"the best copy reaches {rates}, {format_percent(share)}: {why}"]

@@ -20,7 +20,7 @@ def _run(bench: Bench) -> CheckFinding:
     """Return how many cases are right, and each that is not."""
     wanted = list(_groups(bench))
     if not wanted:
-        return skipped("no library that computes runs here")
+        return skipped("no library runs here")
     groups = [[case for case in group if _library(case) not in bench.unusable] for group in wanted]
     results: list[Result] = []
     for group in groups:
@@ -37,11 +37,11 @@ def _run(bench: Bench) -> CheckFinding:
         CheckFigure("not right", len(wrong), note="cases"),
         CheckFigure("too slow to try", slow, note="cases"),
         CheckFigure("out of time for", left, note="cases"),
-        CheckFigure("implementations x dtypes met", len(met), note=f"of {len(needed)}"),
+        CheckFigure("implementations x dtypes tried", len(met), note=f"of {len(needed)}"),
     ]
     more = [f"and {len(wrong) - MAX_SAID} more"] if len(wrong) > MAX_SAID else []
-    notes = (f"Out of time for {left} cases of {sum(map(len, groups))}, of further shapes.",) if left else ()
-    known = f"{len(met)} of {len(needed)} implementations x dtypes met{'' if wrong else ', none wrong'}"
+    notes = (f"Out of time for {left} of {sum(map(len, groups))} cases, at further shapes.",) if left else ()
+    known = f"{len(met)} of {len(needed)} implementations x dtypes tried{'' if wrong else ', none wrong'}"
     untried = [f"{bench.no_answer()}: {known}"] if needed - met else []
     libraries = {_library(case) for group in wanted for case in group if not _is_slow(case)} & bench.unusable
     untried += [f"libraries that do not run here were not tried: {', '.join(sorted(libraries))}"] if libraries else []
@@ -92,7 +92,7 @@ CHECK = SelfCheck("correctness", "Every implementation against the float64 refer
 def _run_registers(bench: Bench) -> CheckFinding:
     """Return the registers of our kernels, of as many as the time is enough for."""
     if "numba_cuda" not in bench.libraries():
-        return skipped("numba-cuda does not run here, and the kernels are its")
+        return skipped("numba-cuda, which the kernels need, does not run here")
     problems: list[str] = []
     figures: list[CheckFigure] = []
     left = list(_our_kernels(bench))

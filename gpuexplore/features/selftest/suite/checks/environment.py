@@ -65,9 +65,9 @@ def _of_library(payload: Payload) -> CheckFigure:
 def _hints(device: Device, *, is_cut: bool) -> Iterator[str]:
     yield from device.notes
     if is_cut:
-        yield "MIG cuts this GPU into instances: CUDA computes on one of them, and no peak of the whole GPU applies."
+        yield "MIG splits this GPU into instances: CUDA uses one of them, so no peak of the whole GPU applies."
     if "laptop" in device.name.casefold():
-        yield "A laptop's GPU: plug it in; its clock depends on the power that the laptop leaves it."
+        yield "A laptop's GPU: plug it in; its clock depends on the power budget of the laptop."
 
 
 CHECK = SelfCheck("environment", "Environment and driver", _run, needs_s=2.0, share=0.4)

@@ -74,7 +74,7 @@ def _rows(operation: Operation, dtype: str, bench: Bench) -> list[Implementation
 def _notes(cases: Sequence[Case], results: Sequence[Result], vendor: str, size: int) -> Iterator[str]:
     yield f"Products of {size} x {size}, caches cold. Goals are aims, not requirements."
     if all(case.implementation != vendor for case in cases):
-        yield f"{vendor} does not run here: rates have no share."
+        yield f"{vendor} does not run here: rates have no reference."
     slow = [
         f"{result.case.implementation} in {result.case.dtype}" for result in results if result.status is Status.SKIPPED
     ]
@@ -126,7 +126,7 @@ def _run_clock(bench: Bench) -> CheckFinding:
     clocks = [seen.clock_hz for seen in busy if seen.clock_hz is not None]
     figures = [CheckFigure("products under load", payload["rate_flop_per_s"], "FLOP/s", f"{library}, fp32, {size}")]
     if not clocks:
-        return skipped("the driver does not tell the clock", tuple(figures))
+        return skipped("the driver does not report the clock", tuple(figures))
     figures += [
         CheckFigure("held clock", median(clocks), "Hz", f"median of {len(clocks)} looks"),
         CheckFigure("rated clock", bench.device.clock_hz, "Hz"),
@@ -158,16 +158,14 @@ def _clock_problems(
     """Return what is wrong with a clock; without the driver's highest no board boosts further above its rated one."""
     sustained = f"{format_si(sustained_hz, 'Hz')} under load"
     if highest_hz and sustained_hz > 1.02 * highest_hz:  # more than one step of the clock
-        return [
-            f"{sustained} is above {format_si(highest_hz, 'Hz')}, the highest that the driver allows: of another GPU?"
-        ]
+        return [f"{sustained} is above {format_si(highest_hz, 'Hz')}, the driver's limit: is it another GPU's clock?"]
     if not rated_hz:
         return []
     words = f"{sustained} is {format_percent(sustained_hz / rated_hz)} of the rated clock"
     if not highest_hz and sustained_hz > FAR_ABOVE * rated_hz:
-        return [f"{words}: no board boosts so far; the clock of another GPU?"]
+        return [f"{words}: no board boosts that far; is it another GPU's clock?"]
     if sustained_hz < 0.5 * rated_hz and not is_throttled:
-        return [f"{words}, and the driver names no reason"]
+        return [f"{words}, and the driver reports no reason"]
     return []
 
 

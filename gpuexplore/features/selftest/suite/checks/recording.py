@@ -22,18 +22,20 @@ GRACE_S = 5.0
 def _run(bench: Bench) -> CheckFinding:
     """Return what was recorded: on a GPU the default sizes of every operation, as far as the time is enough."""
     if git_commit() is None:
-        return skipped("a recording names the commit of the code, and this is no checkout of git: `record --commit`")
+        return skipped(
+            "a recording needs the commit of the code, but this is not a git checkout: use `record --commit`"
+        )
     names = ("matmul", "vector_add", "softmax") if bench.device.kind == "cpu" else tuple(OPERATIONS)
     said, is_ended = _recorded(bench, names)
     path = bench.folder / FILE
     if not path.exists() and not is_ended:
         return skipped(bench.no_answer())
     if not path.exists():
-        return judged([f"no recording came of it: {(said.splitlines() or ['nothing was said'])[-1]}"], [])
+        return judged([f"no recording was written: {(said.splitlines() or ['no output'])[-1]}"], [])
     try:
         return _judged(validate(path))
     except InvalidInput as error:
-        return judged([f"`record --check` refuses it: {error}"], [])
+        return judged([f"`record --check` rejects it: {error}"], [])
 
 
 def _recorded(bench: Bench, names: tuple[str, ...]) -> tuple[str, bool]:
@@ -75,7 +77,7 @@ def _judged(recording: Recording) -> CheckFinding:
         problems.append(none)
     notes: tuple[str, ...] = (f"{FILE} is next to this report.",)
     if recording.missing:
-        notes += (f"Time was not enough for all of it: `{recording.provenance.command}` records the rest too.",)
+        notes += (f"Out of time before all cases were recorded: `{recording.provenance.command}` records all of them.",)
     return judged(problems, figures, notes, untried=none and f"out of time: {none}" if recording.missing else "")
 
 

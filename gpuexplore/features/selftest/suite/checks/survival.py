@@ -55,7 +55,7 @@ def _problems(
     """Yield what is wrong with how it ended, and with the controls as one group with it and afterwards."""
     broken = together.get(breaking)
     if broken is not None and broken.status not in endings:
-        yield f"{breaking} should end {endings[0]}, and ended {broken.status}"
+        yield f"{breaking} should end {endings[0]}, but ended {broken.status}"
     for where, results in (("beside", together), ("behind", behind)):
         for name, result in results.items():
             if name != breaking and result.status is not Status.OK:

@@ -84,7 +84,7 @@ def _run_flush(bench: Bench) -> CheckFinding:
     libraries = bench.libraries()
     able = [name for name in libraries if name != "cupy"]  # whose own copy is no implementation
     if not able:
-        return skipped("no library that copies runs here")
+        return skipped("no library that can copy runs here")
     found: dict[str, dict[str | None, float]] = {}
     figures: list[CheckFigure] = []
     for name in able:
@@ -119,7 +119,7 @@ def _flush_problems(library: str, times_s: Mapping[str | None, float]) -> list[s
     if found[fast] < 0.95 * warm_s:
         problems.append(
             f"the copy of {library} takes {format_seconds(found[fast])} behind the flush of {fast}, and "
-            f"{format_seconds(warm_s)} warm: cold caches make nothing faster"
+            f"{format_seconds(warm_s)} warm: a call with cold caches cannot be faster"
         )
     return problems
 
