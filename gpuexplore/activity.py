@@ -85,7 +85,7 @@ class ActivityRun:
 
     @property
     def active(self) -> bool:
-        """Whether it still waits or is being done."""
+        """True while it is queued or running."""
         return self.state in (RunState.QUEUED, RunState.RUNNING)
 
     @property

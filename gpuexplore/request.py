@@ -315,7 +315,7 @@ def _check_block(request: Request, operation: Operation) -> None:
     ]
     geometries = [implementation.geometry for implementation in asked if implementation.geometry]
     if not geometries:
-        raise InvalidInput(f"block {request.block!r}: none of {_names(asked)} is one of our CUDA kernels")
+        raise InvalidInput(f"block {request.block!r}: none of {_names(asked)} is a CUDA kernel of gpuexplore")
     for geometry in geometries:
         geometry.checked(block)
 

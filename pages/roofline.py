@@ -17,8 +17,8 @@ from gpuexplore.ui.session import known_devices
 
 st.title("Roofline")
 st.caption(
-    "Operations with few FLOPs per byte are limited by memory, the slopes; those with many by arithmetic, the flat "
-    "roofs. Both are drawn for one device, with the results measured on it.",
+    "Operations with few FLOPs per byte are limited by memory bandwidth (slopes), operations with many by peak compute "
+    "(flat roofs). The chart shows both for one device, with the results measured on it.",
     help=page_help("roofline"),
 )
 open_page("roofline")

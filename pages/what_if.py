@@ -13,7 +13,7 @@ from gpuexplore.ui.what_if.view import show_devices, show_figures, show_summary
 
 st.title("Dtype what-if")
 st.caption(
-    "What another number format would give on a local or hypothetical device: time, memory and error, measured where "
+    "Time, memory and error of a workload in other number formats, on a local or hypothetical device: measured where "
     "measurements exist, predicted elsewhere.",
     help=page_help("what-if"),
 )

@@ -1,4 +1,4 @@
-"""Why a library cannot use a GPU that the machine has: nearly always a driver that is older than its CUDA.
+"""Reasons why a library cannot use a GPU of the machine: nearly always a driver older than its CUDA.
 
 Where a library finds no GPU the driver is asked through NVML, which needs no CUDA: the sentence names the one command
 that mends it.

@@ -24,7 +24,7 @@ def is_available() -> bool:
 def unsupported(dtype: DType, device: Device) -> str | None:
     """Return why CuPy cannot compute in `dtype`."""
     if dtype.matrix_only:
-        return f"CuPy takes {dtype.name} only for a whole process (CUPY_TF32)"
+        return f"CuPy enables {dtype.name} only for a whole process (CUPY_TF32)"
     if dtype.storage.kind != "f":
         return f"CuPy has {dtype.name} from version 14 on and for few functions only, so it is not used"
     return None

@@ -23,7 +23,7 @@ from gpuexplore.core.model import Device
 INSTALL = "pip install 'gpuexplore[cuda13]'"
 DEVICE_KINDS: tuple[str, ...] = ("cuda",)
 
-vars(np).setdefault("row_stack", np.vstack)  # numba-cuda 0.30 asks for it as it first compiles; NumPy 2.5 has none
+vars(np).setdefault("row_stack", np.vstack)  # numba-cuda 0.30 uses it at its first compilation; NumPy 2.5 removed it
 
 
 def is_available() -> bool:
@@ -32,12 +32,12 @@ def is_available() -> bool:
 
 
 def unsupported(dtype: DType, device: Device) -> str | None:
-    """Return None: what a kernel has no code for, its implementation says."""
+    """Return None: the implementation of a kernel states what the kernel has no code for."""
     return None
 
 
 def driver_facts(device: str) -> DriverFacts:
-    """Return what Numba's CUDA says of `device`; its simulator says nothing."""
+    """Return Numba's facts about `device`; none with its simulator."""
     from numba import cuda
 
     if not cuda.is_available():
@@ -97,7 +97,7 @@ def timer(device: str, clock: Clock) -> EventTimer:
     from gpuexplore.backends import cuda_kernels
 
     def new_event() -> Any:
-        return cuda.event()  # times by default; the simulator's takes no argument
+        return cuda.event()  # with timing by default; the simulator's function takes no argument
 
     def elapsed_s(start: Any, end: Any) -> float:
         return float(start.elapsed_time(end)) * 1e-3
@@ -114,7 +114,7 @@ def timer(device: str, clock: Clock) -> EventTimer:
 
 
 def flusher(device: str, size_bytes: int) -> Call:
-    """Return a call that overwrites `size_bytes` on `device` and reads as many others, as torch's does."""
+    """Return a call that overwrites `size_bytes` on `device` and reads as many other bytes, like torch's flush."""
     from numba import cuda
 
     from gpuexplore.backends import cuda_kernels
@@ -127,7 +127,7 @@ def flusher(device: str, size_bytes: int) -> Call:
     threads = min(count, 1024 * block)  # enough to fill any GPU
     totals = cuda.device_array(threads, np.float32)
     launch = (-(-threads // block), block)
-    cuda_kernels.overwrite[launch](kept)  # or it would add up whatever lay there
+    cuda_kernels.overwrite[launch](kept)  # otherwise it would sum uninitialised memory
 
     def flush() -> None:
         cuda_kernels.overwrite[launch](overwritten)
@@ -146,7 +146,7 @@ def versions() -> Mapping[str, str]:
 
 
 def _why_too_old(cuda: Any) -> str | None:
-    """Return why kernels cannot be loaded, though Numba is content with any driver; the simulator has none."""
+    """Return why kernels cannot be loaded: Numba itself accepts any driver. The simulator has no driver version."""
     version_of = getattr(cuda.cudadrv.driver.driver, "get_version", None)
     return version_of and why_too_old("numba-cuda", cuda.runtime.get_version(), version_of())
 

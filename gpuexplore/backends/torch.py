@@ -40,7 +40,7 @@ def _absent(dtype: DType, device: Device) -> str | None:
     has = [name for name, row in DTYPES.items() if not row.matrix_only and name not in kind.absent]
     if dtype.name in has:
         return None
-    return f"torch has no {dtype.name} on {kind.title}; {device.id} ({device.name}) takes {', '.join(has)}"
+    return f"torch has no {dtype.name} on {kind.title}; {device.id} ({device.name}) supports {', '.join(has)}"
 
 
 def to_device(values: Stored, dtype: DType, device: str) -> Any:

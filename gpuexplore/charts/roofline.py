@@ -1,8 +1,8 @@
 """The roofline: FLOP/s against arithmetic intensity on log scales, results below the roofs of their device.
 
 Slopes are bandwidths, flat lines compute rates in the colour of their dtype; thick ones are matrix units.
-Solid is from a datasheet or computed, dashed is a microbenchmark, dotted is the best result so far. Filled points were
-measured here, hollow ones were recorded or published elsewhere.
+Solid lines are from a datasheet or computed, dashed ones from a microbenchmark, dotted ones the best result so far.
+Filled points were measured here, hollow ones were recorded or published elsewhere.
 """
 
 from collections import Counter
@@ -34,8 +34,8 @@ from gpuexplore.core.units import (
 from gpuexplore.operations import operation_named
 
 BASES = ("datasheet or formula", "microbenchmark", "best result so far")
-LABELS_FROM = 0.7  # of the width: the labels of flat roofs stand right of it, the points left
-LABELS_TO = 0.12  # of the width: the labels of slopes stand left of it
+LABELS_FROM = 0.7  # share of the width: the labels of flat roofs are right of it, the points left
+LABELS_TO = 0.12  # share of the width: the labels of slopes are left of it
 FrameRow = dict[str, object]
 OPENED = "opened"  # the selection of the run of a clicked point
 POINT_TOOLTIPS = {
@@ -57,7 +57,7 @@ SCALE_OF_ORIGINS = alt.Scale(domain=ORIGINS, range=[75] * len(ORIGINS))
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """The part of the plane that is drawn, in FLOP/byte and FLOP/s."""
+    """The drawn part of the plane, in FLOP/byte and FLOP/s."""
 
     intensity_low: float
     intensity_high: float
@@ -91,7 +91,7 @@ def roofline(roofs: Sequence[Roof], points: Sequence[Point]) -> alt.LayerChart:
 
 
 def _described(roofs: Sequence[Roof], points: Sequence[Point]) -> str:
-    """Return the alternative text: the limits, the ridges with memory and how many points there are."""
+    """Return the alternative text: the limits, the ridge points with memory and the number of points."""
     flat = [roof for roof in roofs if roof.kind == "compute" and not roof.reached]
     with_memory = memory_ridges(roofs).items()
     best = max(points, key=lambda point: point.fraction or 0.0, default=None)
@@ -181,12 +181,12 @@ def _labels(roofs: Sequence[Roof], seen: _Window) -> list[alt.Chart]:
     flat = alt.Chart(_labels_of_flat(roofs, seen)).mark_text(
         align="right", baseline="bottom", dx=-2, dy=-4, color=NEUTRAL, fontSize=12
     )
-    # The angle of a slope of 1 depends on the pixels a decade takes, so the browser has to work it out.
+    # The angle of a slope of 1 depends on the pixels per decade, so the browser has to compute it.
     angle = f"-atan2(height / {seen.rate_decades}, width / {seen.intensity_decades}) * 180 / PI"
     slope = alt.Chart(_labels_of_slopes(roofs, seen)).mark_text(
         align="left", baseline="bottom", dx=10, dy=-3, color=NEUTRAL, fontSize=12, angle=alt.expr(angle)
     )
-    narrow = "width < 400"  # a phone: labels without figures, which the axis and the tooltip give
+    narrow = "width < 400"  # a phone: labels without figures, which the axis and the tooltip show
     said = f"{narrow} ? datum.short : datum.label"
     said_at = [
         labels.transform_calculate(said=said).encode(x=_x(seen), y=_y(seen), text=alt.Text("said:N"))
@@ -212,17 +212,17 @@ def _origin_legend(origins: Sequence[str]) -> alt.Legend | None:
 def _legend(
     present: Sequence[str], order: Sequence[str], orient: Literal["top", "bottom"], **style: Any
 ) -> alt.Legend | None:
-    """Return a legend of what is drawn, in `order`; none for a single entry that is the usual one, the first."""
+    """Return a legend of the drawn entries, in `order`; None for a single entry that is the first of `order`."""
     values = [name for name in order if name in set(present)]
     if not values or values == order[:1] or (len(values) < 2 and orient == "top"):
         return None
-    columns = 1 if orient == "bottom" else 4 if len(values) <= 4 else 3  # what fits a phone
+    columns = 1 if orient == "bottom" else 4 if len(values) <= 4 else 3  # as many as fit a phone
     return alt.Legend(
         title=None, values=values, orient=orient, columns=columns, labelLimit=260, symbolOpacity=1, **style
     )
 
 
-# The data frames of the chart: lines, ridges, labels and points, and the window they are seen through.
+# The data frames of the chart: lines, ridges, labels and points, and the window that is drawn.
 
 
 def _window(roofs: Sequence[Roof], points: Sequence[Point]) -> _Window:
@@ -233,7 +233,7 @@ def _window(roofs: Sequence[Roof], points: Sequence[Point]) -> _Window:
     margin = 2.0  # beyond the outermost point, on either side
     left = min([lowest * margin, *shown])
     right = margin * max([1.0, *shown])
-    whole = (right / left) ** (1 / (LABELS_FROM - LABELS_TO))  # what the labels leave of the width is for the rest
+    whole = (right / left) ** (1 / (LABELS_FROM - LABELS_TO))  # the rest uses the width without the labels
     low = left / whole**LABELS_TO
     high = left * whole ** (1 - LABELS_TO)
     slopes = [roof.rate for roof in roofs if roof.kind != "compute"]
@@ -257,7 +257,7 @@ def _sloped_roofs(roofs: Sequence[Roof], seen: _Window) -> pd.DataFrame:
 
 
 def _flat_roofs(roofs: Sequence[Roof], seen: _Window) -> pd.DataFrame:
-    """Return the two ends of every compute roof: from the fastest bandwidth to the right edge; equal ones once."""
+    """Return the two ends of every compute roof: from the fastest bandwidth to the right edge; equal roofs once."""
     fastest = max((roof.rate for roof in roofs if roof.kind != "compute" and not roof.reached), default=None)
     rows = []
     for roof in _distinct(roofs):
@@ -326,7 +326,7 @@ def _labels_of_slopes(roofs: Sequence[Roof], seen: _Window) -> pd.DataFrame:
 def _near(roofs: Iterable[Roof], pixels: float, seen: _Window) -> list[list[Roof]]:
     """Return groups of roofs, the highest first, each less than `pixels` below the one above it."""
     groups: list[list[Roof]] = []
-    height = 400  # of the drawing's height: what labels need is a share of it
+    height = 400  # assumed pixels of the drawing, to compare with those of a label
     for roof in sorted(roofs, key=lambda each: -each.rate):
         if groups and log10(groups[-1][-1].rate / roof.rate) / seen.rate_decades * height < pixels:
             groups[-1].append(roof)
@@ -368,7 +368,7 @@ def _words(point: Point) -> dict[str, str]:
 
 
 def roof_above(point: Point) -> str:
-    """Return what a reader calls the roof above a point, e.g. ``L2 cache``, ``bf16, matrix units``."""
+    """Return the name of the roof above a point, e.g. ``L2 cache``, ``bf16, matrix units``."""
     return point.roof.label if point.roof else "unknown"
 
 
@@ -393,7 +393,7 @@ def _units_at(roof: Roof, roofs: Iterable[Roof]) -> str:
 
 
 def _distinct(roofs: Iterable[Roof]) -> list[Roof]:
-    """Return the compute roofs, one of each rate: rather of a dtype that has it on both units, and on matrix units."""
+    """Return one compute roof of each rate: preferably of a dtype with that rate on both units, and of matrix units."""
     order = list(FORMATS)
     compute = [roof for roof in roofs if roof.dtype and not _far_below(roof, roofs)]
     alike = Counter((roof.rate, roof.dtype) for roof in compute)

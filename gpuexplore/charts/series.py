@@ -33,7 +33,7 @@ class Series(NamedTuple):
 
     @property
     def recorded(self) -> bool:
-        """Whether it was measured at another time or on another machine."""
+        """True if measured at another time or on another machine."""
         return self.origin is Origin.RECORDED
 
     @property

@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--behind-proxy",
         default="",
         metavar="HOST",
-        help="also accept requests for this host name: that of the proxy in front of the app",
+        help="also accept requests for this host name: that of a reverse proxy in front of the app",
     )
 
 

@@ -15,7 +15,7 @@ FAILS = {"slower": ("slower", "broken"), "different": ("slower", "faster", "brok
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `compare`."""
-    parser.add_argument("before", metavar="A", help="a run's id, a recorded run's, or a recording's file")
+    parser.add_argument("before", metavar="A", help="the id of a run or of a recorded run, or the file of a recording")
     parser.add_argument("after", metavar="B", help="the run to compare with it")
     parser.add_argument(
         "--fail-if",

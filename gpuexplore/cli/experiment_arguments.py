@@ -12,7 +12,7 @@ from gpuexplore.request import Request, listed
 
 
 def add_operation(parser: argparse.ArgumentParser) -> None:
-    """Declare the operation: the first word, or the option of this name."""
+    """Declare the operation: the first positional argument, or the option `--operation`."""
     parser.add_argument("operation", nargs="?", metavar="OPERATION", help=", ".join(OPERATIONS))
     parser.add_argument("--operation", dest="operation_option", metavar="NAME", help="the operation, as an option")
 
@@ -32,7 +32,7 @@ def operation_of(arguments: argparse.Namespace) -> str:
 def add_experiment_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare sizes, dtypes, implementations, devices and conditions; values stay text."""
     add = parser.add_argument
-    add("--size", metavar="LIST|RANGE", help="512,1024 or 256:8192:x2 or 100:500:+100")
+    add("--size", metavar="LIST|RANGE", help="sizes like 512,1024 or 256:8192:x2 or 100:500:+100")
     add("--shape", action="append", default=[], metavar="m=..|PRESET", help="one shape, or a preset; may be repeated")
     add("--dtype", metavar="LIST", help=f"{', '.join(DTYPES)} (default: three, native ones first)")
     accepted = ["names that `list` prints (default: all that run here)", *(module.ACCEPTED for module in additions())]
@@ -57,7 +57,7 @@ def add_experiment_arguments(parser: argparse.ArgumentParser) -> None:
         "--layout",
         default="NN",
         metavar="|".join(LAYOUTS),
-        help="memory layout of the matrices of a product: N by rows, T by columns (default: %(default)s)",
+        help="memory layout of the matrices of a matmul: N row-major, T column-major (default: %(default)s)",
     )
     add(
         "--align",
@@ -94,7 +94,7 @@ def request_from(arguments: argparse.Namespace, operation: str, devices: Iterabl
 
 
 def _named(text: str) -> str:
-    """Return implementations by name: what a feature reads as one, such as a file, gets a name."""
+    """Return implementations by name; an implementation that a feature reads, such as a file, gets a name."""
     words = [*map(str.strip, text.split(","))]
     for module in additions():
         words = module.named(words)

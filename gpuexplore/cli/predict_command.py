@@ -85,7 +85,7 @@ def measured_here(devices: Sequence[Device]) -> tuple[Result, ...]:
     try:
         from gpuexplore.store import open_store
     except ModuleNotFoundError as error:
-        say(f"gpuexplore: earlier results of this machine are left out: {not_installed(error)}")
+        say(f"gpuexplore: earlier results of this machine are not used: {not_installed(error)}")
         return ()
     with open_store() as store:
         return tuple(result for device in devices for _, result in store.measured_results(device))

@@ -36,11 +36,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `record`."""
     parser.add_argument("operations", nargs="*", metavar="OPERATION", help="default: every operation")
     add_experiment_arguments(parser)
-    parser.add_argument("--by", default="", metavar="NAME", help="who measured it and can answer questions")
-    parser.add_argument("--commit", default="", metavar="HASH", help="commit of this code, if git does not know it")
+    parser.add_argument(
+        "--by", default="", metavar="NAME", help="name of the person who measures and can answer questions"
+    )
+    parser.add_argument("--commit", default="", metavar="HASH", help="commit of this code, where git cannot report it")
     file = parser.add_mutually_exclusive_group(required=True)
     file.add_argument("--out", type=Path, metavar="FILE.jsonl", help="the file to write")
-    file.add_argument("--check", type=Path, metavar="FILE.jsonl", help="measure nothing: validate this file")
+    file.add_argument("--check", type=Path, metavar="FILE.jsonl", help="validate this file instead of measuring")
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -95,9 +97,9 @@ def _given_commit(arguments: argparse.Namespace) -> str:
 def _refuse_without_provenance(provenance: Provenance, given_commit: str) -> None:
     """Raise before anything is measured when the file would be refused afterwards."""
     if not provenance.recorded_by:
-        raise InvalidInput.of("--by", "", "the name of who measured it and can answer questions")
+        raise InvalidInput.of("--by", "", "the name of the person who measures and can answer questions")
     if not provenance.commit:
-        raise InvalidInput.of("--commit", "", "the commit of this code, which git does not know here")
+        raise InvalidInput.of("--commit", "", "the commit of this code, which git cannot report here")
     for commit in filter(None, (given_commit, provenance.commit)):
         check_commit(commit)
     if not provenance.commit.startswith(given_commit[: len(provenance.commit)]):

@@ -103,7 +103,7 @@ def _print(table: Repeatability, device: Device) -> None:
         for spread in sorted(table.spreads, key=lambda spread: (spread.size_class, spread.threads, spread.library))
     ]
     if not rows:
-        print("The CPU was busy with other work all the time: there is no result. Try again when nothing else runs.")
+        print("No result: the CPU was busy with other work all the time. Try again when nothing else runs.")
         return
     print_columns([("arrays fit in", "threads", "library", "95 % of processes", "95 % of ratios"), *rows])
     print(

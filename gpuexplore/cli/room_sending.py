@@ -76,9 +76,9 @@ class _Destination:
         except HTTPError as refusal:
             reason = (
                 _answer(refusal.read(MOST_ANSWER_BYTES)).get("reason")
-                or f"it answered {refusal.code}: try later, {FALLBACK_ADVICE}"
+                or f"HTTP status {refusal.code}: try later, {FALLBACK_ADVICE}"
             )
-            raise InvalidInput(f"{self.app} refused it: {reason}") from refusal
+            raise InvalidInput(f"{self.app} rejected the request: {reason}") from refusal
         except (URLError, HTTPException, OSError) as error:
             raise InvalidInput(
                 f"{self.app} cannot be reached ({getattr(error, 'reason', error)}), {FALLBACK_ADVICE}"

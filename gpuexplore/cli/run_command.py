@@ -81,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="URL",
         help="send the run to a room on another server: https://host/?room=CODE",
     )
-    parser.add_argument("--name", default="", metavar="NAME", help="your name there (default: your login name)")
+    parser.add_argument("--name", default="", metavar="NAME", help="your name in the room (default: your login name)")
     parser.set_defaults(is_shown=True)  # a notebook draws the results itself
 
 

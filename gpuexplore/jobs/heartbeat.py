@@ -175,7 +175,7 @@ class Housekeeping:
             LOG.warning("The clock was set by %+.0f s: no owner is treated as gone for a while", set_by_s)
             self._absence_counts_s = now_s + 180  # every open page says again that its owner is there, once a minute
         if now_s >= self._absence_counts_s and (dropped := self._store.drop_abandoned()):
-            LOG.info("%d queued runs have owners who are gone: they are cancelled", dropped)
+            LOG.info("%d queued runs are cancelled: their owners have left", dropped)
 
     def _take_over(self) -> None:
         silent = self._store.silent_supervisors()

@@ -253,7 +253,7 @@ class _ClaimedRun:
 
     @property
     def is_cut_short(self) -> bool:
-        """Whether the run stops now to go on later: its owner did not ask for that."""
+        """True if the run stops now and continues later, without a request of its owner."""
         return (self.yields or self.stop.is_set()) and not self.cancelled
 
     def begin_pass(self, cases: Collection[Case]) -> None:

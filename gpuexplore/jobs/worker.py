@@ -224,12 +224,12 @@ def _measure(task: WorkerTask, directory: Path, journal: IO[str]) -> Ended:
         with _limits_put_back():
             error = _measure_cases(task, reporter, directory)
     except BaseException as end:  # SystemExit and its like, of the case at work: this process ends
-        return Ended(f"{type(end).__name__}: it ends the process that raises it")
+        return Ended(f"{type(end).__name__}: it ended the measuring process")
     status = Status.ERROR
     reason = "the runner reported no result for this case"
     if (directory / LEAVE).exists():
         status = Status.CANCELLED
-        reason = "preempted by other runs: it is finished later"
+        reason = "preempted by other runs: it will be finished later"
     for case in tuple(reporter.left):
         reporter.report(failed(case, error) if error else Result(case, status, reason))
     return Ended(reporter.context_error, left_behind=len(_running() - before))

@@ -124,7 +124,7 @@ def _of_json(name: str, text: str) -> tuple[ReadRun, ...]:
     if "schema_version" not in data:
         keys = ", ".join(map(str, [*data][:MOST_NAMED])) or "none"
         raise InvalidInput(
-            f"{name}: no 'schema_version', and no keys of another harness but {keys[:LONGEST_NAME]}; {READ}"
+            f"{name}: unknown format, without 'schema_version'; its keys are {keys[:LONGEST_NAME]}; {READ}"
         )
     return (_of_report(name, data),)
 
@@ -185,7 +185,7 @@ def _of_report(name: str, data: Mapping[str, Any]) -> ReadRun:
         more = f"\n{len(refused) - MOST_NAMED} more rows were rejected" if len(refused) > MOST_NAMED else ""
         raise InvalidInput("\n".join(f"{name}: {reason}" for reason in refused[:MOST_NAMED]) + more)
     if not results:
-        raise InvalidInput(f"{name} holds no results")
+        raise InvalidInput(f"{name} contains no results")
     origin = origin_of(_short(name), [*results.values()])
     return ReadRun(_title(data, experiment), experiment, tuple(results.values()), origin)
 

@@ -133,7 +133,7 @@ ALL_STEPS = "*"  # the step that lets go: every step of the lesson is open
 
 
 class RoomState(StrEnum):
-    """Whether a room can be joined."""
+    """The state of a room: it can be joined, or only read."""
 
     OPEN = "open"
     CLOSED = "closed"  # by its leader
@@ -213,7 +213,7 @@ class RoomTask:
 
     @property
     def takes_answers(self) -> bool:
-        """Whether what is answered now counts."""
+        """True while answers count."""
         return not self.revealed and self.frozen_utc is None and self.left_s != 0.0
 
 

@@ -1,6 +1,6 @@
-"""A copy of an SQLite database that can be checked and put back, with the few other files of a home in it.
+"""Backup of an SQLite database, with the few other files of a home in it; it can be verified and restored.
 
-The copy is one state of the database, made while others write to it, and is itself a file of SQLite.
+The backup is a consistent snapshot, taken while others write, and is itself an SQLite file.
 """
 
 import os
@@ -16,7 +16,7 @@ from gpuexplore.core.units import format_bytes
 from gpuexplore.store.database import OWNER_ONLY, because, size_of, unavailable
 from gpuexplore.store.upgrade import revisions
 
-FILES = "backup_files"  # the table of what else of the home is in a copy
+FILES = "backup_files"  # the table of the other files of the home in a backup
 SIDE_FILES = ("-wal", "-shm", "-journal")
 READ_ONLY = "mode=ro&immutable=1"  # not even a lock is written
 
@@ -39,12 +39,12 @@ class Contents:
 
 
 def back_up(database: Path, target: Path, files: Mapping[str, bytes]) -> Contents:
-    """Copy the database to a new file, which only its owner can read; return what is in it, checked.
+    """Copy the database to a new file, readable by its owner only; return its verified contents.
 
     Args:
         database: the file of SQLite, which others may write meanwhile.
-        target: of the copy; there only once it is complete.
-        files: contents to put into it, by name.
+        target: path of the backup; it exists only once it is complete.
+        files: contents of further files, by name.
 
     Raises:
         InvalidInput: `target` exists or cannot be written.
@@ -78,10 +78,10 @@ def back_up(database: Path, target: Path, files: Mapping[str, bytes]) -> Content
 
 
 def contents_of(backup: Path) -> Contents:
-    """Return what is in a copy that is whole; nothing is written, neither there nor next to it.
+    """Return the contents of an intact backup; nothing is written, neither there nor next to it.
 
     Raises:
-        InvalidInput: it is no copy of a database of gpuexplore, damaged, or of a newer version; says which.
+        InvalidInput: it is not a backup of gpuexplore, is damaged, or is of a newer version; the text says which.
     """
     accepted = "a file written by gpuexplore backup"
     if not backup.is_file():
@@ -92,16 +92,16 @@ def contents_of(backup: Path) -> Contents:
         with closing(_opened(backup, READ_ONLY)) as connection:
             return _contents(connection, backup)
     except sqlite3.Error as error:
-        raise InvalidInput.of("file", backup, f"{accepted}; this one: {error}") from error
+        raise InvalidInput.of("file", backup, f"{accepted}; this one cannot be read: {error}") from error
 
 
 def restore(backup: Path, database: Path, moment: str) -> Path | None:
-    """Put a copy in the database's place; return where the database before is kept, None where there was none.
+    """Replace the database with a backup; return the path of the previous database, None where there was none.
 
     Args:
-        backup: what `back_up` wrote.
-        database: that it replaces.
-        moment: part of the name of what is kept.
+        backup: written by `back_up`.
+        database: to be replaced.
+        moment: part of the name under which the previous database is kept.
 
     Raises:
         InvalidInput: the copy cannot be used.
@@ -140,10 +140,10 @@ def files_of(backup: Path) -> dict[str, bytes]:
 
 @contextmanager
 def alone(database: Path) -> Iterator[sqlite3.Connection]:
-    """Give the only connection to the database; others wait meanwhile.
+    """Yield an exclusive connection to the database; others wait meanwhile.
 
-    Others hold a lock on the file as long as they keep a write-ahead log together, so that leaving that mode tells
-    whether there are any.
+    Other connections share a lock on the file as long as it has a write-ahead log, so leaving that mode fails while
+    there are any.
 
     Raises:
         StoreUnavailable: another process has it open.
@@ -165,10 +165,10 @@ def alone(database: Path) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def _alone_if_readable(database: Path) -> Iterator[tuple[str, ...]]:
-    """Be alone with a database, unless it is so damaged that SQLite fails: that one is to be replaced.
+    """Get exclusive access to a database, unless it is so damaged that SQLite fails: it is to be replaced anyway.
 
     Yields:
-        The files next to it that belong to it: none once one is alone, but a journal that goes with the connection.
+        The side files that belong to it: none with exclusive access, except a journal deleted with the connection.
     """
     with ExitStack() as stack:
         try:
@@ -180,7 +180,7 @@ def _alone_if_readable(database: Path) -> Iterator[tuple[str, ...]]:
 
 
 def _take_after(new: Path, database: Path) -> None:
-    """Let the same people open the new file as the old one."""
+    """Give the new file the owner and the permissions of the old one."""
     found = database.stat()
     new.chmod(found.st_mode)
     if (found.st_uid, found.st_gid) != (os.geteuid(), os.getegid()):
@@ -195,7 +195,7 @@ def _kept(database: Path, moment: str, sides: Iterable[str]) -> Path:
         with suppress(FileNotFoundError):
             Path(f"{database}{side}").rename(f"{kept}{side}")
     try:
-        os.link(database, kept)  # so that at no moment there is no database
+        os.link(database, kept)  # so that there is a database at every moment
     except OSError:  # a file system without links
         database.rename(kept)
     return kept

@@ -57,7 +57,7 @@ class Supervisor:
 
     @property
     def alive(self) -> bool:
-        """Whether it reported itself in the last seconds."""
+        """True if it has reported in the last seconds."""
         return abs(self.age_s) < FRESH_S
 
     @property

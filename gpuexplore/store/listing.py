@@ -67,7 +67,7 @@ class ListedRun:
 
     @property
     def active(self) -> bool:
-        """Whether the run still waits or measures."""
+        """True while the run is queued or measures."""
         return self.state in ACTIVE
 
 

@@ -135,7 +135,7 @@ def _copy(engine: Engine, revision: str) -> list[Path]:
     finally:
         for left in (part, part.with_name(f"{part.name}-journal")):
             left.unlink(missing_ok=True)
-    LOG.info("The database is upgraded; %s is a copy of it as it was", target)
+    LOG.info("The database was upgraded; %s is a copy of the previous one", target)
     return [target]
 
 

@@ -57,7 +57,7 @@ CORE = (
         "Understand",
         3,
         "roofing",
-        "Results on the roofline of a device: what limits each, and how close it comes.",
+        "Results on the roofline of a device: the limit of each result, and its share of it.",
         reads="device dtype op runs recorded measuring",
         terms=("Arithmetic intensity", "Ridge point", "Attainable", "Bound"),
     ),

@@ -142,8 +142,8 @@ def _show_waiting(queue: _Queue) -> None:
     if queue.length > len(queue.waiting):
         st.caption(f"{queue.length - len(queue.waiting):,} more runs are queued behind these.")
     st.caption(
-        "First passes go before second ones, and a room leader's runs before others; then users with the least device "
-        "time in the last hour go first. After 5 seconds on its devices, a run lets other runs go first and continues "
+        "Order: first passes before refinements, a room leader's runs before others, then users with the least device "
+        "time in the last hour. After 5 seconds on its devices, a run is preempted by waiting runs and continues "
         "afterwards."
     )
 

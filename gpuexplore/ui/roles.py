@@ -46,7 +46,7 @@ NEEDED = MappingProxyType(
 )
 WHO = MappingProxyType(
     {
-        Role.MEMBER: f"members, who are listed in {MEMBERS} on the server",
+        Role.MEMBER: f"members listed in {MEMBERS} on the server",
         Role.LEADER: f"leaders: open the leader's link printed by gpuexplore app, or sign in as one of {LEADERS}",
         Role.ADMIN: "administrators",
     }

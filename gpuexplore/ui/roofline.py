@@ -55,7 +55,7 @@ def choose(devices: Sequence[Device]) -> _Choice:
     """Draw the choices and return them."""
     known = {device.id: device for device in devices}
     table = {accelerator.key: accelerator for accelerator in ACCELERATORS}
-    owners = {"mine": "My runs", "all": "Everybody's", "none": "None"}
+    owners = {"mine": "My runs", "all": "All users'", "none": "None"}
     states = {"on": "Shown", "off": "Hidden"}
     with st.container(border=True):
         problems = st.container()  # the columns are too narrow for sentences
@@ -179,7 +179,7 @@ def show_roofline(view: _View, choice: _Choice) -> None:
         st.session_state[LEFT] = run, st.query_params.to_dict()
         st.switch_page(file_of("benchmark"), query_params={"run": run})
     reading = ["Thick lines: matrix units and memory; thin ones: vector units and caches."]
-    reading.append("Diamonds: ridge points, in FLOP/byte.")
+    reading.append("Diamonds: ridge points in FLOP/byte.")
     if any(point.run for point in view.points):
         reading.append("Click a point to open its run.")
     if any(point.origin is not Origin.LIVE for point in view.points):

@@ -69,7 +69,7 @@ def _offer_files(run: Run) -> None:
                 key=f"export{suffix}.{run.id}",
             )
     request = from_experiment(run.experiment)
-    st.caption("The same run from a shell or from Python:")
+    st.caption("The same run as a command, and in Python:")
     st.code(as_command(request), language="bash", wrap_lines=True)
     st.code(as_python(request), language="python", wrap_lines=True)
 

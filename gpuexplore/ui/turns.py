@@ -291,6 +291,6 @@ def _is_done(piece: _Piece, wait_s: float) -> bool:
 def _words(piece: _Piece) -> str:
     pieces_ahead = WORK_QUEUE.pieces_ahead(piece)
     if pieces_ahead:
-        return f"Waiting: number {pieces_ahead + 1} in this server's queue of work, which is done one at a time"
+        return f"Waiting: number {pieces_ahead + 1} in this server's work queue"
     supervisor = live_supervisor()
     return MEASURING if supervisor and supervisor.state == "measuring" else "In progress: a few seconds"

@@ -174,7 +174,7 @@ def test_dtypes_that_are_not_there_are_refused_with_those_that_are():
     refused = {kind: {name for name, reason in reasons.items() if reason} for kind, reasons in found.items()}
     assert refused == {"rocm": {"tf32"}, "mps": {"tf32", "fp64"}, "xpu": {"tf32"}}
     assert found["mps"]["fp64"] == (
-        "torch has no fp64 on Apple MPS; mps:0 (a made-up GPU of Apple MPS) takes fp32, bf16, fp16"
+        "torch has no fp64 on Apple MPS; mps:0 (a made-up GPU of Apple MPS) supports fp32, bf16, fp16"
     )
 
 

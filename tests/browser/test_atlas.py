@@ -83,7 +83,7 @@ def test_the_atlas_fits_any_screen(visitor, address, scheme, width):
     page = visitor(width, color_scheme=scheme)
     page.goto(f"{address}/atlas?op=matmul")
     expect(chart(page)).to_be_visible()
-    expect(page.get_by_role("heading", name="What the predictions rest on")).to_be_visible()
+    expect(page.get_by_role("heading", name="Basis of the predictions")).to_be_visible()
     main = page.locator("[data-testid=stMain]")
     assert main.evaluate("it => it.scrollWidth <= it.clientWidth")
     assert chart(page).evaluate("it => it.getBoundingClientRect().right <= window.innerWidth")

@@ -195,7 +195,7 @@ def test_the_machine_code_of_a_kernel_is_shown_for_a_gpu_that_is_not_here(page, 
     expect(page.get_by_role("heading", name="Machine code")).to_be_visible()
     expect(page.get_by_text("First bottleneck:")).to_be_visible()
     expect(page.get_by_text("sm_90a")).to_be_visible()
-    expect(page.get_by_text("A bound, not a measurement", exact=False).first).to_be_visible()
+    expect(page.get_by_text("Upper bounds at the rated clock", exact=False).first).to_be_visible()
 
     whole = page.get_by_text(re.compile(r"^Show all [\d,]+ instructions$"))
     whole.click()

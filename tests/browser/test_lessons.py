@@ -67,8 +67,8 @@ def test_a_second_browser_uses_the_measurement_of_the_first(visitor, address, ho
 
 def test_a_mistake_is_made_beside_the_right_way(page, address):
     page.goto(f"{address}/timing-mistakes?mistake=no-synchronise")
-    press(page, re.compile("Make this mistake on"))
-    expect(page.get_by_text("given away", exact=True).first).to_be_visible()
+    press(page, re.compile("Reproduce this mistake on"))
+    expect(page.get_by_text("detected", exact=True).first).to_be_visible()
     expect(page.locator("[data-testid=stVegaLiteChart]")).to_be_visible()
 
 

@@ -26,9 +26,9 @@ def test_a_class_joins_by_a_code_and_is_told_what_comes_next(visitor, address):
     expect(learner.get_by_text("You are Ada <b>. 1 person is in this room.")).to_be_visible()
     expect(leader.get_by_text("1 joined, 1 here")).to_be_visible()
 
-    leader.locator("summary", has_text="Say something").press("Enter")
+    leader.locator("summary", has_text="Send a message").press("Enter")
     leader.get_by_role("textbox", name="Message on all pages").fill("Guess first")
-    leader.get_by_role("textbox", name="Page that it is about").fill(f"{address}/lessons?lesson=how-long")
+    leader.get_by_role("textbox", name="Link to a page (optional)").fill(f"{address}/lessons?lesson=how-long")
     leader.get_by_role("button", name="Show to all").click()
     expect(learner.get_by_role("heading", name="Guess first")).to_be_visible()
     with learner.context.expect_page() as opened:
@@ -38,14 +38,14 @@ def test_a_class_joins_by_a_code_and_is_told_what_comes_next(visitor, address):
 
     leader.locator("summary", has_text="This room").press("Enter")  # by keys: what is unfolded moves below a pointer
     leader.get_by_role("button", name="Close", exact=True).press("Enter")
-    expect(learner.get_by_text("Its leader has closed this room")).to_be_visible()
+    expect(learner.get_by_text("The leader has closed this room")).to_be_visible()
     late.goto(f"{address}/rooms?room={code}")
-    expect(late.get_by_text("it cannot be joined any more")).to_be_visible()
+    expect(late.get_by_text("it can no longer be joined")).to_be_visible()
     learner.reload()
     expect(learner.get_by_text("You are Ada <b>")).to_be_visible()
 
     leader.locator("summary", has_text="This room").press("Enter")
-    leader.get_by_role("checkbox", name="With all that is in it").press("Space")
+    leader.get_by_role("checkbox", name="Delete all data of this room").press("Space")
     expect(leader.get_by_role("button", name="Delete", exact=True)).to_be_enabled()
     leader.get_by_role("button", name="Delete", exact=True).press("Enter")
     expect(leader.get_by_text(f"Room {code[:3]} {code[3:]} was deleted")).to_be_visible()
@@ -70,7 +70,7 @@ def test_a_class_guesses_measures_and_sees_it_on_the_wall(visitor, address, tmp_
     what.fill("Guess, then")
     what.press("Enter")
     leader.get_by_role("textbox", name="Size").fill("256")
-    leader.get_by_role("button", name="Ask for it").press("Enter")
+    leader.get_by_role("button", name="Set this task").press("Enter")
     expect(wall.get_by_role("heading", name="How long does torch take for matmul of size 256 in fp32?")).to_be_visible()
     learner.get_by_role("textbox", name="Your guess").fill("2 ms")
     learner.get_by_role("button", name="Guess", exact=True).press("Enter")

@@ -18,7 +18,7 @@ def nothing_is_measured(monkeypatch):
     monkeypatch.setattr(record_command, "git_commit", lambda: None)
 
 
-NO_NAME = "--by '': expected the name of who measured it"
+NO_NAME = "--by '': expected the name of the person who measures"
 NO_COMMIT = "expected 7 to 40 hexadecimal digits"
 
 

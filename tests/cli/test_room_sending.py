@@ -143,7 +143,7 @@ def test_the_secret_follows_no_redirect(store):
     with HTTPServer(("127.0.0.1", 0), Elsewhere) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        with pytest.raises(InvalidInput, match="it answered 307"):
+        with pytest.raises(InvalidInput, match="HTTP status 307"):
             destination(f"http://127.0.0.1:{server.server_port}/?room=CDFHJK", "").join()
         server.shutdown()
         thread.join()

@@ -157,7 +157,7 @@ def test_on_kaggle_the_app_says_that_it_cannot_be_shown(machine, wheel):
     found, _ = cells(machine, wheel, "--only", "app", KAGGLE_KERNEL_RUN_TYPE="Interactive")
 
     assert found["app"]["port"] is None
-    assert found["app"]["text"].startswith("Kaggle lets no browser reach a port of its machines")
+    assert found["app"]["text"].startswith("Kaggle's machines have no port that a browser can reach")
 
 
 def test_nothing_of_this_needs_root(nobody):

@@ -124,7 +124,7 @@ def test_sources_of_the_atlas_are_cited_with_their_licence_and_how_many_calls_th
 def test_what_the_atlas_holds_is_counted_right():
     published = [point for point in points() if point.origin == "published"]
     operations, gpus = {point.operation for point in published}, {point.spec_key for point in published}
-    told = f"{len(published):,} calls that others published, of {len(operations)} operations on {len(gpus)} GPUs"
+    told = f"{len(published):,} published calls of {len(operations)} operations on {len(gpus)} GPUs"
 
     assert told in ATLAS
 

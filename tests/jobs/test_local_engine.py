@@ -63,7 +63,7 @@ def test_who_leaves_off_after_the_first_pass_has_it_at_once_and_a_warm_worker():
 
     results = [event for event in events if isinstance(event, Result)]
     assert [(result.status, result.provisional) for result in results] == [(Status.OK, True), (Status.CANCELLED, False)]
-    assert results[1].reason == "preempted by other runs: it is finished later"
+    assert results[1].reason == "preempted by other runs: it will be finished later"
     assert (after.status, same) == (Status.OK, True)
 
 

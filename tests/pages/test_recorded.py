@@ -223,5 +223,5 @@ def test_a_recording_of_another_processor_of_the_same_name_beside_a_run_says_so(
 
     said = {title: markdown(page("benchmark", run=run, **{"with": "zen4"})) for title, run in runs.items()}
     reason = "That is another processor of this name: it is Zen 4, not Zen 5"
-    assert f"{reason}, so none of it applies to the device of this run." in said["AMD EPYC (Zen 5)"]
+    assert f"{reason}, so these results do not apply to the device of this run." in said["AMD EPYC (Zen 5)"]
     assert "another processor" not in said["AMD EPYC (Zen 4)"]

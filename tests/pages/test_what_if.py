@@ -109,7 +109,7 @@ def test_what_is_being_measured_is_not_offered_again(page, store):
         {"shape": ("m=3", "shape of matmul 'm=3'")},
         {"shape": ("m=2097152M,k=1,n=1", "m of matmul '2199023255552': expected 1 to 1099511627776")},
         {"what": ("layers", ""), "layers": ("abacus 3;matmul 64", "layer 'abacus 3': operation 'abacus'")},
-        {"what": ("layers", ""), "layers": ("", "no layer: give at least one")},
+        {"what": ("layers", ""), "layers": ("", "no layers: give at least one")},
         {"what": ("block", ""), "batch": ("many", "batch 'many': expected whole numbers")},
         {"what": ("block", ""), "heads": ("33", "heads 33: expected divisors of the hidden size, 4096")},
         {"what": ("run", ""), "run": ("nothere", "no run 'nothere': check the link")},

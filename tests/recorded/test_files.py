@@ -105,7 +105,7 @@ def changed(path, value):
     [
         (changed(["schema_version"], 2), "schema_version of lab.json '2': expected 1"),
         (changed(["schema_version"], True), "schema_version of lab.json 'True'"),
-        (changed(["results"], []), "lab.json holds no results"),
+        (changed(["results"], []), "lab.json contains no results"),
         (changed(["results"], {}), "results 'dict': expected lists"),
         (changed(["results"], [{}] * 5001), "file '5,001 rows': expected at most 5,000"),
         (changed(["experiment", "operation"], "gone"), "operation 'gone': expected"),

@@ -173,7 +173,7 @@ def test_what_was_exported_in_the_form_of_another_harness_comes_back_as_the_case
         (b'[{"benchmark": "a", "primaryMetric": {}}]', "x.json is JSON of JMH"),
         (b'{"traceEvents": []}', "x.json is a Chrome trace, as torch.profiler writes it: `gpuexplore trace FILE`"),
         (b'{"commit_hash": "a", "results": {}}', "x.json is JSON of asv"),
-        (b'{"cells": [], "nbformat": 4}', "no keys of another harness but cells, nbformat"),
+        (b'{"cells": [], "nbformat": 4}', "its keys are cells, nbformat"),
     ],
 )
 def test_what_a_file_cannot_hold_or_is_instead_is_named(content, named):

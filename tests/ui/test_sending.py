@@ -127,7 +127,7 @@ def test_wrong_codes_are_counted_and_codes_that_cannot_be_are_named(send, report
 
     assert MOST_OF_ONE > 2
     assert {status for status, _ in wrong} == {404}
-    assert wrong[0][1]["reason"] == "no room has the code CDF HJK: it was mistyped, or the room is deleted"
+    assert wrong[0][1]["reason"] == "no room has the code CDF HJK: it may be mistyped, or the room was deleted"
     status, answer = send(report)
     assert status == 429
     assert "2 wrong room codes were sent from your network address" in answer["reason"]

@@ -22,7 +22,7 @@ class Exported:
 
     @property
     def environment(self) -> Environment | None:
-        """That of the first result that has one; None without any."""
+        """The environment of the first result that has one; None without any."""
         found = (analyzed.result.environment for analyzed in self.analysis.results)
         return next((environment for environment in found if environment), None)
 

@@ -76,7 +76,7 @@ class Worker:
         if sys.platform != "linux":
             raise GpuExploreError(  # its priority, its end with ours and what it may use are of Linux alone
                 f"measuring in a separate process needs Linux, but this is {sys.platform}: in Python, "
-                "gpuexplore.run(...) and gpuexplore.measure(..., isolated=False) measure in the one that is there"
+                "gpuexplore.run(...) and gpuexplore.measure(..., isolated=False) measure in the current process"
             )
         self.name = secrets.token_hex(4)
         self._mark = secrets.token_hex(16)
@@ -206,7 +206,7 @@ def _marked(mark: str) -> Iterator[psutil.Process]:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why an attempt ended before every case had its result.
+    """The reason why an attempt ended before every case had its result.
 
     Attributes:
         case: the one that is to blame, where no other can be.

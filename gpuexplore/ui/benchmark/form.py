@@ -41,10 +41,10 @@ HELP = {  # of fields, by the name that they have in a request
     "data": "Zeros draw less power and inflate clocks: a GPU runs up to 15 % faster on them.",
     "threads": "CPU threads.",
     "budget": "Seconds of sampling for each point. Sampling stops sooner once the median is known within 1 %.",
-    "layout": "Memory layout of the two matrices of a product, as in BLAS: N by rows, T by columns, so `NT` computes "
-    "`A @ B.T` of the stored arrays. The numbers are the same, in another order.",
+    "layout": "Memory layout of the two matrices of a matmul, as in BLAS: N row-major, T column-major, so `NT` "
+    "computes `A @ B.T` of the stored arrays. The values are the same, stored in another order.",
     "align": "Alignment of a CPU's arrays: as NumPy, Numba and torch allocate them, or on 2 MiB boundaries, which "
-    "makes some short calls faster. If it makes a difference, the other one is measured as well.",
+    "makes some short calls faster. If the alignment matters, the other one is measured too.",
     "block": "Threads per block of our CUDA kernels along x and y, like `32,8`; see the page Kernels.",
     "repeat": "Measure each point in this many new processes, up to 60: the interval then covers differences between "
     "them. Each takes seconds to start. Empty or 1: in the running worker.",
@@ -326,7 +326,7 @@ def show_askers(run: Run, devices: Sequence[Device]) -> None:
     who = "1 other user" if others == 1 else f"{others} other users"
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         how = "is measured" if run.active else "was measured"
-        st.caption(f":material/group: {who} requested the same run: it {how} once for all.", width="content")
+        st.caption(f":material/group: {who} requested the same run: it {how} once for all users.", width="content")
         if run.owner != owner() and st.button("Measure my own", icon=":material/play_arrow:"):
             start([run.experiment], devices, "run")
 

@@ -159,10 +159,10 @@ def _overlay(run: Run, recording: Recording) -> RecordedOverlay:
     devices = _devices(recording, recorded.experiment.devices)
     words = [
         f"Hollow points and thin lines are **recorded** on {devices}, {_signed(recording)}; see "
-        f"[its own page](?run={recorded.id}) for all of it."
+        f"[its own page](?run={recorded.id}) for all its results."
     ]
     if reason := _other_processor(run, recorded):
-        words.append(f"That is {plain(reason)}, so none of it applies to the device of this run.")
+        words.append(f"That is {plain(reason)}, so these results do not apply to the device of this run.")
     if len(fitting) < len(every):
         words.append("Only the dtypes of this run are drawn.")
     if missing := missing_sentence(fitting):

@@ -48,7 +48,7 @@ def show_reference(error: Exception) -> bool:
     LOG.error("Error %s", reference, exc_info=error)
     st.error(
         f"Something went wrong on the server. No measurement is lost. Reference **{reference}**: "
-        "the administrator can find the cause by it in the server's log.",
+        "with it, the administrator can find the cause in the server's log.",
         icon=":material/error:",
     )
     st.button("Load the page again", type="primary")  # any click does

@@ -126,7 +126,7 @@ def _secret(request: Request) -> str:
     kind, _, secret = request.headers.get("authorization", "").partition(" ")
     if kind.lower() != "bearer" or not re.fullmatch("[A-Za-z0-9_-]{24,64}", secret):
         raise HTTPException(
-            HTTPStatus.UNAUTHORIZED, "send a secret of your own: Authorization: Bearer, and 24 to 64 letters and digits"
+            HTTPStatus.UNAUTHORIZED, "no secret: send the header Authorization: Bearer with 24 to 64 letters and digits"
         )
     return secret
 
@@ -167,7 +167,7 @@ def _room(text: str, secret: str, whence: str) -> tuple[Room, str]:
     if room is None:
         WRONG_CODES.note(whence)
         raise HTTPException(
-            HTTPStatus.NOT_FOUND, f"no room has the code {spoken(code)}: it was mistyped, or the room is deleted"
+            HTTPStatus.NOT_FOUND, f"no room has the code {spoken(code)}: it may be mistyped, or the room was deleted"
         )
     if room.state is not RoomState.OPEN:
         raise HTTPException(HTTPStatus.CONFLICT, f"room {spoken(code)} is {room.state}: it no longer accepts results")

@@ -1,4 +1,4 @@
-"""What version 0.2.0 keeps beyond 0.1.0: the queue's order, activities, answers, rooms, names of runs, and an audit.
+"""Schema changes of version 0.2.0: the queue's order, activities, answers, rooms, names of runs, and an audit.
 
 What 0.1.0 stored with every result moves to a table of its own, and runs get the title that they would get today; what
 cannot be read stays as it is. Columns are added in place: a table made anew would take its rows' dependents along, for
