@@ -74,7 +74,7 @@ def _clock_hz(results: Sequence[Result]) -> float | None:
 def _flags(before: Sequence[Result], after: Sequence[Result]) -> Iterable[Difference]:
     """Yield flags that many more results carry on one side."""
     names = dict.fromkeys(flag.name for result in (*before, *after) for flag in result.flags)
-    share = 0.25  # of the results by which two runs differ in a flag
+    share = 0.25  # share of results by which two runs differ in a flag
     for name in names:
         counts = [sum(any(flag.name == name for flag in result.flags) for result in side) for side in (before, after)]
         if abs(counts[0] - counts[1]) > share * len(before):
@@ -200,7 +200,7 @@ class RunComparison:
             return "The two runs have no case in common."
         parts = [f"{self.counts[change]} {words}" for change, words in COUNTED.items() if self.counts.get(change)]
         decided = sum(count for change, count in self.counts.items() if change)
-        most = 2 * decided >= len(self.cases)  # a mean over the few that stand out would stand for all
+        most = 2 * decided >= len(self.cases)  # a mean of the few significant ratios would be read as the mean of all
         mean = f"; geometric mean of the conclusive ones: {_change(self.mean)}" if self.mean and most else ""
         what = "case" if len(self.cases) == 1 else "cases"
         return f"Of {len(self.cases)} {what}: {', '.join(parts)}{mean}."

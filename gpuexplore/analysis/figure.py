@@ -22,7 +22,7 @@ from gpuexplore.core.units import (
 )
 
 LARGEST = 1e30
-WRONG = frozenset({"over_peak", "over_physical_peak", "one_sample"})  # nothing rests on these: others widen intervals
+WRONG = frozenset({"over_peak", "over_physical_peak", "one_sample"})  # unusable; other flags widen intervals
 Style = Literal["number", "percent"]
 
 
@@ -53,7 +53,7 @@ INTENSITY = WORK.times(SIZE, -1)
 
 @dataclass(frozen=True, slots=True)
 class Clocked:
-    """The measured time that a figure is, or its reciprocal, but for a factor that is known exactly.
+    """The measured time behind a figure, or its reciprocal, up to an exactly known factor.
 
     Attributes:
         power: 1 of a time, -1 of a rate.
@@ -90,7 +90,7 @@ class LessonFigure:
 
     @property
     def is_exact(self) -> bool:
-        """Whether no interval belongs to it."""
+        """True without an interval."""
         return self.low == self.high
 
 
@@ -270,7 +270,7 @@ def format_with_interval(figure: LessonFigure) -> str:
 
 
 def _formatter(figure: LessonFigure) -> Callable[[float], str]:
-    """Return what says values of this unit."""
+    """Return the formatter of values of this unit."""
     if figure.dimension == PLAIN:
         return format_percent if figure.style == "percent" else _plain
     return FORMATS.get(figure.dimension, _plain)

@@ -148,7 +148,7 @@ class Speedup:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether it can be called faster, or slower."""
+        """The conclusion: significantly faster, significantly slower, or inconclusive."""
         return compare(self.estimate, 1.0, words=Words(below="slower", above="faster", question="which is faster"))
 
 
@@ -331,12 +331,12 @@ class AnalyzedResult:
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """The names of its `flags`, of a first pass, and of rounds that say another speedup than the medians."""
+        """The names of its `flags`, of a first pass, and of rounds whose speedup disagrees with the medians'."""
         names = (*(flag.name for flag in self.flags), *(("first_pass",) if self.result.provisional else ()))
         return (*names, *(("rounds_disagree",) if self.speedup and self.speedup.by_round else ()))
 
     def share_of(self, amount: float, most: float) -> Estimate | None:
-        """Return what fraction of a rate of `most` per second it reached, with `amount` a call; None without a time."""
+        """Return the fraction of `most` per second that it reached, with `amount` per call; None without a time."""
         return self.time.inverse(amount / most, "fraction") if self.time and amount else None
 
     @property

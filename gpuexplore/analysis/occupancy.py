@@ -141,7 +141,7 @@ def _checked_registers(capability: ComputeCapability, warps: int, registers: int
 
 
 def _too_many_registers(capability: ComputeCapability, warps: int, registers: int) -> str:
-    """Return why no block runs; registers alone can be too many where each value is within its range."""
+    """Return the reason why no block fits; registers alone can exceed the limit although each value is in its range."""
     needed = _checked_registers(capability, warps, registers)
     most = capability.max_registers_per_block
     return f"a block needs {needed} registers; compute capability {capability.compute_capability} allows {most}"
@@ -196,10 +196,10 @@ def waves(grid_blocks: int, blocks_per_multiprocessor: int, multiprocessors: int
     )
 
 
-# The GPU that a kernel is looked at for: a row of the table, or one of the visitor's own by two numbers.
+# The target GPU of a kernel: a row of the table, or a custom one given by two numbers.
 
 
-OWN = "own"  # stands for the visitor's own among the keys of the table
+OWN = "own"  # the custom GPU among the keys of the table
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +248,7 @@ def read_multiprocessors(text: str) -> int:
         InvalidInput: it is no number, or no GPU has so many.
     """
     count = read_whole(text)
-    most = 1024  # several times as many as any GPU has
+    most = 1024  # several times the number of any GPU
     if count is None or not 1 <= count <= most:
         raise InvalidInput.of("multiprocessors", text, f"whole numbers from 1 to {most}")
     return count
@@ -308,7 +308,7 @@ def _block_shape(bare: BlockShape, made: CompiledKernel | str, gpu: TargetGpu) -
 
 
 def kernel_occupancy(made: CompiledKernel, launch: Launch, gpu: TargetGpu) -> Occupancy:
-    """Return how full the kernel can make the GPU.
+    """Return the theoretical occupancy of the kernel on the GPU.
 
     Raises:
         InvalidInput: a block needs more than a multiprocessor of that GPU has.

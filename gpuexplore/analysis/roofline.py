@@ -177,7 +177,7 @@ def without_flops(results: Iterable[Result]) -> int:
 
 
 def explain(roofs: Sequence[Roof], points: Sequence[Point]) -> tuple[str, ...]:
-    """Return what the ridge means here, what bounds the points, and how near to their roofs they come."""
+    """Return sentences on the ridge point, the limits of the points, and their shares of the roofs."""
     sentences = (_ridge(roofs, points), _bounds(points), _nearest(points), _farthest(points))
     return tuple(sentence for sentence in sentences if sentence)
 
@@ -190,7 +190,7 @@ def _ridge(roofs: Sequence[Roof], points: Sequence[Point]) -> str | None:
         return None
     return (
         f"In {compute.dtype} the ridge point is at **{format_intensity(found[compute])}**: work with "
-        "a lower arithmetic intensity waits for memory; only work to the right of it can reach "
+        "a lower arithmetic intensity is limited by memory; only work to the right of it can reach "
         f"{format_flop_per_s(compute.rate)}."
     )
 
@@ -200,7 +200,7 @@ BOUNDS: Mapping[Bound, str] = MappingProxyType(
         "compute": "compute-bound",
         "memory": "memory-bound",
         "cache": "bound by the bandwidth of a cache",
-        "overhead": "bound by the cost of a call",
+        "overhead": "bound by call overhead",
     }
 )
 
@@ -232,6 +232,6 @@ def _farthest(points: Sequence[Point]) -> str | None:
         return None
     worst = min(known, key=lambda point: point.fraction or 0.0)
     return (
-        f"Farthest below is **{worst.name}**, at {format_percent(worst.fraction)}; the usual reasons are the "
-        "cost of a call, data that move more than once, and instructions narrower than the unit."
+        f"Farthest below is **{worst.name}**, at {format_percent(worst.fraction)}; the usual reasons are "
+        "call overhead, data that move more than once, and instructions narrower than the unit."
     )

@@ -109,7 +109,7 @@ class Roof:
 
     @property
     def measured(self) -> bool:
-        """Whether it was measured on a device like this one, not printed or computed."""
+        """True if measured on such a device, false if from a datasheet or computed."""
         return self.peak_kind == "measured_ceiling"
 
 
@@ -202,7 +202,7 @@ def _reached(kind: tuple[str, Unit] | None, rate: float, source: str) -> Roof:
     return Roof("compute", label, rate, "measured_ceiling", source, reached=True, dtype=dtype, unit=unit)
 
 
-# What to run to measure the roofs of a device: large products, and a triad over more than its caches.
+# The experiments that measure the roofs of a device: large matmuls, and a triad over more than its caches.
 
 
 def roof_experiments(device: Device) -> tuple[Experiment, Experiment]:
@@ -244,15 +244,15 @@ def _triad_size(device: Device) -> int:
     return 1 << ceil(log2(min(wanted, most) / element_bytes))
 
 
-# What an implementation can reach on a device: its limits, as far as the threads and stores it uses can use them.
+# The limits of an implementation on a device, given the threads and the kind of stores that it uses.
 #
-# In the words of the roofline model these are the ceilings below the roof: one thread has the units, the caches and the
+# In terms of the roofline model these are the ceilings below the roof: one thread has the units, the caches and the
 # memory accesses of one core; an ordinary store reads its line before it writes it; additions alone are half a
 # multiply-add. MFU and bandwidth utilization stay relative to the device; a diagnosis compares with these.
 
 
 def implementation_limits(result: Result, peak: Peak | None, memory: Bandwidth | None) -> ImplementationLimits:
-    """Return what bounds this result; unknown where it ran on one of several cores and one was not measured.
+    """Return the limits of this result; unknown where it ran on one of several cores without measured one-core peaks.
 
     Args:
         peak: the default one of its arithmetic.

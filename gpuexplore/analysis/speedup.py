@@ -60,7 +60,7 @@ def _on_a_namesake(result: Result, baseline: Result) -> bool:
 
 
 def _device_name(baseline: Result, result: Result) -> str:
-    """Return where a baseline ran: the id of its device, or the processor where another one has that id here."""
+    """Return the device of a baseline: its id, or the processor's name where the id belongs to another device here."""
     environment = baseline.environment
     if baseline.case.device != result.case.device or environment is None or result.environment is None:
         return baseline.case.device

@@ -66,7 +66,7 @@ class DType:
 
     @property
     def underflow(self) -> float:
-        """Largest error of rounding a number below the normal ones, which may become 0 but in fp16, that has few."""
+        """Largest error of rounding a subnormal number, which may become 0 except in fp16, which has few."""
         return float(self._limits.smallest_subnormal if self.largest else self._limits.smallest_normal)
 
     @property
@@ -143,7 +143,7 @@ _ROWS = (
 DTYPES: dict[str, DType] = {row.name: row for row in _ROWS}
 UNKNOWN_DTYPE = DType("unknown", "float64", 64, 53, "unknown", "not named in the benchmark's file")
 FORMATS: dict[str, DType] = DTYPES | {
-    "fp8": DType(  # which has peaks, but no kernel here
+    "fp8": DType(  # a dtype with peaks, but without kernels here
         "fp8",
         "float8_e4m3fn",
         8,

@@ -52,7 +52,7 @@ class InvalidInput(GpuExploreError):
 
     @classmethod
     def repeated(cls, what: str, values: Sequence[object]) -> "InvalidInput":
-        """Return the error for values some of which stand there twice; it names the first of them."""
+        """Return the error for repeated values; it names the first of them."""
         most = 12
         named = ", ".join(map(_shown, values[:most]))
         more = f" and {len(values) - most:,} more" if len(values) > most else ""
@@ -72,7 +72,7 @@ class Unsupported(GpuExploreError):
 
 
 class WrongReturn(GpuExploreError):
-    """What a user's function returned cannot be the output of the case; the text says why."""
+    """The return value of a user's function cannot be the output of the case; the text says why."""
 
 
 class TooLarge(GpuExploreError):

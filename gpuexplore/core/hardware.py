@@ -1,4 +1,4 @@
-"""A processor: who it is, and how fast it could be at most. Import these values from `gpuexplore.core.model`."""
+"""A processor: its identity and its peaks. Import these values from `gpuexplore.core.model`."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ PeakKind = Literal["datasheet", "formula", "measured_ceiling", "own", "held_cloc
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """The most FLOP/s one dtype can reach on one kind of unit, and who says so."""
+    """The peak FLOP/s of one dtype on one kind of unit, with its source."""
 
     dtype: str
     unit: Unit
@@ -23,7 +23,7 @@ class Peak:
 
 @dataclass(frozen=True, slots=True)
 class Bandwidth:
-    """The most bytes/s the device's memory can move, and who says so."""
+    """The peak bytes/s of the device's memory, with its source."""
 
     bytes_per_s: float
     kind: PeakKind
@@ -56,7 +56,7 @@ class ThreadRoofs:
     caches: tuple[CacheRoof, ...] = ()
 
     def peak(self, dtype: str, unit: Unit) -> Peak | None:
-        """Return the peak of `dtype` on `unit`; None when unknown, never a neighbour's."""
+        """Return the peak of `dtype` on `unit`; None when unknown, never that of another dtype or unit."""
         return _peak(self.peaks, dtype, unit)
 
 
@@ -85,7 +85,7 @@ CAN_HAVE: Mapping[str, frozenset[str]] = MappingProxyType(
         **dict.fromkeys(("Neoverse N2", "Neoverse V2", "Neoverse N3", "Neoverse V3"), NEOVERSE_V1 | {"sve2"}),
     }
 )
-# What a CPU with an instruction set at least is, by vendor, the latest first.
+# The oldest CPUs with an instruction set, by vendor, the latest first.
 FIRST_WITH: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         "GenuineIntel": {
@@ -198,7 +198,7 @@ class Device:
     machine_kind: MachineKind | None = None
 
     def __hash__(self) -> int:
-        """Return a hash of what names it: of all its peaks it took longer than a prediction."""
+        """Return a hash of its identifying fields: hashing all peaks took longer than a prediction."""
         return hash((self.id, self.name, self.spec_key, self.uuid))
 
     @property
@@ -211,16 +211,16 @@ class Device:
 
     @property
     def is_hypothetical(self) -> bool:
-        """Whether it is a row of the table of accelerators: nothing can be measured on it."""
+        """True for a row of the table of accelerators, on which nothing can be measured."""
         return self.kind == "table"
 
     @property
     def is_simulated(self) -> bool:
-        """Whether it exists by a setting only: nothing is measured on it."""
+        """True for a simulated device, which a setting adds: nothing is measured on it."""
         return self.kind == "simulated"
 
     def peak(self, dtype: str, unit: Unit) -> Peak | None:
-        """Return the peak of `dtype` on `unit`; None when unknown, never a neighbour's."""
+        """Return the peak of `dtype` on `unit`; None when unknown, never that of another dtype or unit."""
         return _peak(self.peaks, dtype, unit)
 
 

@@ -81,7 +81,7 @@ FlagName = Literal[
     "simulated",
     "one_sample",
 ]
-DISTURBED: frozenset[FlagName] = frozenset({"contended", "throttled", "drifted"})  # from outside: little rests on such
+DISTURBED: frozenset[FlagName] = frozenset({"contended", "throttled", "drifted"})  # from outside: not relied on
 DOUBTFUL: frozenset[FlagName] = DISTURBED | {"noisy", "over_peak", "over_physical_peak", "one_sample"}
 CACHE_MODES: tuple[CacheMode, ...] = ("cold", "warm", "both")
 DATA_MODES: tuple[DataMode, ...] = ("normal", "zeros", "ones")
@@ -253,7 +253,7 @@ class Experiment:
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """A condition that a reader must know of, with the evidence for it.
+    """A condition that affects how a result is read, with its evidence.
 
     Attributes:
         size: of what it is evidence of; None is unknown. `noisy`: interquartile range over median; `contended`: share
@@ -327,7 +327,7 @@ class Result:
             raise InvalidInput(f"status {self.status} needs {'no' if self.status is Status.OK else 'a'} reason")
         single = [Flag("one_sample", ONE_SAMPLE)] if self.measurement and self.measurement.is_single else []
         object.__setattr__(self, "flags", (*(flag for flag in self.flags if flag.name != "one_sample"), *single))
-        if self.reason is not None:  # words of whatever failed, which may be no text at all
+        if self.reason is not None:  # the message of any failure, which may not even be text
             object.__setattr__(self, "reason", readable(self.reason, LONGEST_REASON) or UNREADABLE)
 
 
@@ -419,5 +419,5 @@ class Run:
 
     @property
     def active(self) -> bool:
-        """Whether the run still waits or measures."""
+        """True while the run is queued or measures."""
         return self.state in (RunState.QUEUED, RunState.RUNNING)

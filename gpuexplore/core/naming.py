@@ -19,7 +19,7 @@ def default_title(experiment: Experiment) -> str:
 
 
 def array_conditions(layout: str, align: str) -> tuple[str, ...]:
-    """Return what is unusual of how arrays lie in memory, e.g. ``layout NT``; nothing where nothing is."""
+    """Return the non-default memory conditions of arrays, e.g. ``layout NT``; empty for the defaults."""
     unusual = {f"layout {layout}": layout != "NN", "arrays on 2 MiB boundaries": align != "library"}
     return tuple(words for words, is_unusual in unusual.items() if is_unusual)
 

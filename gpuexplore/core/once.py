@@ -1,4 +1,4 @@
-"""A cache of what takes long to make: of threads that ask at the same time, one makes it and the others wait."""
+"""A cache of slow functions: of concurrent callers with the same arguments, one computes and the others wait."""
 
 from collections.abc import Callable, Hashable
 from functools import update_wrapper
@@ -35,5 +35,5 @@ class Once(Generic[Made]):
 
 
 def once(make: Callable[..., Made]) -> Once[Made]:
-    """Return `make` with a cache, as `functools.cache` gives, which lets a hundred first visitors make a value each."""
+    """Return `make` with a cache; with `functools.cache`, a hundred first visitors would each compute the value."""
     return Once(make)

@@ -59,7 +59,7 @@ def decode(kind: type[T], data: Any) -> T:
 
 
 def decode_strictly(kind: type[T], data: Any) -> T:
-    """Return what `decode` does, of untrusted data: no text is a number, no number a truth value.
+    """Return the value like `decode`, but for untrusted data: types must match, without conversion.
 
     Raises:
         ValueError, InvalidInput: the data are not of that type; the text names the field and what is accepted.
@@ -69,11 +69,11 @@ def decode_strictly(kind: type[T], data: Any) -> T:
 
 
 def _scalar(kind: type, strict: bool) -> _Decoder:
-    """Return what decodes a text, a number or a truth value: of another type it is converted, or strictly refused."""
+    """Return the decoder of a text, number or truth value; other types are converted, or refused if strict."""
     if not strict:
         return kind
     accepted, types_ = _ACCEPTED[kind]
-    beyond = 1e300  # of no quantity, and the squares of what is below it fit
+    beyond = 1e300  # larger than any quantity; squares of smaller numbers do not overflow
 
     def decoded(data: Any) -> Any:
         if not isinstance(data, types_) or (isinstance(data, bool) and kind is not bool):
@@ -105,7 +105,7 @@ def _field(name: str, member: _Decoder, data: Any, strict: bool) -> Any:
 
 
 def _name_of(data: object) -> str:
-    """Return what JSON calls a value of this type."""
+    """Return JSON's name for a value of this type."""
     names: Mapping[str, tuple[type, ...]] = {
         "truth value": (bool,),
         "number": (int, float),
@@ -126,7 +126,7 @@ _ACCEPTED: Mapping[type, tuple[str, tuple[type, ...]]] = {
 
 @cache
 def _decoder(kind: Any, strict: bool) -> _Decoder:
-    """Return what decodes data of a type: its hints are read once, for thousands of results."""
+    """Return the decoder of a type; its hints are read once, for thousands of results."""
     origin = get_origin(kind)
     if origin in (Union, types.UnionType):
         known = _decoder(next(option for option in get_args(kind) if option is not types.NoneType), strict)

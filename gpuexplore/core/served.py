@@ -1,4 +1,4 @@
-"""Paths of what the web server serves: next to the package in a checkout, inside it where a wheel was installed."""
+"""Paths of the web server's files: next to the package in a checkout, inside it in an installed wheel."""
 
 from pathlib import Path
 

@@ -18,7 +18,7 @@ SMALLEST_SAMPLE_WITH_INTERVAL = 6  # two-sided 2 * 0.5**6 = 3.1 %: with five no 
 
 
 def check_samples(samples_s: Sequence[float]) -> None:
-    """Refuse what cannot be times of calls.
+    """Raise for values that cannot be times of calls.
 
     Raises:
         InvalidInput: no sample at all, or one that is no positive number of seconds.
@@ -150,5 +150,5 @@ def _lower_rank(count: int) -> tuple[int, float]:
     while tail + comb(count, rank) <= 0.025 * 2**count:
         tail += comb(count, rank)
         rank += 1
-    weight = (0.025 * 2**count - tail) / comb(count, rank)  # of the narrower of two intervals, by their coverages
+    weight = (0.025 * 2**count - tail) / comb(count, rank)  # of the narrower of two intervals, by coverage
     return rank - 1, (count - rank) * weight / (rank + (count - 2 * rank) * weight)

@@ -9,9 +9,9 @@ from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.statistics import check_samples, interval_of_few, median, median_interval, quantile, widened
 
 Alignment = Literal["library", "pages"]
-Condition = Literal["cold", "warm", "graph", "library", "pages"]  # an Alignment is one
+Condition = Literal["cold", "warm", "graph", "library", "pages"]  # includes Alignment
 PhaseName = Literal["forward", "backward", "optimizer"]
-OMIT_DEFAULT = {"omit_default": True}  # of a field that is encoded where it has another value only
+OMIT_DEFAULT = {"omit_default": True}  # metadata of a field that is only encoded if it differs from its default
 
 
 class _Timed:
@@ -92,7 +92,7 @@ class Measurement:
 
     @property
     def is_single(self) -> bool:
-        """Whether it rests on one sample, which says nothing of its spread."""
+        """True for a single sample, whose spread is unknown."""
         return len(self.samples_s) == 1
 
     @property
@@ -140,7 +140,7 @@ class Measurement:
 
     @property
     def covers_processes(self) -> bool:
-        """Whether `ci95_s` also covers what changes from one process to the next."""
+        """True if `ci95_s` also covers variation between processes."""
         return len(self.processes) > 1 or self.between_processes is not None
 
     @property
@@ -149,7 +149,7 @@ class Measurement:
         return min(self.samples_s)
 
 
-# The distance of an output from the reference: by its norm, and at its worst element.
+# The error of an output against the reference: by its norm, and at its worst element.
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ class WorstElement:
 
     @property
     def share(self) -> float:
-        """The difference over what rounding explains: above 1, the element is wrong."""
+        """The difference over the largest error that rounding explains: above 1, the element is wrong."""
         difference = abs(self.value - self.expected)
         return difference / self.allowed if self.allowed else inf if difference else 0.0
 
@@ -193,5 +193,5 @@ class Accuracy:
 
     @property
     def within(self) -> bool:
-        """Whether the output may be called right."""
+        """True if the error is within the tolerance."""
         return self.share <= 1

@@ -10,9 +10,9 @@ from numbers import Real
 
 from gpuexplore.core.errors import InvalidInput
 
-Words = str | Iterable[object]  # what Python takes as a text: one, or a list of them
+Words = str | Iterable[object]  # text values in Python: one, or a list
 LONGEST_TEXT = 200  # characters of a text, or of each value of a list
-LONGEST_REASON = 500  # characters of what a library said when it failed
+LONGEST_REASON = 500  # characters of a library's error message
 LONGEST_LIST = 64 * LONGEST_TEXT  # characters of a list
 _ACCEPTED = "text, numbers, and lists of them"
 # Control characters, but for tabs and line ends; and halves of a surrogate pair, which no database stores.

@@ -25,7 +25,7 @@ _NUMBER = r"(?<![\w.,-])(?<!min )-?[0-9]+(?:\.[0-9]+)?"
 _UNIT = r"(?:FLOP/s|FLOP|B/s|B|s|J|Hz|W)(?![\w/])"
 _QUANTITY = re.compile(rf"(?P<number>{_NUMBER}) (?P<prefix>[nµmkMGTP]|[KMGTP]i|)(?P<unit>{_UNIT})")
 _OF_CELL = re.compile(rf"(?:[~<>≈≤≥±] ?)?{_NUMBER} (?:[KMGTP]i|[nµmkMGTP]|){_UNIT}(?: to {_NUMBER} \w*{_UNIT})?")
-COMPARABLE = 1000.0  # times: what differs by more is read apart
+COMPARABLE = 1000.0  # factor between quantities above which each is shown in its own unit
 K = TypeVar("K", bound=Hashable)
 
 
@@ -213,7 +213,9 @@ def common_unit(values: Sequence[float], unit: str, *, binary: bool | None = Non
     if unit == "s":
         prefixes = {power: name for power, name in prefixes.items() if power <= 0}
     middle = median_high(map(abs, values)) if values else 1.0
-    power = max(min(prefixes), min(max(prefixes), floor(log(middle, base) + 1e-9)))  # 1000 is 1 k, whatever log says
+    power = max(
+        min(prefixes), min(max(prefixes), floor(log(middle, base) + 1e-9))
+    )  # 1000 is 1 k, despite the rounding of log
     return float(base**power), f"{prefixes[power]}{unit}"
 
 
@@ -278,7 +280,7 @@ def _rewritten(texts: Mapping[K, str], columns: Mapping[K, Hashable]) -> dict[K,
             return quantity.group()
         digits = len(quantity["number"].lstrip("-0.").replace(".", ""))
         value = _si(quantity) / size
-        is_tiny = 0 < abs(value) < 1e-4  # more zeros are not counted at a glance
+        is_tiny = 0 < abs(value) < 1e-4  # longer runs of zeros are hard to read
         text = f"{value:.{max(digits, 1) - 1}e}" if is_tiny else _significant(value, digits)
         return f"{text if digits else 0} {name}"
 

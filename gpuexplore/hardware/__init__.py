@@ -1,4 +1,4 @@
-"""The devices that this machine can measure on, and how fast each could be at most.
+"""The devices of this machine, and their peaks.
 
 A peak comes from the table of accelerators (`datasheet`), from rate x multiprocessors x clock
 (`formula`) or from a short loop measured here (`measured_ceiling`), and always says which.

@@ -17,10 +17,10 @@ from gpuexplore.core.model import Device, Identity
 from gpuexplore.core.statistics import quantile
 from gpuexplore.hardware.accelerators import read_table
 
-FEWEST_PROBES = 128  # neighbours come and go: one probe in sixty met some on a shared machine
+FEWEST_PROBES = 128  # other work comes and goes: one probe in sixty was disturbed on a shared machine
 
 
-# What a CPU's family and model number stand for: one row of microarchitectures.csv each, with its source.
+# Microarchitectures by family and model number: one row of microarchitectures.csv each, with its source.
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ MICROARCHITECTURES = tuple(_row(row) for row in read_table("microarchitectures.c
 def _microarchitecture_of(
     vendor: str | None, family: int | None, model: int | None, stepping: int | None
 ) -> str | None:
-    """Return e.g. `Zen 4`; None for numbers that are in no row: a neighbour's name would be a guess."""
+    """Return e.g. `Zen 4`; None for numbers in no row: the nearest row would be a guess."""
     found = (
         row.name
         for row in MICROARCHITECTURES
@@ -62,7 +62,7 @@ def _microarchitecture_of(
 
 
 ROOT = Path("/")
-# Of all flags, those that decide how fast products and streams are.
+# The CPU flags that affect the speed of matmuls and streams.
 INSTRUCTION_SETS = (
     *("avx", "avx2", "fma", "f16c", "avx_vnni", "avx512f", "avx512bw", "avx512vl", "avx512_vnni", "avx512_bf16"),
     *("avx512_fp16", "amx_tile", "amx_bf16", "amx_fp16", "amx_int8"),
@@ -252,8 +252,8 @@ def native_dtypes(root: Path = ROOT) -> tuple[str, ...]:
 
 # The kind of machine a CPU is: one of its own, a virtual one, or one that shares its cores with others.
 #
-# Linux tells a virtual machine by the flag ``hypervisor``; whether others use its cores it tells by stolen time at
-# most, which many hosts do not account. What remains is to look: the clock probe of cores that are shared varies.
+# Linux marks a virtual machine by the flag ``hypervisor``. Shared cores show as stolen time, which many hosts do not
+# account, or else by a varying clock probe.
 
 
 def machine_kind(probes_flop_per_s: Sequence[float] = (), root: Path = ROOT) -> MachineKind:

@@ -57,7 +57,7 @@ class CpuTimes:
 
 @dataclass(frozen=True, slots=True)
 class CpuLoss:
-    """CPU time that others took in a window.
+    """CPU time that other processes used in a time window.
 
     Attributes:
         window_s: how long it was.
@@ -152,7 +152,7 @@ def _of_threads(root: Path, index: int) -> dict[int, float]:
 
 
 def cpu_loss(before: CpuTimes | None, after: CpuTimes | None, *, with_children: bool = True) -> CpuLoss:
-    """Return what others took of the CPU between two readings, of all CPUs or of those of this process: the worse.
+    """Return the CPU use of others between two readings, of all CPUs or of this process's CPUs, whichever is larger.
 
     Args:
         before: the first one; None where nothing could be read.

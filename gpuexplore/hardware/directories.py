@@ -1,4 +1,4 @@
-"""The directories of what outlives a process: one for data, one for what can be made again."""
+"""Persistent directories: one for data, one for caches that can be recreated."""
 
 import os
 from pathlib import Path

@@ -130,8 +130,8 @@ def device_named(device_id: str, devices: Iterable[Device]) -> Device:
 
 # Simulated devices: for trying a queue or a cluster on a machine without GPUs; nothing is measured on them.
 #
-# They exist only by a setting. Id, name and a flag on each result say what they are, so that no number passes for a
-# measured one.
+# Only a setting creates them. Id, name and a flag on each result mark them as simulated, so that no number is taken
+# for a measurement.
 
 
 def simulated_devices(environment: Mapping[str, str] = os.environ) -> tuple[Device, ...]:
@@ -214,4 +214,4 @@ def first_dtypes(devices: Iterable[Device], chosen_ids: str = "") -> str:
     native = [set(device.native) for device in devices if device.id in ids or not ids]
     if all("fp16" in formats for formats in native):
         return ",".join(USUAL_DTYPES)
-    return "fp64,fp32,bf16"  # emulated, bf16 costs conversions; fp16 in a loop costs seconds a call
+    return "fp64,fp32,bf16"  # emulated bf16 costs conversions; emulated fp16 in a loop takes seconds per call

@@ -1,4 +1,4 @@
-"""The identity of devices, by which a result of one says something about another or not: only here is it decided."""
+"""The identity of devices: decides whether a result of one device applies to another."""
 
 import hashlib
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from gpuexplore.core.units import format_bytes, format_flop_per_s
 UnitKey = tuple[str, str | None, float | None]
 OTHER_PROCESSOR = "another processor of this name"
 MEMORY_TOLERANCE = 0.12  # ECC and firmware keep 6 to 7 % of a board's memory from the driver
-FACTS: Mapping[str, str] = {  # of an identity, in words: two that are known and differ make two devices
+FACTS: Mapping[str, str] = {  # fields of an identity: if two known values differ, the devices differ
     "vendor": "vendor",
     "family": "family",
     "model": "model",
@@ -21,12 +21,12 @@ FACTS: Mapping[str, str] = {  # of an identity, in words: two that are known and
 
 
 def same_device(device: Device | None, other: Device) -> bool:
-    """Return whether a result of `device` says something about `other`: the same row of the table, or processor."""
+    """Return whether a result of `device` applies to `other`: the same row of the table, or the same processor."""
     return why_other_device(device, other) is None
 
 
 def why_other_device(device: Device | None, other: Device) -> str | None:
-    """Return why a result of `device` says nothing about `other`; None where it does.
+    """Return why a result of `device` does not apply to `other`; None where it does.
 
     Processors of one name differ: virtual machines call a Zen 4 and a Zen 5 `AMD EPYC`. What a processor says of itself
     decides; where one of the two is of a version that kept no identity, caches, formats and measured ceilings do.
@@ -114,7 +114,7 @@ def _identity_difference(identity: Identity, other: Identity) -> str | None:
 
 
 def _cpu_difference(device: Device, other: Device) -> str | None:
-    """Return how two CPUs differ, of which at least one does not say who it is."""
+    """Return how two CPUs differ, at least one of which has no known identity."""
     if device.cache_bytes != other.cache_bytes:
         return "its last-level cache is of another size"
     if set(device.native) != set(other.native):

@@ -1,4 +1,4 @@
-"""Looking accelerators up by what a person types: `gpuexplore specs NAME` and the searchable table."""
+"""Lookup of accelerators by typed names: `gpuexplore specs NAME` and the searchable table."""
 
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -86,7 +86,7 @@ def _near_rows(query: str) -> tuple[Accelerator, ...]:
 
 
 def near_names(query: str, among: Collection[str] | None = None) -> str:
-    """Return what a refusal adds of rows near to a name: ``, near: GeForce RTX 4090``; empty without any.
+    """Return the suggestion of similar rows in an error: ``, near: GeForce RTX 4090``; empty without any.
 
     Args:
         query: as a person typed it.

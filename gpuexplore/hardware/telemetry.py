@@ -1,4 +1,4 @@
-"""The state of a device at one moment, kept with every number: clocks, heat, and who else is there.
+"""The state of a device at one moment, stored with every result: clocks, temperature, and other processes.
 
 What a machine does not report is None; nothing here raises.
 """

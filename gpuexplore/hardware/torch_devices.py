@@ -68,7 +68,7 @@ class TorchKind:
     compiled_by_triton: bool = False
 
     def untried(self, device: str) -> str:
-        """Return the sentence that stands wherever `device` is shown, with what would change it."""
+        """Return the notice that gpuexplore was never tested on `device`'s kind, and how to report a test."""
         check = f"`gpuexplore selftest --device {device}` checks what it can there, and we would welcome its report"
         if not self.has_workers:
             check = "the self-test needs Linux, so we would welcome a report of `gpuexplore.run(...)` from Python there"
@@ -146,7 +146,7 @@ def check_measured_on(device: str, what: str, needed: str = "a CPU or an NVIDIA 
 LOG = logging.getLogger(__name__)
 COMMAND = (sys.executable, "-P", "-m", "gpuexplore.hardware.torch_probe")
 LIMIT_S = 60.0  # loading torch from a cold disk takes twenty
-AGAIN_S = 600.0  # so long no answer is taken for an answer: a driver may be loaded later
+AGAIN_S = 600.0  # a failed probe is not repeated for this time: a driver may be loaded later
 
 Answer = Sequence[Mapping[str, Any]]
 Build = Mapping[str, str]  # what torch.version sets, by its names
@@ -192,7 +192,7 @@ def _installed_build() -> Build | None:
 
 
 def _ask_torch(kind: str, command: Sequence[str] = COMMAND, limit_s: float = LIMIT_S) -> Answer | None:
-    """Return what torch says of the devices of a kind; None where it fails, hangs or says nothing that can be read."""
+    """Return torch's facts about the devices of a kind; None where it fails, hangs or prints nothing readable."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     try:
         done = subprocess.run(
@@ -210,7 +210,7 @@ def _is_answer(answer: object) -> bool:
 
 
 def _kept(kind: TorchKind, torch: Build, hints: Sequence[str], ask: Ask) -> Answer:
-    """Return what torch says of a kind, from a file where it was asked before under the same circumstances."""
+    """Return torch's facts about a kind, from a file where the same environment was probed before."""
     try:
         path = cache_directory() / f"torch-{kind.name}-{_circumstances(torch, hints)}.json"
     except InvalidInput:  # a directory that cannot be used is reported elsewhere

@@ -1,4 +1,4 @@
-"""Torch's words on the devices of one kind, as JSON: run in a process of its own, so that no other one loads torch.
+"""Torch's facts about the devices of one kind, as JSON: run in a separate process, so that no other one loads torch.
 
 Usage: python -m gpuexplore.hardware.torch_probe rocm | mps | xpu
 """

@@ -1,4 +1,4 @@
-"""The card, of those with one driver name, that a device is: the RTX 3080 was sold with 10 and with 12 GB.
+"""The variant of a card among those with the same driver name: the RTX 3080 was sold with 10 and with 12 GB.
 
 Multiprocessors, memory, PCI id and the memory's bandwidth decide, as far as the driver states them; where several rows
 are left, the device is none of them for certain. Drivers call early and special boards by the board's code, like
@@ -15,15 +15,15 @@ from gpuexplore.hardware.nvml import GpuFacts
 
 # What vendors print is up to 2.4 % below twice clock times width (H200); the RTX 4070 with slower memory lacks 4.8 %.
 BANDWIDTH_TOLERANCE = 0.035
-SHARED_MEMORY = "LPDDR"  # of a CPU and its GPU: drivers state another clock or width
+SHARED_MEMORY = "LPDDR"  # memory shared by CPU and GPU: drivers state another clock or width
 
 
-# Words of a driver name that say nothing of which chip it is.
+# Words of a driver name that do not identify the chip.
 _NOT_A_MODEL = re.compile(r"nvidia|amd|tesla|radeon|instinct|graphics|device|gpu|oam|pg\d{3}|p\d{4}|\d{3}")
 
 
 def choose(facts: GpuFacts) -> tuple[Accelerator | None, str | None]:
-    """Return the one row of this driver name that nothing the driver states contradicts, or else why there is none.
+    """Return the only row of this driver name that agrees with the driver's facts, or else why there is none.
 
     Of a board without a known name it is both: the row, and what identifies it.
     """
@@ -38,7 +38,7 @@ def choose(facts: GpuFacts) -> tuple[Accelerator | None, str | None]:
         return left[0], None
     if left:
         keys = ", ".join(row.key for row in left)
-        return None, f"the name is ambiguous, and the driver does not say which of {keys} it is"
+        return None, f"the name is ambiguous, and the driver does not state which of {keys} it is"
     return None, "; ".join(f"{row.key}: {why}" for row, why in contradictions)
 
 

@@ -23,7 +23,7 @@ inlined: Callable[[Callable[..., Any]], Callable[..., Any]] = cuda.jit(device=Tr
 
 @dataclass(frozen=True, eq=False)  # compiled kernels are kept by identity
 class CudaKernel:
-    """What a module of a CUDA implementation exports as KERNEL, and as `build = KERNEL.build`.
+    """A CUDA implementation, which its module exports as KERNEL, and as `build = KERNEL.build`.
 
     Numba fuses a product and a sum into one instruction as it is; its `fastmath` would also flush small numbers to 0.
 

@@ -45,7 +45,7 @@ class Launch:
 
     @property
     def uncovered(self) -> int:
-        """How many elements of the domain no block reaches."""
+        """The number of elements of the domain that no block covers."""
         if self.tile is None:
             return 0 if self.blocks else prod(self.domain)
         along = zip(_by_axis(self.grid, len(self.domain)), self.tile, self.domain, strict=True)
@@ -55,7 +55,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """What decides a kernel's launch.
+    """The rules for a kernel's launch.
 
     Attributes:
         blocks: block shapes it can be compiled for, the default first.

@@ -20,9 +20,11 @@ ATTEMPTS = 3
 _STILL_EXCEEDED: set[tuple[str, int | None]] = set()  # devices and threads for which measuring again changed nothing
 
 DRIFTED_BY = 1.1  # benchmarks/README.md: the difference of two probes of a quiet machine
-LEAK_BYTES = 2**25  # what libraries may take once, for buffers of their own
+LEAK_BYTES = 2**25  # memory that libraries may allocate once, for their own buffers
 FAR_ABOVE = 1.2  # times a rated peak: more than boards boost
-FAR_ABOVE_A_CEILING = 1.25  # a loop of ours, measured again when exceeded: a clock that fell, a core in use by others
+FAR_ABOVE_A_CEILING = (
+    1.25  # times a measured ceiling, which is measured again when exceeded: clocks fall, other work uses cores
+)
 
 
 @dataclass(frozen=True)
@@ -169,7 +171,7 @@ def _drifted(environment: Environment, core_speeds: Sequence[float]) -> Flag | N
 
 
 def _slower_than_its_peak(flop_per_s: float, device: Device) -> Flag | None:
-    """Return the flag of a core that ran slower all the time than when its peaks were measured."""
+    """Return the flag of a core that was always slower than when its peaks were measured."""
     roofs = device if device.cores == 1 else device.one_thread
     peak = roofs.peak("fp32", "vector") if roofs else None
     if peak is None or peak.kind != "measured_ceiling" or flop_per_s >= SLOW_BELOW * peak.flop_per_s:
@@ -223,7 +225,7 @@ def fastest_cache(device: Device) -> CacheRoof | None:
 
 
 def _leaks(measured: MeasuredCase) -> Flag | None:
-    """Return the flag of a process that grew by more than twice what a call could keep for the next one."""
+    """Return the flag of a process that grew by more than twice the memory a call could keep for the next one."""
     arrays_bytes = array_bytes(measured.operation, measured.case.shape, measured.dtype.itemsize_bytes)
     if measured.grown_bytes <= LEAK_BYTES + 2 * arrays_bytes:
         return None

@@ -81,7 +81,7 @@ class _OpenGroup:
         return sum(10e-3 + 6 * sampling.call_s for sampling in calls)
 
     def take_round(self, takes_part: Callable[[Sampling], bool]) -> None:
-        """Take a round of each case that takes part; no call can see why it does."""
+        """Take a round of each open case; a call cannot detect the purpose of the round."""
         self.group.resume()
         active = {case: sampling for case, sampling in self.ready.items() if takes_part(sampling)}
         group = self.group
@@ -208,7 +208,7 @@ def _measure_together(
     """Prepare `groups`, sample them in rounds, and conclude."""
     began_ns = clock()
     opened = [_prepare(group, device, clock=clock, isolation=isolation, progress=progress) for group in groups]
-    gc.freeze()  # the objects there are: a collection during a round then visits few
+    gc.freeze()  # existing objects: a garbage collection during a round then visits few
     try:
         _sample_by_need(opened, began_ns, device, progress)
         _conclude_rest(opened, device, progress)
@@ -217,7 +217,7 @@ def _measure_together(
 
 
 def _sample_by_need(opened: list[_OpenGroup], began_ns: int, device: Device, progress: ProgressHooks) -> None:
-    """Give rounds to the group that needs them most until the budget is spent; conclude and remove what needs none."""
+    """Give rounds to the group that needs them most until the budget is spent; conclude groups that need none."""
     budget_s = sum(group.budget_s() for group in opened)
     while opened and not progress.cancelled() and not is_broken(device) and not progress.preempted():
         elapsed_s = (opened[0].group.clock() - began_ns) * 1e-9
@@ -282,7 +282,9 @@ def _prepare(
             sampling = prepare(case, group, progress)
             check_seals(seals)
             watch.look_at_busy(sampling.candidate.timer)
-            if sampling.checked_call is None:  # a round on other values between the samples, when no call can know
+            if (
+                sampling.checked_call is None
+            ):  # a round on other values between the samples, at a time that no call can predict
                 sampling.other_values = partial(on_other_values, sampling.candidate, group, progress)
                 sampling.rounds_before_other_values = opened.random.randrange(1, ENOUGH_ROUNDS)
             opened.ready[case] = sampling
@@ -303,7 +305,7 @@ def _conclude(case: Case, sampling: Sampling, opened: _OpenGroup) -> Result:
     try:
         after = watch.state()
         contrasts = tuple(take_contrasts(sampling, group, progress))
-        progress.running(case, None)  # their rounds are over: what follows may take longer than one
+        progress.running(case, None)  # their rounds are over: the following checks may take longer than a round
         if sampling.checked_call is None:
             checked(sampling.candidate, group, group.timed_reference)
             check_single_calls(sampling.candidate, group)

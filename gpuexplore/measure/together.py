@@ -12,7 +12,7 @@ from gpuexplore.measure.conditions.spread import with_spread_of_calls
 from gpuexplore.measure.flags import condition_flags
 from gpuexplore.measure.sample.prepare import sample_all, warmed
 
-Checked = tuple[Candidate, Callable[[], None]]  # what is timed, and what raises where its last call was wrong
+Checked = tuple[Candidate, Callable[[], None]]  # a candidate, and a check that raises if its last call was wrong
 
 
 def measured_together(

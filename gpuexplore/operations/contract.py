@@ -23,7 +23,7 @@ Arrays = tuple[Array, ...]
 
 @dataclass(frozen=True, slots=True)
 class Phased:
-    """What `build` returns where the parts of a call can be called on their own, each again and again.
+    """The return value of `build` where the phases of a call can be called separately and repeatedly.
 
     Attributes:
         run: the whole call.
@@ -48,7 +48,7 @@ class Product(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """How an output that is too large to be made at once is made in parts, each by the reference of the whole.
+    """The division of an output that is too large to be computed at once, each part by the reference of the whole.
 
     Attributes:
         leading: of each input, how many of its first axes are the output's, each index of which stands for itself; 0:
@@ -189,7 +189,7 @@ class Operation:
             if implementation.vendor_library:
                 return implementation
         raise InvalidInput(
-            f"{self.name} is a user's: no library of a vendor computes it, and nothing is predicted of it"
+            f"{self.name} is declared by a user: no vendor library computes it, so there is no prediction"
         )
 
     @property
@@ -203,7 +203,7 @@ class Operation:
 
     @property
     def is_matrix_product(self) -> bool:
-        """Whether matrix units can compute it."""
+        """True if matrix units can compute it."""
         return self.products is not None
 
     def flags_of(self, shape: Shape) -> tuple[str, ...]:
@@ -258,7 +258,7 @@ class Operation:
     def unsupported(self, dtype: DType) -> str | None:
         """Return why this operation has no meaning in `dtype`, or None when it has."""
         if dtype.matrix_only and not self.is_matrix_product:
-            return f"{dtype.name} exists only inside matrix units, and {self.name} is no matrix product"
+            return f"{dtype.name} exists only inside matrix units, but {self.name} is not a matmul"
         return None
 
     @property

@@ -112,7 +112,7 @@ class Implementation:
 
     @property
     def of_a_user(self) -> bool:
-        """Whether a user wrote it: nothing is known of it but its library."""
+        """True for a user's implementation, of which only the library is known."""
         return OF_USERS in self.name
 
     @property
@@ -163,7 +163,7 @@ class Implementation:
         """Return why it has no code for `dtype` on `device`, or None when it has."""
         if not self.runs_on(device):
             instead = "; `torch` runs there" if device.kind in TORCH_KINDS else ""
-            return f"{self.name} runs on {' and '.join(self.runs_on_kinds)} devices, and {device.id} is none{instead}"
+            return f"{self.name} runs on {' and '.join(self.runs_on_kinds)} devices, not on {device.id}{instead}"
         if self.dtypes and dtype.name not in self.dtypes:
             return f"{self.name} has code for {', '.join(self.dtypes)} only"
         if device.kind != "cuda" or (self.geometry is None and self.compute_capability is None):
@@ -224,12 +224,12 @@ def torch_variants() -> tuple[Implementation, ...]:
         ),
         step(
             "checkpointed",
-            "the same with torch.utils.checkpoint: nothing inside a layer is kept, and backward computes it again",
+            "the same with torch.utils.checkpoint: backward recomputes the intermediate results of a layer",
             name="torch-checkpoint",
         ),
         step(
             "accumulated",
-            "the same over four parts of the batch, whose gradients are added: a quarter of the activations at a time",
+            "the same over four parts of the batch, with added gradients and a quarter of the activations at a time",
             name="torch-accumulate",
         ),
         step("through_compiler", "torch.compile of forward and backward", "torch_compile"),

@@ -109,7 +109,9 @@ def _shared(array: Any, library: str) -> Any:
     """
     made: Any = import_module(library).from_dlpack(array)
     if made.data.ptr != array.data_ptr():
-        raise Unsupported(f"{library} copies what it gets by DLPack here: it cannot be given the inputs of the others")
+        raise Unsupported(
+            f"{library} copies arrays passed by DLPack here, so it cannot share the inputs of the other implementations"
+        )
     return made
 
 
@@ -120,7 +122,7 @@ def _own_of_jax(inputs: Sequence[Any]) -> list[Any]:
         Unsupported: JAX has no strides.
     """
     if not all(array.is_contiguous() for array in inputs):
-        raise Unsupported("JAX has no arrays that lie so in memory")
+        raise Unsupported("JAX does not support this memory layout")
     from_dlpack = import_module("jax.dlpack").from_dlpack
     own = list[Any](inputs)
 
@@ -142,7 +144,7 @@ def _check(result: Any, wanted: Any, out: Any) -> None:
     if type(result) is not wanted:
         raise WrongReturn(f"it returned {_kind(result)}: expected one array of {wanted.__module__}")
     if result.dtype != out.dtype:
-        raise WrongReturn(f"it returned {result.dtype} where {out.dtype} is asked for")
+        raise WrongReturn(f"it returned {result.dtype} where {out.dtype} is expected")
     if tuple(result.shape) != tuple(out.shape):
         raise WrongReturn(f"it returned the shape {tuple(result.shape)}, expected {tuple(out.shape)}")
 

@@ -1,4 +1,4 @@
-"""Why a result is as it is: from its figures, flags, peak and environment to plain sentences with their evidence."""
+"""Diagnosis of a result: plain sentences with evidence, from its figures, flags, peak and environment."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -28,7 +28,7 @@ from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.core.model import Status
 from gpuexplore.core.units import alike, format_bytes, format_bytes_per_s, format_flop_per_s, format_seconds
 
-# The diagnosis of a case without a time: what its status means, and what to do next.
+# The diagnosis of a case without a time: the meaning of its status, and the next step.
 
 
 _NEXT: Mapping[Status, tuple[Severity, str]] = MappingProxyType(
@@ -67,7 +67,7 @@ _NEXT: Mapping[Status, tuple[Severity, str]] = MappingProxyType(
 
 
 def _not_measured(analyzed: AnalyzedResult) -> Diagnosis | None:
-    """Say what it means that a case has no time."""
+    """Explain why a case has no time."""
     result = analyzed.result
     accuracy = analyzed.result.accuracy
     if result.status is Status.OK:
@@ -79,11 +79,11 @@ def _not_measured(analyzed: AnalyzedResult) -> Diagnosis | None:
     return Diagnosis("not_measured", f"{analyzed.label} {means}.", evidence, severity)
 
 
-# Rates above what they are compared with: is the measurement wrong, or is more possible than was thought?
+# Rates above their reference: either the measurement or the reference is wrong.
 
 
 def _over_peak(analyzed: AnalyzedResult) -> Diagnosis | None:
-    """Say why the compute rate is above its default peak, or above the one it is compared with."""
+    """Explain why the compute rate is above its default peak, or above the one it is compared with."""
     result = analyzed.result
     default = analyzed.default_peak
     over = next((peak for peak in (default, analyzed.peak.peak) if why_above_peak(result, peak)), None)
@@ -98,7 +98,7 @@ def _over_peak(analyzed: AnalyzedResult) -> Diagnosis | None:
 
 
 def _over_bandwidth(analyzed: AnalyzedResult) -> Diagnosis | None:
-    """Say that data moved faster than the memory can: a cache helped, or the time is wrong."""
+    """Explain data that moved faster than memory allows: a cache helped, or the time is wrong."""
     result = analyzed.result
     default = analyzed.default_bandwidth
     over = next(
@@ -125,9 +125,9 @@ def _measurement_is_wrong(analyzed: AnalyzedResult) -> str:
     return f"so the measurement is wrong: most likely {cause}"
 
 
-# What disturbed a measurement more than the rest of its run, by its flags: what that makes of its time.
+# Disturbances of a measurement beyond those of its run, by its flags, and their effect on its time.
 #
-# The limits of such a result are stated all the same, as far as they are certain over its widened interval.
+# The limits of such a result are still stated, as far as they are certain over its widened interval.
 
 
 DISTURBANCES: Mapping[DiagnosisKind, str] = MappingProxyType(  # what a flag means for a time
@@ -141,7 +141,7 @@ DISTURBANCES: Mapping[DiagnosisKind, str] = MappingProxyType(  # what a flag mea
 
 
 def _disturbed(kind: DiagnosisKind, analyzed: AnalyzedResult) -> Diagnosis | None:
-    """Say that the device slowed itself down, others used it, its cores ran slower, or samples lie far apart."""
+    """Report a throttled device, contention, slow cores, or scattered samples."""
     flag = next((flag for flag in analyzed.flags if flag.name == kind), None)
     time = analyzed.time
     if flag is None or time is None:
@@ -150,11 +150,11 @@ def _disturbed(kind: DiagnosisKind, analyzed: AnalyzedResult) -> Diagnosis | Non
     return Diagnosis(kind, sentence, f"{flag.evidence}; from {time.basis}", "doubt")
 
 
-# Diagnoses of implementations of users: that one is wrong elsewhere, or uses more than it was given.
+# Diagnoses of users' implementations: wrong on other inputs, or with more threads than given.
 
 
 def _fragile(analyzed: AnalyzedResult) -> Diagnosis | None:
-    """Say on which inputs it is wrong, although it is right where it was timed."""
+    """Report the inputs on which a result is wrong, although it is right on the timed ones."""
     flag = analyzed.flag("fragile")
     if flag is None:
         return None
@@ -163,7 +163,7 @@ def _fragile(analyzed: AnalyzedResult) -> Diagnosis | None:
 
 
 def _extra_threads(analyzed: AnalyzedResult) -> Diagnosis | None:
-    """Say that it uses threads of its own: its time is not comparable with that of others."""
+    """Report extra threads of an implementation: its time is not comparable with others."""
     flag = analyzed.flag("extra_threads")
     if flag is None:
         return None
@@ -173,7 +173,7 @@ def _extra_threads(analyzed: AnalyzedResult) -> Diagnosis | None:
 
 DiagnosisRule = Callable[[AnalyzedResult], Diagnosis | None]
 RULES: Mapping[DiagnosisKind, DiagnosisRule] = MappingProxyType(
-    {  # the most important first: what is true all the same before what disturbed it
+    {  # the most important first: limits before disturbances
         "not_measured": _not_measured,
         "over_peak": _over_peak,
         "over_bandwidth": _over_bandwidth,
@@ -198,7 +198,7 @@ RULES: Mapping[DiagnosisKind, DiagnosisRule] = MappingProxyType(
 
 
 def diagnose(analyzed: AnalyzedResult) -> tuple[Diagnosis, ...]:
-    """Return what explains or casts doubt on a result, the most important first; a wrong time is not explained."""
+    """Return the diagnoses of a result, the most important first; a wrong time is not explained further."""
     found = [diagnosis for rule in RULES.values() if (diagnosis := rule(analyzed))]
     wrong = any(diagnosis.severity == "wrong" for diagnosis in found)
     kept = [diagnosis for diagnosis in found if not (wrong and diagnosis.severity == "explains")]

@@ -1,4 +1,4 @@
-"""The number format and the other results of a run: no units for it, TF32 instead of fp32, and who is faster."""
+"""Diagnoses of number formats: emulated dtypes, TF32 instead of fp32, and faster results in other dtypes."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,7 +16,7 @@ CLOSE_TO_A_LIMIT = 0.75
 
 
 def emulated(analyzed: AnalyzedResult) -> Diagnosis | None:
-    """Say that the device has no units for the dtype, what that cost, and which dtype to try instead."""
+    """Report an emulated dtype, its cost, and the dtype to try instead."""
     flag = analyzed.flag("emulated")
     device = analyzed.device
     case = analyzed.case
@@ -47,7 +47,7 @@ def is_converted(analyzed: AnalyzedResult) -> bool:
 
 
 def is_far_from_limits(analyzed: AnalyzedResult) -> bool:
-    """Return whether surely neither the cost of a call nor a limit that it comes close to explains its time."""
+    """Return whether neither call overhead nor a nearby limit can explain its time."""
     known = [share for share in (analyzed.compute_fraction, analyzed.serving_fraction) if share]
     far = all(compare(share, CLOSE_TO_A_LIMIT).relation == "below" for share in known)
     return analyzed.bound != "overhead" and bool(known) and far
@@ -83,7 +83,7 @@ def _worst_against_native(analyzed: AnalyzedResult) -> tuple[Estimate, Result] |
 
 
 def tf32(analyzed: AnalyzedResult) -> Diagnosis | None:
-    """Say whether a product on tensor cores that know TF32 used it, and what that means."""
+    """Report the use of TF32 by a matmul on tensor cores that support it, and its effect on accuracy."""
     device = analyzed.device
     dtype = dtype_named(analyzed.result.case.dtype)
     if device is None or not analyzed.operation.is_matrix_product or analyzed.median_s is None:
@@ -105,7 +105,7 @@ def _on(analyzed: AnalyzedResult, dtype: DType) -> Diagnosis:
     measured = f"; the result is off by {error:.1e} of its norm" if error is not None else ""
     return Diagnosis(
         "tf32",
-        f"{dtype.name} was on: {kept}, sums keep all. Choose {wide.name} if that is too few.",
+        f"{dtype.name} was on: {kept}, accumulation keeps all. Choose {wide.name} if that is too few.",
         f"rounding an input changes it by up to {format_percent(dtype.unit_roundoff)}{measured}",
     )
 
@@ -162,7 +162,7 @@ def _time(result: Result) -> str:
     return format_seconds(result.measurement.median_s if result.measurement else None)
 
 
-# What the other results of a run say about one: who is faster with the same work, and which dtype is.
+# Comparison with the other results of a run: faster implementations of the same work, and faster dtypes.
 
 
 def format_share(share: Estimate | None) -> str:
@@ -177,7 +177,7 @@ def format_share(share: Estimate | None) -> str:
 
 
 def faster_in_group(analyzed: AnalyzedResult) -> tuple[str, Result] | None:
-    """Return who is surely much faster with the same work in the same rounds, and how many times, in words."""
+    """Return a result that is certainly much faster at the same work in the same rounds, and the factor in words."""
     group = [other for other in analyzed.siblings if other.case.group == analyzed.case.group]
     ratios = [(found, other) for other in group if (found := ratio_of(analyzed.result, other))]
     best = max(ratios, key=lambda pair: pair[0].value, default=None)

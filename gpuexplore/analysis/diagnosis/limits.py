@@ -29,12 +29,12 @@ from gpuexplore.core.units import (
 from gpuexplore.measure.flags import FAR_ABOVE_A_CEILING
 
 BOUND_FROM = 0.6
-MORE_BY_THREADS = 1.2  # times what one core reaches: less is no reason to write a parallel program
+MORE_BY_THREADS = 1.2  # gain over one core below which a parallel program is not worth writing
 ONE_CORE = "what one core can do"
 
 
 def launch_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
-    """Say that the call itself takes most of the time."""
+    """Report a result dominated by call overhead."""
     flag = analyzed.flag("launch_bound")
     if flag is None:
         return None
@@ -45,7 +45,7 @@ def launch_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
 
 
 def compute_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
-    """Say that arithmetic limits it, and how near it is to the peak."""
+    """Report a compute-bound result, with its share of the peak."""
     peak = analyzed.limits.peak
     fraction = analyzed.compute_fraction
     if analyzed.bound != "compute" or peak is None or (analyzed.default_mfu or 0.0) > 1:
@@ -63,7 +63,7 @@ def compute_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
 
 
 def memory_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
-    """Say that memory limits it, and how near it is to the bandwidth."""
+    """Report a memory-bound result, with its share of the bandwidth."""
     memory = analyzed.limits.memory
     fraction = analyzed.serving_fraction
     if analyzed.bound != "memory" or memory is None or (analyzed.default_bandwidth_utilization or 0.0) > 1:
@@ -76,7 +76,7 @@ def memory_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
 
 
 def cache_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
-    """Say that a cache delivers its data, and how near it is to what that cache can, where that was measured."""
+    """Report a result served by a cache, with its share of that cache's bandwidth where it was measured."""
     if analyzed.bound != "cache":
         return None
     rate = analyzed.bytes_per_s
@@ -97,7 +97,7 @@ def cache_bound(analyzed: AnalyzedResult) -> Diagnosis | None:
 
 
 def below_limits(analyzed: AnalyzedResult) -> Diagnosis | None:
-    """Say that no roof bounds it, which one is nearest, and what is known to take its time."""
+    """Report a result far below all limits: the nearest limit, and the known causes."""
     nearest = _nearest(analyzed)
     if nearest is None or analyzed.bound == "overhead" or slow_blas(analyzed):
         return None
@@ -132,7 +132,7 @@ def _counts_flops(analyzed: AnalyzedResult) -> bool:
 
 
 def _lost(analyzed: AnalyzedResult) -> str:
-    """Return what is known to take the rest of its time, the surest first."""
+    """Return the known causes of the rest of its time, the most certain first."""
     found: list[str] = []
     if is_converted(analyzed):
         computed = arithmetic_of(analyzed.result)[0]
@@ -163,7 +163,7 @@ def _joins_threads(analyzed: AnalyzedResult) -> bool:
 
 
 def one_thread(analyzed: AnalyzedResult) -> Diagnosis | None:
-    """Say that it ran on one of several cores, of which no limit is known."""
+    """Report a result of one of several cores whose single-core limit is unknown."""
     limits = analyzed.limits
     device = analyzed.device
     if not limits.one_thread or device is None or analyzed.median_s is None or analyzed.bound == "overhead":
@@ -178,11 +178,11 @@ def one_thread(analyzed: AnalyzedResult) -> Diagnosis | None:
 
 
 def no_peak(analyzed: AnalyzedResult) -> Diagnosis | None:
-    """Say that nothing is known to compare the result with."""
+    """Report a result without a known peak."""
     if analyzed.median_s is None or analyzed.default_peak or not analyzed.flop_count:
         return None
     dtype, unit = arithmetic_of(analyzed.result)
-    sentence = f"No peak is known for {analyzed.label} here, so there is no MFU: enter one to get it."
+    sentence = f"No peak is known for {analyzed.label} here, so there is no MFU: enter a peak to get one."
     return Diagnosis("no_peak", sentence, f"its arithmetic is in {dtype} on {unit} units")
 
 

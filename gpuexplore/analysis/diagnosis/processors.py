@@ -20,14 +20,14 @@ ASSUMED_TILE = 128  # rows and columns a library's block computes of a large pro
 
 
 def wave_tail(analyzed: AnalyzedResult) -> Diagnosis | None:
-    """Say that the last wave of blocks leaves much of the GPU idle, unless the result is near a limit all the same."""
+    """Report a last wave of blocks that leaves much of the GPU idle, unless the result is near a limit anyway."""
     device = analyzed.device
     if device is None or device.kind != "cuda" or not device.cores or analyzed.median_s is None:
         return None
     if not is_far_from_limits(analyzed):
         return None
     found = _own_waves(analyzed, device, device.cores)
-    assumed = "" if found else f", in tiles of {ASSUMED_TILE} × {ASSUMED_TILE} (assumed: the library does not say)"
+    assumed = "" if found else f", in tiles of {ASSUMED_TILE} × {ASSUMED_TILE} (assumed: the library does not state it)"
     found = found or _library_waves(analyzed, device.cores)
     wasteful_below = 0.8  # share of the slots with work
     if found is None or found.efficiency >= wasteful_below:
@@ -91,7 +91,7 @@ def _counted(found: Waves) -> str:
 
 
 def transfer_dominates(analyzed: AnalyzedResult) -> Diagnosis | None:
-    """Say that bringing the data to the GPU and back would take longer than the computation.
+    """Report that transferring the data to the GPU and back would take longer than the computation.
 
     It matters to who asks whether the GPU is worth it, compared with the same work measured on the CPU.
     """
@@ -120,11 +120,11 @@ def _was_measured_on_a_cpu(analyzed: AnalyzedResult) -> bool:
     return any(environment and environment.device.kind != "cuda" for environment in environments)
 
 
-# What only a CPU shows: a library that chose a slow kernel, and cores without work.
+# Diagnoses of CPUs: a library that chose a slow kernel, and idle cores.
 
 
 def slow_blas(analyzed: AnalyzedResult) -> Diagnosis | None:
-    """Say that a library's large product is far below the ceiling, and which setting of it decides."""
+    """Report a library's large matmul far below the ceiling, and the setting of the library that matters."""
     peak = analyzed.default_peak
     environment = analyzed.result.environment
     if environment is None or peak is None or analyzed.default_mfu is None or not _is_large_product(analyzed, peak):
@@ -148,19 +148,17 @@ def slow_blas(analyzed: AnalyzedResult) -> Diagnosis | None:
 
 
 def too_few_threads(analyzed: AnalyzedResult) -> Diagnosis | None:
-    """Say that cores had no work."""
+    """Report idle cores."""
     environment = analyzed.result.environment
     if environment is None or environment.device.kind != "cpu" or analyzed.median_s is None:
         return None
     threads = environment.threads
     cores = environment.device.cores
     if threads is None or cores is None or threads >= cores or analyzed.limits.one_thread:
-        return None  # what uses one thread of many does so with more, too
-    if analyzed.flag("extra_threads"):  # it had more than it was given
+        return None  # an implementation with one thread uses no more if it is given more
+    if analyzed.flag("extra_threads"):  # it used more threads than it was given
         return None
-    sentence = (
-        f"{analyzed.label} ran on {threads} of {cores} cores: ask for {cores} threads to see what the CPU can do."
-    )
+    sentence = f"{analyzed.label} ran on {threads} of {cores} cores: set {cores} threads to use the whole CPU."
     return Diagnosis("too_few_threads", sentence, f"threads: {threads}, physical cores: {cores}")
 
 
@@ -181,6 +179,6 @@ def _is_large_product(analyzed: AnalyzedResult, peak: Peak) -> bool:
 
 
 def _rival(analyzed: AnalyzedResult) -> str:
-    """Return what is much faster in the same rounds, as proof that the hardware can; empty when nothing is."""
+    """Return a phrase for a much faster result in the same rounds, which proves the hardware can; empty without one."""
     found = faster_in_group(analyzed)
     return f"; {found[1].case.implementation} is {found[0]} as fast in the same rounds" if found else ""

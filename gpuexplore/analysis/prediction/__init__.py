@@ -377,7 +377,7 @@ def _basis_of_library(estimate: CallEstimate, found: Posterior, seen: Sequence[O
 
 
 def _better_of(case: Case, device: Device, estimate: CallEstimate) -> str:
-    """Return what would make a prediction better."""
+    """Return advice for improving a prediction."""
     command = f"`gpuexplore run {case.operation} --shape {case.shape} --dtype {case.dtype}`"
     if estimate.measured_device:
         return f"run {command} on {device.title}: your own results count most"

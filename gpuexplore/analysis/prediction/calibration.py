@@ -34,9 +34,9 @@ from gpuexplore.hardware.identity import device_key, is_namesake, same_device
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Product
 
-NOISE = 0.05  # of a published result, and of a median from one day to the next
-UNSEARCHED_NOISE = 0.1  # of a shape: published ones are the best of a search, and others have less luck with tiles
-DISTURBED_NOISE = 0.25  # of a measurement that others or heat slowed down
+NOISE = 0.05  # of a published result, and of medians between days
+UNSEARCHED_NOISE = 0.1  # of an arbitrary shape: published shapes are the best of a search, others fit tiles less well
+DISTURBED_NOISE = 0.25  # of a measurement slowed down by other work or heat
 
 ObservationSource = Literal["published", "noted", "recorded", "own"]
 
@@ -133,7 +133,7 @@ def calibrate(observations: Iterable[ObservedEfficiency], gpus: Fitted | None = 
     for observation in observations:
         found[partition(observation.regime)].append(observation)
         devices[observation.device] = None
-    most = 600  # of one partition: more would cost seconds and add little
+    most = 600  # observations of one partition: more would cost seconds and add little
     return Calibration({name: tuple(some[-most:]) for name, some in found.items()}, tuple(devices), gpus or fitted())
 
 

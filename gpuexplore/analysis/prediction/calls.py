@@ -76,10 +76,10 @@ def conditions_of(measured: PublishedMeasurement) -> Conditions:
     )
 
 
-# Which kind of calls a measurement stands for, so that it is compared with a prediction of the same kind.
+# The kind of calls of a measurement, so that it is compared with a prediction of the same kind.
 #
 # On a GPU a pair of events times each call, behind others that the host has enqueued meanwhile: launches are hidden,
-# and the calls are queued (`gpuexplore.backends.timer`). Where a device's events do not tell the time, the host waits
+# and the calls are queued (`gpuexplore.backends.timer`). Where a device's events have no timestamps, the host waits
 # for each call that follows a flush: those are single. A short call is replayed in a CUDA graph as well.
 #
 # On a CPU a call returns when its work is done: its time is the same in every kind.

@@ -80,7 +80,7 @@ def _element_wise(dtype: DType, device: Device) -> Arithmetic:
 
 def _product(dtype: DType, unit: Unit, device: Device) -> Arithmetic:
     wider = device.peak(dtype.accumulate, "matrix") or device.peak(dtype.accumulate, "vector")
-    if not device.native or dtype.name in device.native:  # a driver that states nothing denies nothing
+    if not device.native or dtype.name in device.native:  # a driver that lists no units does not exclude any
         own = device.peak(dtype.name, unit) or device.peak(dtype.name, "vector")
         if own is None or wider is None or own.flop_per_s >= wider.flop_per_s:
             return _with_peak(Arithmetic("native", None, own), device)
@@ -143,7 +143,9 @@ def ideal(case: Case, device: Device, units: Arithmetic) -> Ideal | None:
         "overhead": call_s,
     }
     floor_s = max(compute_s, memory_s)
-    hidden = processor_of(device) == "gpu"  # it works while the next call is prepared; a CPU does one after the other
+    hidden = (
+        processor_of(device) == "gpu"
+    )  # a GPU works while the next call is prepared; a CPU does one after the other
     return Ideal(
         max(call_s, floor_s) if hidden else call_s + floor_s, floor_s, max(terms, key=lambda name: terms[name])
     )
@@ -180,7 +182,7 @@ def _best_tiling(product: Product, multiprocessors: int) -> float:
 
 
 def _splits(terms: int) -> list[int]:
-    least_split = 1024  # terms of a sum that are worth a block of their own
+    least_split = 1024  # least terms of a sum that justify a separate block
     return [2**power for power in range(6) if power == 0 or terms >= least_split * 2**power]
 
 

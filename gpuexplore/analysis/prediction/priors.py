@@ -17,7 +17,7 @@ import numpy.typing as npt
 from gpuexplore.analysis.model import Bound
 from gpuexplore.analysis.prediction.ideal_time import Processor
 
-# Gaussian process regression: what was learned on similar cases, with an uncertainty that grows away from them.
+# Gaussian process regression: learned on similar cases, with an uncertainty that grows with the distance from them.
 #
 # The covariance of two cases is a sum of components, each a variance that cases share when they agree in some
 # features, fading with the distance in others. The posterior is the textbook's (C. E. Rasmussen, C. K. I. Williams,

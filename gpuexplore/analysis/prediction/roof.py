@@ -46,7 +46,7 @@ class DeviceLimit:
 
     @property
     def is_measured(self) -> bool:
-        """Whether the limit is a measured ceiling, which a run may exceed."""
+        """True for a measured ceiling, which a run may exceed."""
         return PEAK_SOURCES[self.limit.kind].basis == "measured"
 
 

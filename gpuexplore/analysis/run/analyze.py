@@ -192,14 +192,14 @@ def _grouped(results: Sequence[Result], key: Callable[[Case], K]) -> dict[K, tup
     return {group: tuple(members) for group, members in found.items()}
 
 
-# What makes times vary all through a run, said once of the machine and not of each result.
+# Causes of variation throughout a run, stated once for the machine and not for each result.
 #
-# A flag that most results of a device carry is about the machine. With a result it is shown where it is worse than in
-# the rest of the run, and it widens the interval of the result's time all the same.
+# A flag that most results of a device carry is about the machine. It is shown with a result that is worse than
+# the rest of the run, and still widens the interval of every result's time.
 
 
 def machine_notes(results: Sequence[Result], origin: Origin = Origin.LIVE) -> tuple[MachineNote, ...]:
-    """Return what is known of how much times vary on each device of a run."""
+    """Return notes on how much times vary on each device of a run."""
     by_device: dict[str, list[Result]] = defaultdict(list)
     for result in results:
         if result.measurement:
@@ -211,7 +211,7 @@ def machine_notes(results: Sequence[Result], origin: Origin = Origin.LIVE) -> tu
 
 
 def _flags_to_show(result: Result, machine: MachineNote | None) -> tuple[Flag, ...]:
-    """Return the flags of a result that the rest of its run does not carry alike, or much smaller."""
+    """Return the flags of a result that are specific to it, or much larger than usual in its run."""
     usual = machine.usual if machine else {}
     worse = {name: 1.5 * size for name, size in usual.items() if size is not None}
     return tuple(
@@ -240,7 +240,7 @@ def _sentence(subject: str, usual: Collection[FlagName], times: float, ratios: f
 def _usual(results: Sequence[Result]) -> dict[FlagName, float | None]:
     """Return the usual size of each flag that most results carry."""
     counts = Counter(name for result in results for name in {flag.name for flag in result.flags} if name in WHY)
-    fewest = 3  # results from which the usual is known
+    fewest = 3  # results from which the usual size is computed
     most = 0.5  # of the results
     common = [name for name, count in counts.items() if len(results) >= fewest and count > most * len(results)]
     sizes = {name: [flag.size for result in results for flag in result.flags if flag.name == name] for name in common}

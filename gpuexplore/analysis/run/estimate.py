@@ -19,13 +19,13 @@ from gpuexplore.measure.candidates.candidate import WAKING_CALL_S
 from gpuexplore.measure.check.guard import MIN_CALLS, element_count, limit_s, needed_bytes
 from gpuexplore.operations import first_kernels, operation_named
 
-START_S = 1.2  # of a command and its worker that are not there yet,
-START_OF_S: Mapping[str, float] = {"torch": 1.0, "numba": 0.5}  # with the libraries it was asked for
-COMPILE_PRODUCT_S = 1.5  # of a kernel of products that was never run here, in one dtype,
-USED_OF_MORE = 0.4  # of a budget beyond the default: medians are known by then, mostly
-OVERHEAD_S = 0.05  # of a case beyond its budget: the last checks, and looks at the cores
+START_S = 1.2  # start of a command and its worker process
+START_OF_S: Mapping[str, float] = {"torch": 1.0, "numba": 0.5}  # added for loading each library
+COMPILE_PRODUCT_S = 1.5  # compilation of a matmul kernel for one dtype, on its first use on this machine
+USED_OF_MORE = 0.4  # share of the budget beyond the default that is used: medians are usually precise by then
+OVERHEAD_S = 0.05  # of each case beyond its budget: the last checks and core probes
 OVERHEAD_WITH_PAGES_S = 0.15  # the same where a web server and a browser use these cores, and rounds wait for pages
-SPREAD = 1.5  # that estimates are off by, mostly
+SPREAD = 1.5  # usual factor between estimate and actual duration
 REPORTED_FROM_S = 10.0  # a run that takes longer is announced by the command line
 
 _Kernel = tuple[str, str, str]  # operation, implementation and dtype
@@ -145,17 +145,17 @@ def _seconds_of(case: Case, call_s: float, overhead_s: float) -> tuple[float, fl
     sampled_s += USED_OF_MORE * (case.options.budget_s - sampled_s)
     phases = 1 + len(operation.phases)  # each phase is sampled like the whole
     preparation_s = 0.04  # inputs, checks and the first rounds of a small case
-    checked_per_s = 2e7  # elements that are drawn, rounded and compared,
+    checked_per_s = 2e7  # elements that are drawn, rounded and compared per second
     prepare_s = preparation_s + element_count(operation, case.shape) / checked_per_s
-    reference_flop_per_s = 2e10  # and FLOPs of a reference
+    reference_flop_per_s = 2e10  # rate of computing a reference
     prepare_s += flop_count(case) / reference_flop_per_s
-    probe_s = 0.3  # until a case is known to take too long
+    probe_s = 0.3  # duration of the probe that shows that a case takes too long
     if call_s * MIN_CALLS > limit_s(case):
         return preparation_s + probe_s, 0.0  # it is skipped
-    slow_calls = 4  # of one whose call takes long
+    slow_calls = 4  # calls of a case with slow calls
     if call_s >= WAKING_CALL_S:
         return prepare_s + slow_calls * call_s * phases, case.options.budget_s
-    least_calls = 12  # of a case at least: first, warm-up, a round, checks
+    least_calls = 12  # minimum calls of a case: first, warm-up, a round, checks
     return prepare_s + least_calls * call_s * phases + overhead_s, sampled_s * phases + overhead_s
 
 
@@ -196,8 +196,8 @@ def _slow_parts(spent: Mapping[Case, tuple[float, float]], repeat: int, run_s: f
     for case, pair in spent.items():
         parts[case.dtype, case.implementation] += repeat * max(pair)
     usual_s = sorted(parts.values())[len(parts) // 2] if parts else 0.0
-    slow_share = 0.3  # of a run: what takes more in one dtype and implementation is named,
-    slow_times = 3  # if that is so many times what a usual one takes
+    slow_share = 0.3  # share of the run above which one dtype and implementation is reported as slow,
+    slow_times = 3  # if it also takes this many times the median of all
     least_s = max(1.0, slow_share * run_s, slow_times * usual_s)
     return {name: seconds for name, seconds in sorted(parts.items(), key=lambda part: -part[1]) if seconds > least_s}
 

@@ -22,7 +22,7 @@ from gpuexplore.operations.families import BENCHMARK
 
 
 def summarize(analysis: RunAnalysis, *, running: bool = False) -> Summary:
-    """Return what the results mean; while `running` it speaks of what is there."""
+    """Return the summary of the results; while `running`, of the results so far."""
     if any(analyzed.measurement and analyzed.case.operation == BENCHMARK.name for analyzed in analysis.results):
         return _of_benchmarks(analysis)
     if analysis.fastest is None or analysis.largest_shape is None:
@@ -61,7 +61,7 @@ def _of_benchmarks(analysis: RunAnalysis) -> Summary:
 
 
 def _leaders(analysis: RunAnalysis) -> str:
-    """Return who is the fastest, or who cannot be separated from the fastest, and within which factor."""
+    """Return the fastest implementation, or those that cannot be separated from it, and within which factor."""
     names = [analyzed.label for analyzed in analysis.ties]
     if len(names) == 1:
         return f"{names[0]} {_verb_of_fastest(analysis) if len(analysis.at_largest_shape) > 1 else 'takes'}"
@@ -71,7 +71,7 @@ def _leaders(analysis: RunAnalysis) -> str:
 
 
 def _verb_of_fastest(analysis: RunAnalysis) -> str:
-    """Return what can be said of the fastest of several: how sure it is that all others are slower."""
+    """Return the phrase for the fastest of several, with the certainty that all others are slower."""
     if undecided(analysis) or analysis.fastest is None:
         return "has the smallest median:"
     ratios = [ratio_of(other.result, analysis.fastest.result) for other in analysis.at_largest_shape[1:]]
@@ -92,11 +92,11 @@ def _achieved(analyzed: AnalyzedResult) -> str:
     return ", ".join(parts)
 
 
-# What a list says of a run: its best rate, which share of the peak that is, and how far to trust its times.
+# The summary of a run in lists: its best rate, the share of the peak, and the quality of its times.
 
 
 def summary_of(analysis: RunAnalysis) -> RunSummary:
-    """Return what a list says of a run with these results."""
+    """Return the summary of a run with these results for lists."""
     measured = [analyzed for analyzed in analysis.results if analyzed.measurement]
     quality, why = quality_of([analyzed.result for analyzed in measured])
     by_memory = is_memory_bound(analysis)

@@ -28,7 +28,7 @@ CONDITIONS: Mapping[Condition, str] = MappingProxyType(
         "pages": "with arrays on boundaries of 2 MiB",
     }
 )
-CARE: Mapping[DiagnosisKind, str] = MappingProxyType(  # what a reader must know before trusting measurements
+CARE: Mapping[DiagnosisKind, str] = MappingProxyType(  # warnings about measurements
     {
         "over_peak": "above the peak",
         "over_bandwidth": "above the memory bandwidth",
@@ -41,13 +41,13 @@ CARE: Mapping[DiagnosisKind, str] = MappingProxyType(  # what a reader must know
 
 
 def _main_finding(analysis: RunAnalysis) -> str | None:
-    """Say what explains the fastest result best, or what is wrong with it, or why neither is known."""
+    """State the main diagnosis of the fastest result, or why there is none."""
     found = analysis.fastest.diagnoses if analysis.fastest else ()
     return next((diagnosis.sentence for diagnosis in found), None)
 
 
 def not_believed(analysis: RunAnalysis) -> str | None:
-    """Say which measurements are left out, because no hardware does that."""
+    """State which measurements are excluded because they are physically impossible."""
     left_out = [analyzed for analyzed in analysis.results if analyzed.measurement and not is_plausible(analyzed.result)]
     found = [
         next((diagnosis.sentence for diagnosis in analyzed.diagnoses if diagnosis.severity == "wrong"), analyzed.label)
@@ -57,7 +57,7 @@ def not_believed(analysis: RunAnalysis) -> str | None:
 
 
 def _fragile(analysis: RunAnalysis) -> str | None:
-    """Say which results are left out of the ranking, because they are wrong on other inputs."""
+    """State which results are excluded from the ranking because they are wrong on other inputs."""
     left_out = [analyzed for analyzed in analysis.results if analyzed.flag("fragile")]
     diagnoses = chain.from_iterable(analyzed.diagnoses for analyzed in left_out)
     found = dict.fromkeys(diagnosis.sentence for diagnosis in diagnoses if diagnosis.kind == "fragile")
@@ -67,7 +67,7 @@ def _fragile(analysis: RunAnalysis) -> str | None:
 
 
 def single_samples(analysis: RunAnalysis) -> str | None:
-    """Say which results rest on one sample, and win nothing."""
+    """State which results have a single sample and are therefore not ranked."""
     found = [analyzed for analyzed in analysis.results if analyzed.flag("one_sample")]
     if not found:
         return None
@@ -153,7 +153,7 @@ def _lead(best: AnalyzedResult, analysis: RunAnalysis) -> str | None:
     same = (other for other in analysis.at_largest_shape if other.case.group == best.case.group and other is not best)
     rival = next(same, None)
     if rival is None or not is_separable(rival.result, best.result):
-        return None  # a tie, or `not_separated` says it
+        return None  # a tie, or reported by `not_separated`
     times = format_ratio(_measurement(rival).median_s / _measurement(best).median_s)
     return f"The next in {best.case.dtype}, {rival.case.implementation}, takes {times} as long."
 
@@ -190,7 +190,7 @@ def _times(found: Speedup) -> str:
 def _narrow_dtype(analysis: RunAnalysis) -> str | None:
     """Say what the fastest implementation gained from its dtype over the widest one it was measured in."""
     fastest = analysis.fastest
-    if fastest is None or analysis.comparison.baseline in DTYPES:  # `gain` says it
+    if fastest is None or analysis.comparison.baseline in DTYPES:  # reported by `gain`
         return None
     same = [analyzed for analyzed in analysis.at_largest_shape if _same_but_dtype(analyzed, fastest)]
     widest = min(same, key=lambda analyzed: list(DTYPES).index(analyzed.case.dtype), default=None)
@@ -225,7 +225,7 @@ def _missing(analysis: RunAnalysis) -> str | None:
 
 
 def _disturbed(analysis: RunAnalysis) -> str | None:
-    """Say how many measurements have something to be known before trusting them, beyond what all of the run have."""
+    """State how many measurements have warnings beyond those of the whole run."""
     measured = [analyzed for analyzed in analysis.results if analyzed.measurement]
     counts = Counter(kind for analyzed in measured for kind in _care(analyzed))
     if not counts:
@@ -235,7 +235,7 @@ def _disturbed(analysis: RunAnalysis) -> str | None:
 
 
 def _care(analyzed: AnalyzedResult) -> set[DiagnosisKind]:
-    """Return what to know of a result, whatever it is compared with."""
+    """Return the warnings of a result that hold for any comparison."""
     found: set[DiagnosisKind] = {diagnosis.kind for diagnosis in analyzed.diagnoses if diagnosis.kind in CARE}
     if (analyzed.default_mfu or 0.0) <= 1:
         found.discard("over_peak")

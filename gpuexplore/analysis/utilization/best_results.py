@@ -23,7 +23,7 @@ from gpuexplore.core.units import format_bytes_per_s, format_flop_per_s, format_
 from gpuexplore.hardware.identity import UnitKey, unit_key
 from gpuexplore.measure.flags import FAR_ABOVE, FAR_ABOVE_A_CEILING, fastest_cache
 
-# Whether a rate can be: how much clocks and caches explain of what is above a limit of the hardware.
+# Plausibility of a rate: the excess over a hardware limit that clocks and caches can explain.
 
 
 def is_plausible(result: Result) -> bool:
@@ -130,7 +130,7 @@ def _key(result: Result) -> _Key | None:
     return (unit_key(device), None, None) if is_stream(result) else None
 
 
-# Why a fraction can be above 100 %: it is never hidden and never cut; each source of peaks has its sentence.
+# Explanations of fractions above 100 %, which are never hidden or clipped; each source of peaks has its sentence.
 
 
 def why_above_peak(result: Result, peak: Peak | None) -> str | None:

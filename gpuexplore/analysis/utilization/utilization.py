@@ -17,7 +17,7 @@ from gpuexplore.hardware.identity import same_unit
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.families import BENCHMARK
 
-MOST_COUNTS = 4096  # that are kept: every rule about a result asks for its counts again
+MOST_COUNTS = 4096  # cached counts: every rule about a result reads them again
 
 
 def device_of(result: Result) -> Device | None:
@@ -197,7 +197,7 @@ def shapes_by_work(results: Sequence[Result]) -> list[Shape]:
     return sorted(cases, key=lambda shape: (flop_count(cases[shape]), byte_count(cases[shape])))
 
 
-# The best that was measured on a device: a ceiling that no short loop gives, from large products and long streams.
+# The best measured rates of a device, from large matmuls and long streams: a ceiling that short loops cannot measure.
 #
 # It is a maximum of what was tried, so the true ceiling is at or above it.
 

@@ -19,8 +19,8 @@ Relation = Literal["below", "within", "above"]
 Certainty = Literal["almost certainly", "very likely"]
 REMEDIES: Mapping[str, str] = MappingProxyType(  # what a visitor can do, by what makes the interval wide
     {
-        SAMPLES: "more samples would decide it: give it a larger budget",
-        PROCESSES: "more fresh processes would decide it: raise their number",
+        SAMPLES: "more samples would decide it: use a larger budget",
+        PROCESSES: "more fresh processes would decide it: use more",
     }
 )
 

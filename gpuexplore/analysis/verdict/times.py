@@ -22,7 +22,7 @@ from gpuexplore.core.units import (
     format_si,
 )
 
-# A value with its interval: the one form in which conclusions get their quantities.
+# A value with its interval: the form of every quantity in a conclusion.
 
 
 FORMATS: Mapping[str, Callable[[float], str]] = MappingProxyType(
@@ -119,14 +119,14 @@ class Estimate:
 
 
 UNSIZED = log(1.3)
-LEFT_IN_A_RATIO = 0.25  # of what hit both, sampled in the same rounds: ratios vary by 4 % where times do by 15
+LEFT_IN_A_RATIO = 0.25  # share of a common disturbance left in a ratio of the same rounds: 4 % instead of 15 %
 
-# from the size of a flag to the half width of what it adds, in natural logarithms
+# from the size of a flag to the half width that it adds, in natural logarithms
 WIDENS: Mapping[FlagName, Callable[[float], float]] = MappingProxyType(
     {
-        "contended": log1p,  # share of the CPU that others had: twice as long next to one that takes all of it
-        "drifted": log1p,  # by how much longer rounds on slow cores take, times their share
-        "throttled": log1p,  # by how much longer at this clock than at the full one
+        "contended": log1p,  # CPU share of others: a call takes twice as long next to work that uses all of the CPU
+        "drifted": log1p,  # excess duration of rounds on slow cores, times their share
+        "throttled": log1p,  # excess duration at this clock compared with the full clock
         "noisy": lambda share: log1p(share / 2),  # of the interquartile range: half of it on each side
     }
 )
@@ -179,7 +179,7 @@ def _paired_ratio(this: Measurement, other: Measurement, doubts: Sequence[Doubt]
     """
     ratios = ratios_by_round(this, other)
     pooled = _are_pooled(this, other)
-    is_exact = pooled or this is other  # what processes do is in the ratios already, or the same above and below
+    is_exact = pooled or this is other  # the ratios already contain the spread between processes, or it cancels
     between = 0.0 if is_exact else hypot(this.between_ratios or 0.0, other.between_ratios or 0.0)
     basis = _counted(len(ratios), "process" if pooled else "round")
     value = this.median_s / other.median_s
@@ -220,10 +220,10 @@ def _scatter(values: Sequence[float], *, pooled: bool) -> tuple[float, float] | 
     middle = median(values)
     few = min(values)
     many = max(values)
-    bounds = few / (many / few), many * (many / few)  # Student's t of three may say anything
-    fewest = 3  # samples: of two, what bounds Student's t covers the median in 80 % and not in 95
+    bounds = few / (many / few), many * (many / few)  # Student's t of three samples may be arbitrarily wide
+    fewest = 3  # samples: with two, the bounds cover the median in 80 % of cases, not in 95 %
     most = bounds if len(values) >= fewest else found
-    at_least = 1.1  # of a handful of samples that happen to agree
+    at_least = 1.1  # minimum width, for a few samples that agree by chance
     return min(max(low, most[0]), middle / at_least), max(min(high, most[1]), middle * at_least)
 
 
@@ -258,7 +258,7 @@ def _counted(count: int, what: str) -> str:
     return f"{count} {what}{plural if count > 1 else ''}"
 
 
-# How far a flag widens the interval of a time: by what it is evidence of, as far as it says how much.
+# Widening of a time's interval by flags: by the size of the effect, as far as the flag states it.
 #
 # A time that nothing disturbed is known to what its samples and processes vary by; each flag adds an independent
 # uncertainty. One of unknown size adds what was found to be enough: over 192 results in eight processes

@@ -22,7 +22,7 @@ from gpuexplore.core.units import (
 )
 from gpuexplore.hardware import accelerator_named, near_names
 
-# What a visitor knows from elsewhere: times, promised peaks and prices, and the MFU that follows from each peak.
+# Values entered by a visitor: times, promised peaks and prices, and the MFU relative to each peak.
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def named_numbers(what: str, text: str, names: Collection[str], example: str) ->
         try:
             name, number = _named_number(what, word, names, example)
             if found.setdefault(name, number) != number:
-                raise InvalidInput.of(what, word, f"one number for {name}; {found[name]:g} is used")
+                raise InvalidInput.of(what, word, f"only one number for {name}; {found[name]:g} is used")
         except InvalidInput as error:
             problems.append(str(error))
     if len(problems) > MOST_NAMED:

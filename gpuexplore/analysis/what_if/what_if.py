@@ -203,7 +203,7 @@ def fastest(
 def _row(workload: Workload, device: Device, dtype: DType, known: Known) -> WhatIf:
     formats = {layer: format_in(layer, dtype) for layer in workload.layers}
     parts = [_part(layer, device, formats[layer], known) for layer in workload.layers]
-    if all(part.dtype is not dtype for part in parts):  # nothing of it exists in this format
+    if all(part.dtype is not dtype for part in parts):  # no part of it exists in this format
         parts = [_part(layer, device, dtype, known) for layer in workload.layers]
     support, reason = _support(parts)
     entered_s = known.times_s.get(dtype.name)
@@ -243,7 +243,7 @@ def _row(workload: Workload, device: Device, dtype: DType, known: Known) -> What
     )
 
 
-@lru_cache(maxsize=256)  # a page asks for the same ones with every click
+@lru_cache(maxsize=256)  # a page requests the same predictions with every click
 def _predicted(
     workload: Workload, devices: tuple[Device, ...], dtypes: tuple[str, ...], known: tuple[Calibration, Calls]
 ) -> Mapping[Case, Prediction]:

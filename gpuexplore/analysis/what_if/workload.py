@@ -18,7 +18,7 @@ from gpuexplore.operations.contract import Operation
 from gpuexplore.shapes import parse_shape
 
 MOST_NAMED = 5  # problems, of the many a pasted text can have
-WANTED = "an operation, its shape and how often, like: linear b=16384,d=32768,k=8192 x2"
+WANTED = "an operation, its shape and an optional repeat count, like: linear b=16384,d=32768,k=8192 x2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Workload:
 
     def __post_init__(self) -> None:
         if not self.layers:
-            raise InvalidInput(f"no layer: give at least one: {WANTED}")
+            raise InvalidInput(f"no layers: give at least one; a layer is {WANTED}")
 
     @property
     def flop_count(self) -> int:
@@ -105,7 +105,7 @@ def parse_layers(text: str) -> Workload:
     lines = [line.strip() for line in re.split(r"[;\n]", text) if line.strip()]
     most = 100
     if len(lines) > most:
-        raise InvalidInput.of("layers", f"{len(lines)} lines", f"at most {most}; repeat one by writing x2")
+        raise InvalidInput.of("layers", f"{len(lines)} lines", f"at most {most}; repeat a layer with x2")
     layers = []
     problems = []
     for line in lines:

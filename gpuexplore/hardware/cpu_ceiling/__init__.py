@@ -1,1 +1,1 @@
-"""The most that a CPU reaches: measured by short loops, kept in a file per processor."""
+"""Measured ceilings of a CPU: by short loops, saved in a file per processor."""

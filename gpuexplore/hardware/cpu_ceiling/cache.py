@@ -20,8 +20,8 @@ from gpuexplore.hardware.directories import cache_directory
 from gpuexplore.hardware.identity import device_key
 
 CEILING_VERSION = 4  # raise it when the loops change: older files are then measured again
-ATTEMPTS = 5  # on a machine that is never quiet, and on later occasions
-DOT_PRODUCT = "bf16"  # its instruction sums pairs of products: of no use element by element
+ATTEMPTS = 5  # attempts on a machine that is never quiet, and at later starts
+DOT_PRODUCT = "bf16"  # its instruction sums pairs of products: useless for element-wise operations
 
 
 def load_ceiling(cpu: Device, threads: int) -> Ceiling | None:
@@ -77,7 +77,7 @@ def _is_due(saved: Ceiling, later: bool) -> bool:
     if saved.attempts >= ATTEMPTS:
         return False
     age = datetime.now(UTC) - _measured_at(saved)
-    # By then what used the CPU, like an app that starts, may have ended; or other programs that used the memory.
+    # By then, work that used the CPU or the memory, like a starting app, may have ended.
     return (saved.contended and age >= timedelta(minutes=1)) or (later and age >= timedelta(minutes=10))
 
 
@@ -90,7 +90,7 @@ def _measured_at(saved: Ceiling) -> datetime:
 
 
 def _stale_file_notes(cpu: Device, threads: int) -> tuple[str, ...]:
-    """Return what to say of a saved file that is of another processor, or cannot be read; nothing without one."""
+    """Return notes on a saved file of another processor, or an unreadable one; empty without a file."""
     with suppress(InvalidInput):  # a directory that cannot be used has a note of its own
         path = _path(cpu, threads)
         if path.exists() and load_ceiling(cpu, threads) is None:

@@ -9,7 +9,7 @@ from gpuexplore.core.model import CacheRoof
 from gpuexplore.hardware.cpu import CacheLevel
 
 CACHES_OVERFLOWN = 4  # STREAM's rule: arrays of four caches, so that memory delivers nearly all of them
-ASSUMED_CACHE_BYTES = 64 * 2**20  # where nothing states it: more than most have
+ASSUMED_CACHE_BYTES = 64 * 2**20  # assumed where unknown: more than most CPUs have
 
 
 @dataclass(frozen=True, slots=True)

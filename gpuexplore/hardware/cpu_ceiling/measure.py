@@ -1,4 +1,4 @@
-"""The speed at which this CPU really computes and reads memory: measured, because no file says it.
+"""Measurement of a CPU's compute rate and memory bandwidth, which no system file states.
 
 /proc/cpuinfo can state 2.6 GHz where the cores run at 4.2, and no table knows how many vector units
 there are. A ceiling is a maximum, so it is the best of many short trials; every other figure of
@@ -43,7 +43,7 @@ from gpuexplore.hardware.cpu_ceiling.loops import (
 )
 from gpuexplore.hardware.cpu_times import cpu_lost_share, read_cpu_times
 
-TRIAL_S = 0.002  # shorter than a scheduler's slice: some trials have the core to themselves, however busy it is
+TRIAL_S = 0.002  # shorter than a scheduler's time slice: some trials have the core to themselves, however busy it is
 FIRST_ITERATIONS = 10_000
 TRIAD_ARRAYS = 3
 LINE_ELEMENTS = 8  # a cache line of doubles: where one thread's part ends and the next begins
@@ -91,7 +91,7 @@ def _parsed_loops(loops: Mapping[str, MultiplyAddLoop], features: Mapping[str, b
 
 
 def _host_machine() -> Any:
-    """Return what makes machine code for this host."""
+    """Return LLVM's target machine of this host."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return llvm.Target.from_default_triple().create_target_machine(
@@ -212,7 +212,7 @@ def _cache_roof(function: Callable[..., None], plan: CachePlan, team: _ThreadTea
         arrays = _zeros(length)
 
         def trial() -> float:
-            together.wait()  # a level that threads share is only full of work when all of them are at it
+            together.wait()  # a cache level shared by threads is only saturated by all of them
             return _seconds(lambda: function(iterations, length, *(array.ctypes.data for array in arrays)))
 
         best_s[number] = min(trial() for _ in range(team.trials))

@@ -18,10 +18,10 @@ from typing import Any
 from gpuexplore.hardware.cpu_ceiling.loops import loop_code, loops_for
 
 DTYPE = "fp32"
-TRIAL_S = 1e-4  # shorter than a scheduler's slice: the best of several is not about others on this core
+TRIAL_S = 1e-4  # shorter than a scheduler's time slice: the best of several trials excludes other work on this core
 FEWEST_TRIALS = 20
 MOST_TRIALS = 60
-LONGEST_WAIT_S = 0.1  # for a core that another process keeps busy
+LONGEST_WAIT_S = 0.1  # limit for a core that another process keeps busy
 SCRATCH_BYTES = 256  # two vector registers and some more
 
 

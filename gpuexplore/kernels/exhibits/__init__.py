@@ -73,7 +73,7 @@ EXHIBITS: Mapping[str, Exhibit] = MappingProxyType(
                 "blocks = math.ceil(100000 / threads)  # 98\n"
                 "matvec[blocks, threads](a, b, u)",
                 wrong="`tmp = 0.` is a float64, so each of the 10,000,000 products is added in float64. A "
-                "multiprocessor of the notebook's card has 2 float64 units beside 64 for float32: the sums alone take "
+                "multiprocessor of the notebook's card has 2 float64 units and 64 for float32: the sums alone take "
                 "200 µs there. And neighbouring threads read a whole row apart.",
             ),
         )

@@ -34,15 +34,15 @@ def read_kernel_file(content: bytes) -> KernelFile:
         TooLarge: it has more than MOST_BYTES.
     """
     if len(content) > MOST_BYTES:
-        raise TooLarge(f"a file of more than {format_bytes(MOST_BYTES)}: at most {MOST_BYTES:,} bytes are read here")
+        raise TooLarge(f"a file of more than {format_bytes(MOST_BYTES)}: the limit is {MOST_BYTES:,} bytes")
     if not content.strip():
-        raise InvalidInput("this file is empty: PTX or a cubin is looked for")
+        raise InvalidInput("this file is empty: expected PTX or a cubin")
     if content.startswith((MAGIC, FATBIN)):
         return read_cubin(content)
     try:
         return read_ptx(content.rstrip(b"\0").decode())
     except UnicodeDecodeError as error:
-        raise InvalidInput("this file is neither PTX, which is text, nor a cubin, which begins like ELF") from error
+        raise InvalidInput("this file is neither PTX, which is text, nor a cubin, which is an ELF file") from error
 
 
 def kernel_chosen(names: Sequence[str], wanted: str | None) -> str:
@@ -54,12 +54,12 @@ def kernel_chosen(names: Sequence[str], wanted: str | None) -> str:
     if wanted is None and len(names) == 1:
         return names[0]
     if wanted is None:
-        raise InvalidInput(f"this file holds {len(names)} kernels, so name one: {_listed(names)}")
+        raise InvalidInput(f"this file has {len(names)} kernels, so name one: {_listed(names)}")
     if wanted in names:
         return wanted
     meant = [name for name in names if wanted.strip() and wanted.strip() in name]
     if len(meant) != 1:
-        raise InvalidInput.of("kernel", wanted, f"{_listed(meant or names)}, or a part that only one of them has")
+        raise InvalidInput.of("kernel", wanted, f"{_listed(meant or names)}, or a part of only one of these names")
     return meant[0]
 
 

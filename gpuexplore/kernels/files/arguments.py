@@ -79,7 +79,9 @@ def bits_of(argument: KernelArgument, kind: str) -> int:
         return int.from_bytes(encoded, "little")
     number = _whole(argument.number)
     if kind == "b8" or kind[0] not in "bsu" or number is None:
-        accepted = "none: a structure cannot be given" if kind == "b8" else f"whole numbers, for its type is .{kind}"
+        accepted = (
+            "no value: structures are not supported" if kind == "b8" else f"whole numbers, as its type is .{kind}"
+        )
         raise InvalidInput.of(f"argument {argument.name}", argument.number, accepted)
     return number % (1 << int(kind[1:]))
 

@@ -53,7 +53,7 @@ class Cubin:
 
     @property
     def target(self) -> str:
-        """What it is compiled for, e.g. `sm_90`."""
+        """The target it is compiled for, e.g. `sm_90`."""
         return f"sm_{self.compute_capability.replace('.', '')}"
 
 
@@ -73,9 +73,9 @@ def read_cubin(content: bytes) -> Cubin:
         InvalidInput: it is no cubin, is cut off, or holds no kernel.
     """
     if content[: len(FATBIN)] == FATBIN:
-        raise InvalidInput("this is a fatbin: take a cubin out of it, as `cuobjdump -xelf all FILE` does")
+        raise InvalidInput("this is a fatbin: extract a cubin with `cuobjdump -xelf all FILE`")
     if not content.startswith(MAGIC) or len(content) < _HEADER.size:
-        raise InvalidInput("this is no cubin: it does not begin like an ELF file")
+        raise InvalidInput("this is not a cubin: it is not an ELF file")
     try:
         return _read(content)
     except (struct.error, IndexError, UnicodeDecodeError, ValueError) as error:
@@ -86,14 +86,12 @@ def _read(content: bytes) -> Cubin:
     _, _, machine, _, _, _, _, flags, *_ = _HEADER.unpack_from(content)
     cuda = 190  # EM_CUDA
     if content[4] != 2 or machine != cuda:
-        raise InvalidInput(
-            f"this ELF file is not for a GPU of NVIDIA, but for machine {machine}: a cubin is for {cuda}"
-        )
+        raise InvalidInput(f"this ELF file is for machine {machine}, not for an NVIDIA GPU: expected machine {cuda}")
     number = flags >> 8 & 0xFF if content[8] >= 8 else flags & 0xFF  # where depends on the version of the ABI
     sections = _sections(content)
     kernels = tuple(_kernels(sections, number))
     if not kernels:
-        raise InvalidInput("this cubin holds no kernel")
+        raise InvalidInput("this cubin has no kernel")
     return Cubin(content, f"{number // 10}.{number % 10}", kernels)
 
 

@@ -16,7 +16,7 @@ from gpuexplore.kernels.sass.disassembler import disassembled, live_registers
 
 @dataclass(frozen=True, slots=True)
 class CompiledKernel:
-    """What the compiler made of a kernel for one compute capability.
+    """A kernel compiled for one compute capability.
 
     Attributes:
         compute_capability: e.g. `9.0`.
@@ -52,7 +52,7 @@ class CompiledKernel:
 
 @dataclass(frozen=True, slots=True)
 class Assembled:
-    """What the assembler made of a PTX module.
+    """An assembled PTX module.
 
     Attributes:
         cubin: the machine code's file.
@@ -125,10 +125,10 @@ def check_target(module: PtxText, compute_capability: str) -> None:
     fits = {"a": gpu == needed, "f": gpu[0] == needed[0] and gpu >= needed}.get(module.suffix, gpu >= needed)
     if not fits and module.compute_capability not in CAPABILITIES:
         known = ", ".join(CAPABILITIES)
-        raise InvalidInput(f"this PTX is for {module.target}, and no GPU known here is: there are {known}")
+        raise InvalidInput(f"this PTX is for {module.target}, which no known GPU has: known are {known}")
     if not fits:
         raise InvalidInput(
-            f"this PTX is for {module.target}, and the GPU has compute capability {compute_capability}: expected "
+            f"this PTX is for {module.target}, but the GPU has compute capability {compute_capability}: expected "
             f"{accepted.get(module.suffix, f'{module.compute_capability} and later')}"
         )
 
@@ -147,8 +147,8 @@ def check_fits(cubin: Cubin, compute_capability: str) -> None:
         raise InvalidInput.of("compute capability of this cubin", cubin.compute_capability, "7.0 and later")
     if needed[0] != gpu[0] or needed > gpu:
         raise InvalidInput(
-            f"this cubin is for compute capability {cubin.compute_capability}, and the GPU has {compute_capability}: "
-            f"it needs one of {cubin.compute_capability} or a later {needed[0]}.x"
+            f"this cubin is for compute capability {cubin.compute_capability}, but the GPU has {compute_capability}: "
+            f"expected {cubin.compute_capability} or a later {needed[0]}.x"
         )
 
 

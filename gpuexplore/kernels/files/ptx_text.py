@@ -76,7 +76,7 @@ class PtxText:
 
     @property
     def target(self) -> str:
-        """What it is written for, e.g. `sm_90a`."""
+        """The target it is written for, e.g. `sm_90a`."""
         return f"sm_{self.compute_capability.replace('.', '')}{self.suffix}"
 
 
@@ -91,10 +91,10 @@ def read_ptx(text: str) -> PtxText:
     target = _TARGET.search(bare)
     if version is None or target is None:
         missing = ".version" if version is None else ".target sm_..."
-        raise InvalidInput(f"this is no PTX: a line with {missing} is looked for")
+        raise InvalidInput(f"this is not PTX: it has no line with {missing}")
     kernels = tuple(_kernels(bare))
     if not kernels:
-        raise InvalidInput("PTX without a kernel: a line with .entry is looked for")
+        raise InvalidInput("PTX without a kernel: it has no line with .entry")
     major, minor, suffix = target.groups()
     return PtxText(
         text=text,

@@ -1,7 +1,7 @@
-"""An interpreter of PTX: runs the kernels of our own on a machine without a GPU, and finds what they must not do.
+"""An interpreter of PTX: runs our kernels on a machine without a GPU, and detects faults.
 
-The lanes of a warp are NumPy vectors. Races, accesses out of bounds, misaligned or of what was never written are found;
-times are not modelled.
+The lanes of a warp are NumPy vectors. Faults are races, and accesses that are out of bounds, misaligned or of
+uninitialised memory; times are not modelled.
 """
 
 from collections import Counter
@@ -34,7 +34,7 @@ _Memory = Literal["global", "shared"]
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What lanes of a warp touch in one memory at once.
+    """An access of a warp's lanes to one memory.
 
     Attributes:
         memory: device memory or shared memory.
@@ -73,7 +73,7 @@ class TraceStep:
 
     @property
     def is_barrier(self) -> bool:
-        """Whether the warp arrives at a barrier."""
+        """True if the warp arrives at a barrier."""
         return not self.accesses
 
 
@@ -115,7 +115,7 @@ def _is_barrier(instruction: Instruction) -> bool:
 
 
 def _accesses(event: Event) -> tuple[Access, ...]:
-    """Return what an event touches of device memory and of shared memory, the source of a copy first."""
+    """Return the accesses of an event to device memory and shared memory, the source of a copy first."""
     size_bytes = lane_bytes(event.instruction)
     opcode = event.instruction.opcode
     if size_bytes is None or event.addresses is None:

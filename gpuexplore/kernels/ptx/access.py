@@ -128,7 +128,7 @@ def _store(decoder: Decoder, instruction: Instruction) -> Step:
 
 
 def _copy(decoder: Decoder, instruction: Instruction) -> Step:
-    """Decode `cp.async` and what closes and waits for groups of copies."""
+    """Decode `cp.async`, its commit and its wait instructions."""
     modifiers = instruction.modifiers
     if "commit_group" in modifiers:
         return _close
@@ -193,7 +193,7 @@ def _start(decoder: Decoder, instruction: Instruction) -> Step:
 
 
 def _fetched(memories: Memories, pc: int, lanes: Lanes, wanted: tuple[Values, Values, int]) -> Values:
-    """Return what is copied, in words: as many bytes as each lane asks for, and zeros after them."""
+    """Return the copied words: the bytes each lane requests, then zeros."""
     sources, lengths, size_bytes = wanted
     values = np.zeros((lanes.at.size, size_bytes), np.uint8)
     for length in map(int, np.unique(lengths[lengths > 0])):

@@ -45,7 +45,7 @@ def _number_kind(instruction: Instruction) -> Scalar:
 
 
 def _floating(decoder: Decoder, instruction: Instruction, function: Function) -> Step:
-    """Return the step of a function of floating-point numbers with what `.ftz` and `.sat` add to it."""
+    """Return the step of a function of floating-point numbers, with `.ftz` and `.sat` applied."""
     kind = _number_kind(instruction)
     flushes = "ftz" in instruction.modifiers
     saturates = "sat" in instruction.modifiers
@@ -313,7 +313,7 @@ def _insert(decoder: Decoder, instruction: Instruction) -> Step:
 
 
 def _permute(decoder: Decoder, instruction: Instruction) -> Step:
-    """Decode `prmt`: four of eight bytes, or what their signs say."""
+    """Decode `prmt`: four of eight bytes, or their replicated signs."""
     if instruction.kind != "b32" or len(instruction.modifiers) > 1:
         raise Unsupported("this mode of prmt")
 

@@ -116,7 +116,7 @@ def _barrier(decoder: Decoder, instruction: Instruction) -> Step:
 
 
 def _fence(decoder: Decoder, instruction: Instruction) -> Step:
-    """Decode a fence: memory here is in order, but for what the tensor cores see of it."""
+    """Decode a fence: memory here is in order, except for the tensor cores' view of it."""
     modifiers = {modifier.split("::")[0] for modifier in instruction.modifiers}
     if not {"proxy", "async"} <= modifiers or "global" in modifiers:
         return lambda *_: None
@@ -129,7 +129,7 @@ def _fence(decoder: Decoder, instruction: Instruction) -> Step:
 
 
 def _nothing(decoder: Decoder, instruction: Instruction) -> Step:
-    """Decode what orders accesses or hints: memory here is in order."""
+    """Decode orderings and hints, which have no effect: memory here is in order."""
     return lambda *_: None
 
 

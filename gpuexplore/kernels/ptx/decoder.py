@@ -1,4 +1,4 @@
-"""The decoder of operands into functions of a warp: what an instruction needs of its operands is worked out once."""
+"""The decoder of operands into functions of a warp, once per instruction."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ Step = Callable[[Warp, Mask], None]
 
 @dataclass
 class Decoder:
-    """What instructions are decoded with.
+    """The context in which instructions are decoded.
 
     Attributes:
         program: the kernel.
@@ -41,7 +41,7 @@ class Decoder:
         self.registers = RegisterFile(self.program.registers)
 
     def read(self, operand: Operand, kind: Scalar) -> Getter:
-        """Return what gives an operand's value in each lane, as a type."""
+        """Return the function that reads an operand's value in each lane, as a type."""
         if isinstance(operand, Register):
             return self._register(operand.name, kind)
         if isinstance(operand, Negated):
@@ -51,7 +51,7 @@ class Decoder:
         return lambda _: value
 
     def write(self, operand: Operand, kind: Scalar) -> Putter:
-        """Return what puts a value of a type into a register, in some lanes; a wider one is filled up."""
+        """Return the function that writes a value of a type to a register in some lanes, extended to its width."""
         if operand == "_":
             return lambda *_: None
         if not isinstance(operand, Register) or operand.name not in self.registers:
@@ -89,7 +89,7 @@ class Decoder:
         return self.registers.slot(operand.name, kind.dtype)
 
     def address(self, operand: Operand) -> Getter:
-        """Return what gives the address `[base+offset]` in each lane, in bytes."""
+        """Return the function that computes the address `[base+offset]` in each lane, in bytes."""
         if not isinstance(operand, Address):
             raise Unsupported(f"{operand} as an address")
         if isinstance(operand.base, Register):

@@ -25,7 +25,7 @@ MOST_WORK = 1_000_000_000  # thread instructions: a few minutes
 
 @dataclass(frozen=True, slots=True)
 class LaunchOptions:
-    """How a kernel is run.
+    """The options of a kernel's run.
 
     Attributes:
         unwritten: indices of the arrays without contents yet: reading them before they are written is a fault.
@@ -58,7 +58,7 @@ def numba_arguments(addresses: Sequence[int], arrays: Arrays) -> list[int]:
 
 
 def run(program: Program, grid: Grid, arrays: Arrays, options: LaunchOptions | None = None) -> LaunchReport:
-    """Return what running a kernel tells; the arrays that are passed stay as they are.
+    """Run a kernel and return its report; the given arrays stay unchanged.
 
     Args:
         program: as `parse` returns it.
@@ -74,7 +74,7 @@ def run(program: Program, grid: Grid, arrays: Arrays, options: LaunchOptions | N
     """
     chosen = options or LaunchOptions()
     given = [np.ascontiguousarray(array) for array in arrays]
-    with np.errstate(all="ignore"):  # what overflows on the GPU overflows here
+    with np.errstate(all="ignore"):  # overflows as on the GPU
         machine = _Machine.made(program, grid, given, chosen)
         machine.run()
         return machine.report(given)
@@ -105,9 +105,9 @@ class _Machine:
     @classmethod
     def made(cls, program: Program, grid: Grid, arrays: Arrays, options: LaunchOptions) -> "_Machine":
         size = sum(array.nbytes for array in arrays)
-        most_bytes = 2**26  # who wrote each byte is kept, which takes 18 times as much
+        most_bytes = 2**26  # the writer of each byte is recorded, which takes 18 times as much
         if size > most_bytes:
-            raise TooLarge(f"arrays of {size:,} bytes are more than the {most_bytes:,} that are watched here")
+            raise TooLarge(f"arrays of {size:,} bytes exceed the interpreter's limit of {most_bytes:,}")
         device = DeviceMemory(arrays, options.unwritten)
         values = (options.arguments or numba_arguments)([device.address(index) for index in range(len(arrays))], arrays)
         if len(values) != len(program.parameters):
@@ -120,7 +120,7 @@ class _Machine:
         return cls(grid, options, decoder, smallest_access(program))
 
     def run(self) -> None:
-        """Run every block; the work of the first tells that of all."""
+        """Run every block; the work of all blocks is estimated from the first."""
         x, y, z = self.grid.blocks
         blocks = x * y * z
         for index in range(blocks):
@@ -129,7 +129,7 @@ class _Machine:
                 self._expect_little(self.work * blocks, f"{blocks} blocks like the first")
 
     def report(self, arrays: Arrays) -> LaunchReport:
-        """Return what the run tells."""
+        """Return the report of the run."""
         device = self.memories.device
         ledger = self.memories.ledger
         return LaunchReport(
@@ -197,4 +197,4 @@ class _Machine:
     def _expect_little(self, work: int, which: str) -> None:
         if work > self.options.most_work:
             most = self.options.most_work
-            raise TooSlow(f"{work:,} thread instructions ({which}) are more than the {most:,} that are run here")
+            raise TooSlow(f"{work:,} thread instructions ({which}) exceed the interpreter's limit of {most:,}")

@@ -20,7 +20,7 @@ FaultKind = Literal["out of bounds", "misaligned", "uninitialised read", "race",
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something a kernel must not do, the first time that an instruction did it.
+    """A fault of a kernel, at its first occurrence in an instruction.
 
     Attributes:
         kind: which rule was broken.
@@ -45,7 +45,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class BankUse:
-    """How the accesses of one instruction to shared memory met the 32 banks.
+    """Bank conflicts of one instruction's accesses to shared memory.
 
     Attributes:
         accesses: times that a warp executed it.
@@ -84,7 +84,7 @@ class LaunchReport:
 
 @dataclass
 class Ledger:
-    """What is collected for the report while the kernel runs."""
+    """The counters and faults collected for the report while the kernel runs."""
 
     code: Sequence[Instruction]
     counts: list[int] = field(init=False)
@@ -139,16 +139,16 @@ class Lanes:
 
     @property
     def numbers(self) -> Values:
-        """Which lanes of the warp they are."""
+        """Numbers of the lanes within the warp."""
         return EVERY_LANE if self.mask is None else np.flatnonzero(self.mask)
 
     @property
     def threads(self) -> Values:
-        """Which threads of the block they are."""
+        """Numbers of the threads within the block."""
         return self.warp.lanes_of(self.mask, self.warp.threads)
 
     def only(self, good: npt.NDArray[np.bool_]) -> "Lanes":
-        """Return those for which a condition holds."""
+        """Return the lanes for which a condition holds."""
         chosen = self.warp.active(self.mask).copy()
         chosen[self.numbers] = good
         return replace(self, mask=chosen, at=self.at[good])
@@ -259,7 +259,7 @@ class Memories:
             self.ledger.note_banks(pc, *wavefronts(lanes.at, size_bytes, lanes.numbers))
 
     def note(self, pc: int, wrong: Mapping[str, npt.NDArray[np.bool_]], threads: Values) -> None:
-        """Blame an instruction for what was found wrong with some of its accesses."""
+        """Record a fault of some of an instruction's accesses."""
         for about, where in wrong.items():
             if where.any():
                 kind: FaultKind = "uninitialised read" if "never written" in about else "race"

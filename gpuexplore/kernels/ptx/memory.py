@@ -1,4 +1,4 @@
-"""Device memory and the shared memory of a block, and who has used each part of them since a barrier."""
+"""Device memory and the shared memory of a block, with the threads that used each part since a barrier."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,9 +13,9 @@ from gpuexplore.kernels.ptx.numbers import LANES, Values
 
 @dataclass
 class _AsyncProxy:
-    """Who reads each part of shared memory asynchronously, and which parts it would not see as written.
+    """The asynchronous proxy: its readers of each part of shared memory, and the writes it cannot see yet.
 
-    What tensor cores read by themselves, while the threads go on: the async proxy of the PTX ISA. They see what threads
+    Tensor cores read through the async proxy of the PTX ISA, while the threads go on. They see what threads
     wrote only after `fence.proxy.async`: of the thread that wrote, or of one that saw it written.
 
     Attributes:
@@ -59,9 +59,9 @@ class _AsyncProxy:
 _NO_THREAD = -1
 _SEVERAL = -2
 _ATOMIC = -3
-AT_ONCE = "threads of a warp write different values to one address at once"  # of equal values any may stay
+AT_ONCE = "threads of a warp write different values to one address at once"  # with equal values any may remain
 _Triple = tuple[int, int, int]
-_Wrong = dict[str, Values]  # what is wrong, and of which accesses
+_Wrong = dict[str, Values]  # faults, each with the accesses it concerns
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Grid:
 
 
 class SharedMemory:
-    """Shared memory of a block, and who has used it since the last barrier, in parts that every access is made of.
+    """Shared memory of a block, and the threads that used it since the last barrier, in parts of the smallest access.
 
     Attributes:
         part: bytes of such a part: the size of the smallest access of the kernel.
@@ -117,7 +117,7 @@ class SharedMemory:
         self._steps = {size: np.arange(max(1, size // part)) for size in (1, 2, 4, 8, 16)}
 
     def meet(self) -> None:
-        """Forget who read and wrote: all threads have met at a barrier."""
+        """Clear readers and writers: all threads have met at a barrier."""
         self.writer.fill(_NO_THREAD)
         self.reader.fill(_NO_THREAD)
         if self.proxy:
@@ -147,9 +147,9 @@ class SharedMemory:
         self.reader[parts[self.reader[parts] != first]] = _SEVERAL  # several lanes of this very access
         return _found(
             {
-                "what was never written is read": ~self.written[parts],
-                "what another thread wrote is read without a barrier": (writer != _NO_THREAD) & (writer != me),
-                "what an asynchronous copy is still writing is read": self.coming[parts] != _NO_THREAD,
+                "memory that was never written is read": ~self.written[parts],
+                "memory written by another thread is read without a barrier": (writer != _NO_THREAD) & (writer != me),
+                "memory that an asynchronous copy is still writing is read": self.coming[parts] != _NO_THREAD,
             }
         )
 
@@ -170,7 +170,7 @@ class SharedMemory:
         parts = self.parts(at, size_bytes)
         me = threads[:, None]
         wrong = {
-            "what was never written is updated": ~self.written[parts],
+            "memory that was never written is updated": ~self.written[parts],
             **self._changed(parts, me, "updated", but_atomically=True),
         }
         if self.proxy:
@@ -199,10 +199,12 @@ class SharedMemory:
         self.proxy.busy[parts] += 1
         self.reader[parts] = _SEVERAL
         wrong = {
-            "what was never written is read": ~self.written[parts],
-            "what threads wrote is read by a product without a barrier": self.writer[parts] != _NO_THREAD,
-            "what an asynchronous copy is still writing is read": self.coming[parts] != _NO_THREAD,
-            "what threads wrote is read by a product without fence.proxy.async": self.proxy.unseen_by(warp, parts),
+            "memory that was never written is read": ~self.written[parts],
+            "memory written by threads is read by a product without a barrier": self.writer[parts] != _NO_THREAD,
+            "memory that an asynchronous copy is still writing is read": self.coming[parts] != _NO_THREAD,
+            "memory written by threads is read by a product without fence.proxy.async": self.proxy.unseen_by(
+                warp, parts
+            ),
         }
         return [about for about, where in wrong.items() if where.any()]
 
@@ -217,14 +219,14 @@ class SharedMemory:
         writer = self.writer[parts]
         reader = self.reader[parts]
         wrong = {
-            f"what another thread wrote is {how} without a barrier": (writer != _NO_THREAD)
+            f"memory written by another thread is {how} without a barrier": (writer != _NO_THREAD)
             & (writer != me)
             & ~((writer == _ATOMIC) & but_atomically),
-            f"what another thread read is {how} without a barrier": (reader != _NO_THREAD) & (reader != me),
-            f"what an asynchronous copy is still writing is {how}": self.coming[parts] != _NO_THREAD,
+            f"memory read by another thread is {how} without a barrier": (reader != _NO_THREAD) & (reader != me),
+            f"memory that an asynchronous copy is still writing is {how}": self.coming[parts] != _NO_THREAD,
         }
         if self.proxy:
-            wrong[f"what a product in flight still reads is {how}"] = self.proxy.busy[parts] > 0
+            wrong[f"memory that a product in flight still reads is {how}"] = self.proxy.busy[parts] > 0
         return wrong
 
 
@@ -256,7 +258,7 @@ class Block:
 
     @property
     def warps(self) -> int:
-        """How many warps its threads make."""
+        """Number of warps of the block."""
         return -(-self.threads // LANES)
 
     def special_of(self, threads: Values) -> dict[str, Values]:
@@ -267,7 +269,7 @@ class Block:
 DEVICE_BASE = 0x7F00_0000_0000
 # where memories lie among generic addresses: device memory high up, the others in windows of their own
 WINDOWS = {"global": 0, "const": 0, "param": 0, "shared": 0x1000_0000_0000, "local": 0x2000_0000_0000}
-_GUARD_BYTES = 65536  # a row or a tile further is still no other array
+_GUARD_BYTES = 65536  # a row or a tile beyond an array is not yet another array
 _ALIGNMENT = 256  # as allocations of the driver
 _OFFSETS = np.arange(16)
 
@@ -335,13 +337,13 @@ class DeviceMemory:
         me = block.first + threads[:, None]
         writer = self.writer[bytes_at]
         reader = self.reader[bytes_at]
-        wrong = {"what was never written is read": ~self.written[bytes_at].all(1)} if self.watches_reads else {}
+        wrong = {"memory that was never written is read": ~self.written[bytes_at].all(1)} if self.watches_reads else {}
         raced = (writer >= 0) & (writer != me) & block.is_unordered(self.since[bytes_at])
         shared = (reader != _NO_THREAD) & (reader != me) & block.is_unordered(self.read_since[bytes_at])
         self.reader[bytes_at] = np.where(shared, _SEVERAL, me)
         self.read_since[bytes_at] = block.phase
         self.reader[bytes_at[self.reader[bytes_at] != me]] = _SEVERAL  # lanes that read it together
-        return wrong | {"what another thread wrote is read without a barrier": raced.any(1)}
+        return wrong | {"memory written by another thread is read without a barrier": raced.any(1)}
 
     def written_by(self, at: Values, size_bytes: int, block: "Block", threads: Values) -> _Wrong:
         """Note who writes, as `read_by`; return what is wrong with which accesses, AT_ONCE of any values."""
@@ -357,7 +359,7 @@ class DeviceMemory:
         lost = (self.writer[bytes_at] != me).any(1)
         wrong = {
             "two threads write one address of device memory": clash.any(1),
-            "what another thread read is written without a barrier": read.any(1),
+            "memory read by another thread is written without a barrier": read.any(1),
         }
         return wrong | {AT_ONCE: lost} if lost.any() else wrong
 
@@ -370,8 +372,8 @@ class DeviceMemory:
         self.writer[bytes_at] = _ATOMIC
         self.since[bytes_at] = block.phase
         return {
-            "what was never written is updated": unknown,
-            "what another thread writes is updated without a barrier": clash.any(1),
+            "memory that was never written is updated": unknown,
+            "memory that another thread writes is updated without a barrier": clash.any(1),
         }
 
 

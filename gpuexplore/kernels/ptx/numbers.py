@@ -33,7 +33,7 @@ class Scalar:
 
     @cached_property
     def dtype(self) -> np.dtype[Any]:
-        """What holds it in NumPy: bits as unsigned integers, and so bf16 and tf32, which NumPy does not know."""
+        """The NumPy dtype that stores it: unsigned integers for bits, bf16 and tf32, which NumPy does not have."""
         if self.letter == "p":
             return np.dtype(np.bool_)
         if self.name in ("f16", "f32", "f64"):
@@ -42,7 +42,7 @@ class Scalar:
 
     @property
     def is_float(self) -> bool:
-        """Whether it is a floating-point type that arithmetic is done in."""
+        """True for a floating-point type with arithmetic."""
         return self.name in ("f16", "bf16", "f32", "f64")
 
 

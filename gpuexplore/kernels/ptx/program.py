@@ -164,7 +164,7 @@ def parse(text: str) -> Program:
     """
     entry = _ENTRY.search(text)
     if entry is None:
-        raise InvalidInput("PTX without a kernel: a line with .entry is looked for")
+        raise InvalidInput("PTX without a kernel: it has no line with .entry")
     found = _Body({}, shared=_module_arrays(text[: entry.start()]))
     opened = {name: int(align) for align, name in _OPEN_ARRAY.findall(re.sub(r"//[^\n]*", "", text))}
     for line, statement in _statements(text, entry.end()):
@@ -192,7 +192,7 @@ def _module_arrays(text: str) -> _MemoryLayout:
 
 
 def _statements(text: str, start: int) -> Iterator[tuple[int, str]]:
-    """Yield what ends with a semicolon in the kernel's body, with the line it starts in; braces of scopes left out."""
+    """Yield the statements of the kernel's body with the line they start in, without the braces of scopes."""
     line = text.count("\n", 0, start) + 1
     depth = 1
     kept = ""
@@ -233,7 +233,7 @@ def _without_scopes(kept: str, depth: int) -> tuple[str, int]:
 
 @dataclass
 class _Body:
-    """What is read of a kernel's body so far."""
+    """The part of a kernel's body that has been parsed."""
 
     registers: dict[str, str]
     shared: _MemoryLayout

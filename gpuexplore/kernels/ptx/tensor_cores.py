@@ -28,7 +28,7 @@ _CORE_ROWS = 8  # of a core matrix, which has a chunk in each
 
 @dataclass(frozen=True, slots=True)
 class _Descriptor:
-    """Where a matrix lies in shared memory, in bytes.
+    """The location of a matrix in shared memory, in bytes.
 
     Attributes:
         start: of its first chunk.
@@ -45,7 +45,7 @@ class _Descriptor:
 
     @classmethod
     def of(cls, bits: int) -> "_Descriptor":
-        """Return what the 64 bits of a descriptor say.
+        """Return the location that the 64 bits of a descriptor encode.
 
         Raises:
             Unsupported: it has a base offset, which patterns need that begin between their multiples.
@@ -62,7 +62,7 @@ class _Descriptor:
 
     @property
     def is_aligned(self) -> bool:
-        """Whether its pattern begins where a base offset of 0 says; a start within the rows of a pattern is allowed."""
+        """True if its pattern begins as a base offset of 0 requires; it may start within the rows of a pattern."""
         return (self.start >> 7) & (self.width - 1) == 0
 
     def chunks(self, rows: range, *, transposed: bool) -> Values:
@@ -315,7 +315,7 @@ def _sum_indices(columns: int) -> npt.NDArray[np.intp]:
 
 
 def _wgmma(decoder: Decoder, instruction: Instruction) -> Step:
-    """Decode a product, or what fences, closes and waits for groups of products."""
+    """Decode a product, or its fence, commit and wait instructions."""
     if not decoder.program.target.endswith("a"):
         raise Unsupported(f"the target {decoder.program.target} has no wgmma: sm_90a has")
     decoders = {"fence": _fence, "commit_group": _close, "wait_group": _wait, "mma_async": _multiply}

@@ -1,4 +1,4 @@
-"""A warp: 32 lanes in step as long as they are at the same instruction, else those that are least far go first."""
+"""A warp: 32 lanes in lockstep while they are at the same instruction, else those furthest behind go first."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -82,7 +82,7 @@ class _PendingProducts:
     def wrong_with(self, sums: tuple[str, ...], factor: frozenset[str]) -> Iterator[str]:
         """Yield what is wrong with starting a product that uses these registers."""
         if self.used is None:
-            yield "a product starts and there was no wgmma.fence"
+            yield "a product starts without a wgmma.fence before it"
         elif not self.used.isdisjoint(factor.union(sums)):
             yield "registers of a product were used without a wgmma.fence after that"
         for _, others, read in self._flying:
@@ -202,7 +202,7 @@ class Warp:
         return self._stack
 
     def meet(self) -> None:
-        """Let those go on that are least far, together with all that are at the same instruction."""
+        """Resume the lanes furthest behind, together with all lanes at the same instruction."""
         if self.pc >= self.rejoin:
             self._park(self.pc, self.active())
             self._resume()

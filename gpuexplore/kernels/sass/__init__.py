@@ -159,19 +159,19 @@ def _requests(body: Sequence[SassInstruction]) -> int:
 _BARRIERS = 6
 HEADER = "live stall yield write read waits   instruction"
 LEGEND = (
-    "live: registers of a thread in use; stall: cycles until the warp's next instruction; yield: y where another warp "
-    "is to be taken first; write, read: the scoreboard that is released once the result is written, or the operands "
-    "are read; waits: the scoreboards it waits for"
+    "live: registers of a thread in use; stall: cycles until the warp's next instruction; yield: y where the "
+    "scheduler should switch to another warp; write, read: the scoreboard released once the result is written, or the "
+    "operands are read; waits: the scoreboards it waits for"
 )
 UNKNOWN_LIVE = (
-    "unknown, for the disassembler analyses no cubin in the layout of CUDA 12, and no kernel of tens of thousands of "
-    "instructions in time"
+    "unknown, as the disassembler cannot analyse cubins in the layout of CUDA 12, or kernels with tens of thousands of "
+    "instructions"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """When a warp may go on, as one instruction says it.
+    """The scheduling control bits of one instruction.
 
     Attributes:
         stall: cycles until the warp's next instruction may be issued: 0 to 15.

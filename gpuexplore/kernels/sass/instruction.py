@@ -36,7 +36,7 @@ _FORMAT = 7  # lowest of three bits of a descriptor: 2 is tf32 where a factor ma
 
 @dataclass(frozen=True, slots=True)
 class _TensorProduct:
-    """What one instruction computes.
+    """The computation of one tensor-core instruction.
 
     Attributes:
         flops: a multiply-add counted as 2, the zeros that sparsity leaves out among them; a warp's part of a wgmma, and
@@ -156,7 +156,7 @@ class SassInstruction:
 
     @cached_property
     def product(self) -> _TensorProduct | None:
-        """What tensor cores compute; None where others execute it."""
+        """The tensor-core product; None for instructions of other units."""
         return _product_of(self.opcode, self.descriptor)
 
     @cached_property
@@ -201,7 +201,7 @@ class SassInstruction:
 
     @property
     def bits(self) -> int | None:
-        """What a load or store moves for each thread; 32 where its opcode says nothing, None of all others."""
+        """Bits that a load or store moves per thread; 32 where its opcode states none, None for other instructions."""
         if self.name not in LOADS + STORES:
             return None
         if matrices := _MATRICES.search(self.opcode):

@@ -1,1 +1,1 @@
-"""Values of a case: inputs as they are drawn, large ones where they stay, and the sums that check them."""
+"""Values of a case: random inputs, large arrays on their device, and the sums that check them."""

@@ -94,7 +94,7 @@ def quantiles(dtype: DType, data: DataMode) -> Stored:
 
 
 LARGE = 2**22  # elements of all arrays: a product of 1183; ten times as many take the host seconds a set of inputs
-BLOCK_ELEMENTS = 2**24  # that a device computes at a time: 128 MB in float64
+BLOCK_ELEMENTS = 2**24  # elements that a device computes at a time: 128 MB in float64
 PRODUCT_ELEMENTS = 2**22  # of three matrices: a larger product is a block, and made by rows and columns itself
 Lengths = tuple[int, ...]
 
@@ -135,7 +135,7 @@ class BlockLayout:
 
     @property
     def by_lines(self) -> bool:
-        """Whether each position is a product so large that its rows and columns are made in blocks."""
+        """True if each position is a product so large that its rows and columns are generated in blocks."""
         return self.product and (not self.leading or self.own + self.shared > PRODUCT_ELEMENTS)
 
     def blocks(self) -> Iterator[slice]:
@@ -145,7 +145,7 @@ class BlockLayout:
 
 
 def layout(operation: Operation, shape: Shape) -> BlockLayout:
-    """Return how a large case of an operation that can be cut is cut."""
+    """Return the division of a large case into blocks."""
     if operation.cut is None:
         raise ValueError(f"{operation.name} cannot be split into blocks")
     cut = operation.cut(shape)

@@ -28,7 +28,7 @@ from gpuexplore.operations import load_build
 from gpuexplore.operations.contract import Operation, Phased
 from gpuexplore.operations.implementation import Implementation
 
-WINDOW_S = 1e-3  # of calls that are compared with those before
+WINDOW_S = 1e-3  # window of calls that is compared with the previous window
 LEAST_S = 3e-3
 MOST_S = 10e-3
 BRIEFLY_S = 200e-6
@@ -36,7 +36,7 @@ WAKING_CALL_S = 40e-3  # waking threads, 2 ms, does not show in calls of this le
 
 ASSUMED_FLUSH_BYTES = 256 * 2**20  # where the cache is unknown: twice the largest L2 of a GPU, 126 MB on a B200
 
-Inputs = tuple[Any, ...]  # `Stored` on the host, or `DrawnInput`, which a device makes itself
+Inputs = tuple[Any, ...]  # `Stored` on the host, or `DrawnInput`, generated on the device
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ def _built(case: Case, operation: Operation, device: Device, *, inputs: Inputs, 
         raise Unsupported(reason)
     device = device_for(backend, device)
     threads = case.options.threads or device.cores or 1
-    if device.kind == "cpu":  # a GPU's cores are no threads of the host's libraries
+    if device.kind == "cpu":  # the cores of a GPU are not threads of the host's libraries
         backend.set_threads(threads)
     if operation.uses_one_thread(case.implementation, case.dtype, case.shape):
         threads = 1
@@ -227,7 +227,7 @@ def cache_mode(case: Case, device: Device) -> CacheState:
     return asked
 
 
-# A device as the library that is measured finds it: the same GPU, with the cache that only CUDA may know.
+# A device as the measured library sees it: the same GPU, with the cache size that only CUDA may know.
 
 
 def device_for(backend: Backend, device: Device) -> Device:
@@ -306,7 +306,7 @@ def wake(candidate: Candidate, call_s: float, clock: Clock) -> None:
     if candidate.flush is not None:
         candidate.timer.sample(candidate.run, calls=1, flush=candidate.flush)
         return
-    no_faster = 0.98  # of the time of the window before: noise moves it by less
+    no_faster = 0.98  # share of the previous window's time: noise changes it by less
     calls = max(1, ceil(WINDOW_S / max(call_s, 1e-9)))
     began_ns = clock()
     before_ns = 0

@@ -26,7 +26,7 @@ BREAKS_CONTEXT = re.compile(
     r"|launch ?fail|launch ?timed? ?out|\bunknown error|uncorrectable",
     re.IGNORECASE,
 )
-_broken: dict[str, str] = {}  # by device: what broke its context
+_broken: dict[str, str] = {}  # by device: the cause of its broken context
 
 
 class IncorrectOutput(GpuExploreError):

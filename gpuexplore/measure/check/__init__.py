@@ -1,1 +1,1 @@
-"""Checks that a call may start, computes what it should, and leaves the process as it was."""
+"""Checks that a call may start, computes correctly, and leaves the state of the process unchanged."""

@@ -111,12 +111,12 @@ def _all_finite(out: Output, parts: Sequence[tuple[Any, Array]]) -> bool:
 
 
 def _scale(norm: float, whole: float) -> float:
-    """Return what the error of a part is relative to: its norm, or that of the whole output where it is zero."""
+    """Return the reference scale of a part's error: its norm, or that of the whole output where it is zero."""
     return (norm if norm > NEGLIGIBLE * whole else whole) or 1.0
 
 
 def _cancelled(size: float, elements: int, scale: Array) -> float:
-    """Return what the error of a part is relative to: its size, or that of its terms where they cancelled."""
+    """Return the reference scale of a part's error: its size, or that of its terms where they cancelled."""
     few = 256  # elements: the norm of more differs from that of their terms by a few percent
     terms = _norm(scale) * (elements / max(1, scale.size)) ** 0.5
     has_cancelled = terms > 4.0 * size  # the terms of no operation are as large otherwise

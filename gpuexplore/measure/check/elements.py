@@ -1,4 +1,4 @@
-"""The correctness of each element of an output: the norm forgives a few wrong ones among millions.
+"""The correctness of each element of an output: a norm hides a few wrong ones among millions.
 
 An element that is rounded once is off by u of its own size at most. What is rounded on the way to it, partial sums
 above all, is of the size of its terms, which cancel: errors are then relative to √Σt² (`Operation.scale`), and k of

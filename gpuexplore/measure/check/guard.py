@@ -23,10 +23,10 @@ from gpuexplore.operations.sampling import most_lines
 MAX_BUDGET_MULTIPLE = 40  # a case may take this many times its sampling budget: slow calls still get an interval
 MIN_CALLS = 4  # one first call, three samples
 CHEAP_WORK = 20_000_000  # FLOPs and bytes: 0.2 s for the slowest implementation known (0.1 GFLOP/s)
-LONG_PROBE_S = 0.25  # a larger probe that would take longer is not made: what it corrects is a busy moment's error
+LONG_PROBE_S = 0.25  # no larger probe that would take longer: it would only correct the error of a busy moment
 FLOAT64_BYTES = 8
-REFERENCES = 3  # for the values that are timed, for others, and for those that no call has met
-COPIES = 2  # of compared rows or sums, which are put together of parts
+REFERENCES = 3  # for the timed values, for other values, and for values unseen by any call
+COPIES = 2  # copies of compared rows or sums, which are assembled from parts
 
 
 def limit_s(case: Case) -> float:

@@ -27,8 +27,8 @@ from gpuexplore.measure.check.inputs import Reference
 from gpuexplore.operations.contract import Array, Operation
 from gpuexplore.operations.sampling import EVERY, lines
 
-PROVED_ROWS = 8  # on the host, of each reference to a product
-PROVED_POSITIONS = 8  # of another reference: at least one
+PROVED_ROWS = 8  # rows of a product's reference that the host verifies
+PROVED_POSITIONS = 8  # positions of other references that the host verifies: at least one
 PROVED_ELEMENTS = 2**20
 
 

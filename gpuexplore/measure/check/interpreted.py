@@ -20,9 +20,9 @@ from gpuexplore.measure.check.inputs import Reference, make_inputs
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
 
-MOST_BYTES = 2**22  # of arrays
+MOST_BYTES = 2**22  # of all arrays
 MOST_WORK = 20_000_000  # thread instructions: some ten seconds
-MOST_STEPS = 8000  # of a block that are kept
+MOST_STEPS = 8000  # steps of a block that are recorded
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class BlockRun:
 
     @property
     def is_right(self) -> bool:
-        """Whether all blocks wrote all of the right numbers and did nothing wrong on the way."""
+        """True if all blocks wrote all correct values without a fault."""
         worst = self.accuracy.worst
         near = self.accuracy.within and (worst is None or worst.share <= 1)
         return near and not self.faults and not self.unwritten_bytes

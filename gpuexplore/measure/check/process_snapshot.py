@@ -43,7 +43,7 @@ class ChangedProcess(IncorrectOutput):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Alarm:  # noqa: PLW1641 nothing keeps one in a set
-    """The alarm clock; equal to itself some time later, also once it has rung.
+    """The alarm timer; snapshots of it compare equal as time passes, also after it has fired.
 
     Attributes:
         seen_s: when it was read, in seconds of `time.monotonic`.
@@ -167,7 +167,7 @@ class ProcessSnapshot:
             allow_tf32(self._is_tf32_allowed)  # a library that was loaded since then may have loaded torch
         for name, read, write in _torch_flags():
             value = read()
-            before = self._flags.setdefault(name, value)  # of a library that was loaded meanwhile: its first value
+            before = self._flags.setdefault(name, value)  # the first value of a library that was loaded meanwhile
             if value != before != _CONTRADICTED:  # which cannot be written
                 write(before)
                 yield name
@@ -322,7 +322,7 @@ def _thread_counts() -> Iterator[_Reading]:
     if torch := sys.modules.get("torch"):
         yield "torch", torch.get_num_threads, torch.set_num_threads
     pool = sys.modules.get("numba.np.ufunc.parallel")
-    if pool and getattr(pool, "_is_initialized", False):  # asking would start its threads
+    if pool and getattr(pool, "_is_initialized", False):  # reading it would start its threads
         yield "numba", pool.get_num_threads, pool.set_num_threads
 
 

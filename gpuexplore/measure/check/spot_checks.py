@@ -28,7 +28,7 @@ from gpuexplore.measure.check.group import Group
 from gpuexplore.measure.check.in_blocks import AnyReference
 from gpuexplore.measure.conditions.isolation import ProgressHooks, longest_wait_s
 
-LATEST_S = 0.05  # for a thread that still works after its call
+LATEST_S = 0.05  # wait for a thread that still works after its call
 
 
 def check_single_calls(candidate: Candidate, group: Group) -> None:
@@ -76,7 +76,7 @@ def _call_once(candidate: Candidate, group: Group) -> None:
         candidate.backend.synchronize(candidate.case.device)
     if late and seen is not None:
         time.sleep(LATEST_S)
-        if not _has_gaps(candidate, seen):  # what is never written is reported with the output
+        if not _has_gaps(candidate, seen):  # elements that are never written are reported with the output
             raise IncorrectOutput("the output was still written after its call had returned")
 
 
@@ -196,9 +196,9 @@ def _fastest(
         candidate.poison()
         fresh.append(_running_s(candidate, group)[0])
         for _ in range(again):
-            wake_briefly(candidate, call_s)  # what reuses work from a later call on has met these values by then
+            wake_briefly(candidate, call_s)  # code that reuses work in later calls has seen these values by then
             candidate.load(unseen.inputs)
-            elsewhere.poison()  # as long as the other one, so that threads and caches are alike
+            elsewhere.poison()  # as long as the other call, so that threads and caches are in the same state
             repeated.append(_running_s(candidate, group)[1])
     return unseen, min(fresh), min(repeated)
 
@@ -233,10 +233,10 @@ def check_inputs(candidate: Candidate, values: Inputs) -> None:
         IncorrectOutput: they do not.
     """
     if not candidate.holds(values):
-        raise IncorrectOutput("it changed its inputs, so the next call computes something else")
+        raise IncorrectOutput("it changed its inputs, so the next call computes other values")
 
 
-# Whether an output is right: judged element by element, or the same bits as one that was.
+# Correctness of an output: judged element by element, or by equal bits with an output that was judged.
 
 
 def checked(candidate: Candidate, group: Group, reference: AnyReference) -> Accuracy:
@@ -264,7 +264,9 @@ def _accepted(candidate: Candidate, group: Group, reference: AnyReference, out: 
     if accuracy.within:
         return accuracy
     of_a_user = group.operation.implementation_named(candidate.case.implementation).of_a_user
-    if of_a_user and candidate.is_poisoned():  # it returned what was overwritten before the call, and nothing new
+    if (
+        of_a_user and candidate.is_poisoned()
+    ):  # it returned an array that was poisoned before the call, and wrote nothing
         reason = (
             "it returned an array that this call did not write: the result of an earlier call, or uninitialized memory"
         )

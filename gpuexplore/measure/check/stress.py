@@ -1,4 +1,4 @@
-"""Inputs that break kernels which are right for usual ones: a short list for every operation, outside what is timed.
+"""Inputs that break kernels which are right for ordinary ones: a short list for every operation, never timed.
 
 Softmax without the maximum taken off, a variance in one pass, a clamp, a kernel for square shapes or aligned arrays
 are right on normal numbers at the shape that is timed. A kernel that is wrong on one of these is fragile. Further
@@ -28,8 +28,8 @@ from gpuexplore.measure.check.spot_checks import checked
 from gpuexplore.operations import load_build
 from gpuexplore.operations.contract import AWKWARD, Operation, shapes_of
 
-CALLS_S = 0.25  # of calls at the timed shape
-FAILURES = (  # of a function, a reference or a shape on inputs that they were not made for
+CALLS_S = 0.25  # budget for repeated calls at the timed shape
+FAILURES = (  # raised by functions, references or shapes for inputs they do not support
     GpuExploreError,
     ArithmeticError,
     AssertionError,
@@ -65,7 +65,7 @@ class _Stress:
 
 
 def _stresses(operation: Operation, shape: Shape, dtype: DType, *, of_a_function: bool) -> Iterator[_Stress]:
-    """Yield what an implementation of `operation` is tried on.
+    """Yield the stress inputs for an implementation of `operation`.
 
     Args:
         shape: of the case that is timed; smaller ones are tried too, of other proportions.
@@ -81,7 +81,7 @@ def _stresses(operation: Operation, shape: Shape, dtype: DType, *, of_a_function
         yield _Stress("strided views", some, memory="strided")
     if operation.phases:  # whose weights are scaled to their layers
         return
-    most = 30.0 if dtype.bits <= 16 else 1000.0  # numbers of narrow formats end early, or have few digits
+    most = 30.0 if dtype.bits <= 16 else 1000.0  # narrow formats have a small range, or few digits
     yield _Stress(f"inputs {most:,.0f} times as large", some, lambda array: array * most)
     yield _Stress(f"inputs around {most:,.0f}", some, lambda array: array + most)
     yield _Stress("inputs with NaN", some, planted=float("nan"))
@@ -89,7 +89,7 @@ def _stresses(operation: Operation, shape: Shape, dtype: DType, *, of_a_function
 
 
 def weakness(case: Case, group: Group) -> str | None:
-    """Return on what an implementation is wrong, and how; None where it is right on everything.
+    """Return the inputs on which an implementation is wrong, and its error; None where all are right.
 
     Values are left out that the dtype cannot hold, or on which the reference, in the precision of the arithmetic, is
     further off than rounding explains.
@@ -144,7 +144,7 @@ def _difference(stress: _Stress, case: Case, group: Group, reference: Reference)
 def _reference(stress: _Stress, group: Group) -> Reference:
     operation = group.operation
     dtype = group.dtype
-    seed = group.seed + 3  # so that no inputs were met before
+    seed = group.seed + 3  # so that the inputs are unseen
     changed = replace(operation, prepared=lambda arrays: tuple(map(stress.change, operation.prepared(arrays))))
     inputs = make_inputs(changed, stress.shape, dtype, "normal", seed=seed)
     if stress.planted is not None:

@@ -17,8 +17,8 @@ from gpuexplore.core.statistics import quantile
 from gpuexplore.core.units import format_percent
 from gpuexplore.hardware import CpuLoss
 
-SLOW_BELOW = 0.9  # of what a core usually reaches: the clocks of quiet ones change by less
-MOST_CORES = 8  # that are observed at once
+SLOW_BELOW = 0.9  # of a core's usual rate: the clocks of quiet cores vary by less
+MOST_CORES = 8  # cores observed at once
 FRESH_S = 0.1  # age up to which a reading holds for the next rounds too
 
 
@@ -46,7 +46,7 @@ class CoreSpeeds:
         self._last: tuple[float, int, float | None] = (-FRESH_S, 0, None)
 
     def prepare(self) -> None:
-        """Observe each core once, which starts the threads that do so; nothing where that was done before."""
+        """Probe each core once, which starts the probing threads; does nothing the second time."""
         if self._seen:
             return
         for threads in (1, len(_cores())):
@@ -74,9 +74,11 @@ class CoreSpeeds:
         return slowest
 
     def _share(self, core: tuple[int, int], rate: float) -> float:
-        seen = self._seen.setdefault(core, deque(maxlen=256))  # a neighbour of seconds does not change the usual rate
+        seen = self._seen.setdefault(
+            core, deque(maxlen=256)
+        )  # other work for a few seconds does not change the usual rate
         seen.append(rate)
-        return rate / quantile(seen, 0.9)  # neither a burst of its clock nor what neighbours leave
+        return rate / quantile(seen, 0.9)  # excludes bursts of the clock and slow periods due to neighbours
 
 
 def _cores() -> list[int]:
@@ -85,11 +87,11 @@ def _cores() -> list[int]:
 
 
 WAITS = 0.08  # error of medians next to a busy loop, in 960 results of eight processes (benchmarks/README.md)
-WAITED_ABOVE = 0.05  # of a window, in which our threads waited for cores in use by others
+WAITED_ABOVE = 0.05  # share of a window in which our threads waited for cores used by other work
 
 
 def contention(environment: Environment, losses: Sequence[CpuLoss], waited_share: float | None = None) -> Flag | None:
-    """Return the flag of contention, or of what cannot be known of it; None where there was none.
+    """Return the flag of contention, or of unknown contention; None where there was none.
 
     Args:
         losses: of windows in which it was measured; any of them can show it.
@@ -123,7 +125,7 @@ def is_contended(share: float | None, step: float = 0.0) -> bool:
 
 
 def _lost(loss: CpuLoss) -> Flag | None:
-    """Return the flag of others that disturbed; None where they did not."""
+    """Return the flag of disturbance by other work; None without any."""
     if is_contended(loss.share, loss.step):
         taken = f"other work took {format_percent(loss.share)} of the CPU during the measurement"
         return Flag("contended", f"{taken}{_preemptions(loss)}", loss.share)

@@ -39,7 +39,7 @@ SETTINGS = (
     "TORCHINDUCTOR_MAX_AUTOTUNE",
     "HIP_VISIBLE_DEVICES",
     "ONEAPI_DEVICE_SELECTOR",
-    "PYTORCH_ENABLE_MPS_FALLBACK",  # what MPS lacks is silently computed on the CPU
+    "PYTORCH_ENABLE_MPS_FALLBACK",  # operations that MPS lacks are silently computed on the CPU
 )
 
 

@@ -1,4 +1,4 @@
-"""The distance of one process's median from that of many: a table, measured once for a machine, by size.
+"""The deviation of one process's median from that of many: a table by size, measured once per machine.
 
 The interval of one process's samples does not contain it: the addresses of a library's own buffers and the cores of its
 threads change from process to process, and stay the same within one. `gpuexplore repeatability` measures the table.

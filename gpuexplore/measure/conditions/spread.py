@@ -1,4 +1,4 @@
-"""The distance of one process's median from that of many, and of its ratio to another: known from the first day.
+"""The deviation of one process's median, or ratio, from that of many: a prior, updated by observed results.
 
 What is assumed of a kind of machine counts as much as eight medians; those that earlier processes left in the log of
 this machine, a small file that every run adds to, join it: first for all cases whose calls are as long and use as many
@@ -71,7 +71,7 @@ def length_of(median_s: float) -> Length:
 
 
 def prior(kind: MachineKind | None, length: Length, threads: Threads) -> _Deviation:
-    """Return what is assumed of a class on a kind of CPU; None is a GPU."""
+    """Return the prior of a class on a kind of CPU; None is a GPU."""
     if kind is None:
         return _Deviation(0.04, 0.02)  # assumed: clocks under load differ by a few percent
     fraction = {"shared": 1.0, "virtual": 0.5, "bare metal": 0.25}[kind]  # assumed but for the first
@@ -108,7 +108,7 @@ class _SpreadLog:
 
 
 def note_results(device: Device, process: str, results: Iterable[Result]) -> None:
-    """Keep what `process` found on `device`; a file that cannot be written stays as it is: less is learned then."""
+    """Save the results of `process` on `device`; an unwritable file is left unchanged, and less is learned."""
     found = [result for result in results if result.measurement]
     if found:
         with suppress(OSError, InvalidInput):
@@ -157,7 +157,7 @@ def _threads_of(case: Case, device: Device) -> Threads:
 
 
 def load_log(device: Device) -> _SpreadLog:
-    """Return what is known of this machine; nothing where there is no file, or it cannot be read."""
+    """Return the log of this machine; empty where there is no file, or it cannot be read."""
     with suppress(OSError, InvalidInput):
         path = _path(device)
         return _parsed(path, path.stat().st_mtime_ns)
@@ -166,7 +166,7 @@ def load_log(device: Device) -> _SpreadLog:
 
 @lru_cache(maxsize=8)
 def _parsed(path: Path, _: int) -> _SpreadLog:
-    """Return what the file holds, as it was changed last."""
+    """Return the contents of the file, as of its last change."""
     try:
         log = decode(_SpreadLog, json.loads(path.read_text(encoding="utf-8")))
         values = [*log.probes_flop_per_s, *(value for each in log.seen for value in each.medians_s.values())]
@@ -270,7 +270,7 @@ def _kind_by_probes(known: _SpreadLog) -> MachineKind:
 
 @lru_cache(maxsize=8)
 def _learned(known: _SpreadLog) -> tuple[Mapping[_Class, _Scatters], Mapping[str, _Scatters]]:
-    """Return what was seen of each class, and of each case by its key."""
+    """Return the observations of each class, and of each case by its key."""
     ratios = {key: scatter for group in _groups(known.seen) for key, scatter in _of_ratios(group).items()}
     of_cases = {each.key: (_of_times(each), ratios.get(each.key, _Scatter())) for each in known.seen}
     by_class: dict[_Class, list[_CaseHistory]] = defaultdict(list)

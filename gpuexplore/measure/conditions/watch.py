@@ -56,7 +56,7 @@ class Watch:
             timer.meanwhile = self._look
 
     def losses(self) -> tuple[CpuLoss, ...]:
-        """Return what others took of the CPU up to now, since the samples began and in all."""
+        """Return the CPU use of others until now, since the samples began and in all."""
         now = read_cpu_times()
         return cpu_loss(self.sampled, now, with_children=False), cpu_loss(self.opened, now)
 

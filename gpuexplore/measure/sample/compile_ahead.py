@@ -30,8 +30,8 @@ from gpuexplore.measure.check.inputs import make_inputs
 from gpuexplore.measure.sample import slow_cases
 from gpuexplore.operations import load_build, operation_named
 
-SMALL = 1  # one kernel is for what is small
-LARGE = 256  # another for what is not
+SMALL = 1  # one kernel is for small shapes
+LARGE = 256  # another for larger ones
 
 
 def compile_ahead(cases: Sequence[Case], device: Device) -> None:

@@ -25,9 +25,9 @@ from gpuexplore.measure.sample.timing import Sampling, observe_cores, plan_round
 LOG = logging.getLogger(__name__)
 _known: dict[tuple[str, str, str, str, int | None], float | None] = {}
 
-GRAPH_CALLS = 20  # replayed at once: the launch of the graph itself is shared by all of them
+GRAPH_CALLS = 20  # calls per graph, which share the launch of the graph itself
 SHORT_CALL_S = 1e-3  # a launch of some microseconds does not show in longer calls
-PLACED_CALL_S = 300e-6  # in longer calls the addresses of arrays did not show
+PLACED_CALL_S = 300e-6  # longer calls did not depend on the addresses of arrays
 
 
 def take_contrasts(sampling: Sampling, group: Group, progress: ProgressHooks) -> Iterator[Contrast]:
@@ -55,7 +55,7 @@ def take_contrasts(sampling: Sampling, group: Group, progress: ProgressHooks) ->
 
 def _aligned(sampling: Sampling, group: Group, progress: ProgressHooks) -> Iterator[Contrast]:
     """Yield the samples of the call with its arrays at other addresses, if they differ."""
-    differs_above = 0.04  # natural logarithm of the ratio: less is what processes differ by
+    differs_above = 0.04  # natural logarithm of the ratio: smaller differences also occur between processes
     case = sampling.candidate.case
     align: Alignment = "pages" if case.options.align == "library" else "library"
     moved = replace(case, options=replace(case.options, align=align))
@@ -97,7 +97,7 @@ def take_phases(sampling: Sampling, group: Group, progress: ProgressHooks) -> tu
         return tuple(
             Phase(name, reason=f"{candidate.case.implementation} has no calls of its phases") for name in wanted
         )
-    candidate.run()  # leaves what a later phase begins with
+    candidate.run()  # produces the input of a later phase
     candidate.poison()
     try:
         timed = tuple(_timed(wanted, sampling, group, progress))
@@ -179,5 +179,5 @@ def _on_one_element(case: Case, group: Group, progress: ProgressHooks) -> Sampli
     candidate = replace(group.build(brief, smallest, group.inputs(smallest)), flush=None)
     group.isolation.wait_for_idle_threads()
     with group.isolation.isolate_core():
-        call_s, _ = warm_up(candidate, group.clock, budget_s)  # its library and its core are warm already
+        call_s, _ = warm_up(candidate, group.clock, budget_s)  # its library and its core are already warm
     return _sampled(candidate, call_s, group, progress)

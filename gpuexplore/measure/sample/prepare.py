@@ -105,7 +105,7 @@ def _references(group: Group) -> Iterator[AnyReference]:
 def _checked_call_s(
     candidate: Candidate, group: Group, references: Iterator[AnyReference], progress: ProgressHooks
 ) -> float:
-    """Return seconds of a call on the next values, over a poisoned output, which is checked afterwards."""
+    """Return the seconds of a call on the next values over a poisoned output, which is checked afterwards."""
     reference = next(references)
     progress.running(candidate.case, None)
     candidate.load(reference.inputs)

@@ -36,18 +36,18 @@ WARM_UP_IDLE_GPU_S = 0.2  # an idle GPU takes this long to raise its clocks
 ROUND_SAMPLES = 24  # samples of one implementation before the next one's round
 LONG_CALL_S = 5e-3
 MIN_SAMPLES = 10
-DISTURBED_SHARE = 0.02  # of a core, used by web servers during a round: above it, it is taken again
+DISTURBED_SHARE = 0.02  # share of a core used by web servers above which a round is repeated
 PRECISION = 0.01  # half width of the interval over the median
-ENOUGH_ROUNDS = 3  # that every case gets, before any gets more
-SLOW_CALLS = 3  # that are timed, after the first one
+ENOUGH_ROUNDS = 3  # rounds that every case gets before any gets more
+SLOW_CALLS = 3  # timed calls after the first one
 NO_NEED = (0, 0.0)
 
-# A guard of what a timed call must not change, the samples taken so far and the timer: restores what has changed, and
-# then returns the name of its implementation.
+# A guard of the state that a timed call must not change, the samples so far and the timer: restores changes, and then
+# returns the name of the implementation.
 Seal = Callable[[], str | None]
 
-# A round as it was taken once: CPU seconds that web servers of this host used meanwhile; seconds that it lasted, the
-# calls that wake threads included; those of the thread that waited longest for a core, None is unknown; its samples.
+# One attempt of a round: CPU seconds used by web servers of this host; duration in seconds, including the calls that
+# wake threads; the longest wait of a thread for a core, None is unknown; the samples.
 Taken = tuple[float, float, float | None, Sequence[float]]
 
 
@@ -101,7 +101,7 @@ class Sampling:
         return self.per_round * (self.calls if self.candidate.timer.one_sample_per_call else 1)
 
     def measurement(self) -> Measurement:
-        """Return what was sampled, without contrasts and phases."""
+        """Return the measurement, without contrasts and phases."""
         batch = 1 if self.candidate.timer.one_sample_per_call else self.calls
         return Measurement(tuple(self.samples_s), self.first_call_s, batch, per_round=self.samples_per_round)
 
@@ -167,18 +167,18 @@ class Sampling:
             return disturbed_s(), lasted_s, longest_wait_s(waits_s, isolation.thread_waits()), samples_s
 
     def is_precise(self) -> bool:
-        """Whether the interval of the median is narrow."""
+        """True if the interval of the median is narrow."""
         if len(self.samples_s) < MIN_SAMPLES:
             return False
         interval = median_interval(self.samples_s)
         return interval is not None and interval[1] - interval[0] <= 2 * PRECISION * median(self.samples_s)
 
     def settled(self) -> bool:
-        """Whether the median is known well enough, or the budget of the case is spent."""
+        """True if the median is precise enough, or the budget of the case is spent."""
         return self.is_precise() or self.has_spent()
 
     def has_spent(self) -> bool:
-        """Whether the budget of the case is spent."""
+        """True if the budget of the case is spent."""
         return self.spent_s >= self.candidate.case.options.budget_s
 
 
@@ -258,7 +258,7 @@ def take_rounds(
 
 
 def observe_cores(samplings: Iterable[Sampling], isolation: Isolation) -> None:
-    """Keep for each of `samplings` how fast the cores run that it computes on, where that is observed."""
+    """Record for each of `samplings` the speed of the cores that it computes on, where it is observed."""
     if isolation.core_speed is None:
         return
     for sampling in samplings:
@@ -326,7 +326,7 @@ def _is_open(this: Sampling, other: Sampling) -> bool:
     log_sd = between_processes_log_sd * max(_variation(this), _variation(other))
     if low > log_sd or high < -log_sd:
         return False
-    return high - low > log_sd  # of narrower ones more rounds decide nothing
+    return high - low > log_sd  # more rounds cannot decide narrower intervals
 
 
 def _variation(sampling: Sampling) -> float:
@@ -351,5 +351,5 @@ def _lacking(sampling: Sampling) -> int:
 
 
 def is_complete(sampling: Sampling) -> bool:
-    """Return whether it gets no more rounds, whatever its intervals."""
+    """Return whether it gets no more rounds, regardless of its intervals."""
     return sampling.checked_call is not None and sampling.rounds >= SLOW_CALLS

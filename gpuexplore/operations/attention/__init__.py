@@ -129,7 +129,7 @@ OPERATION = Operation(
     name="attention",
     title="Attention",
     formula="softmax((b, h, s, d) @ (b, h, d, s) / √d) @ (b, h, s, d) → (b, h, s, d)",
-    about="Two products with a softmax between them: arithmetic decides, if the scores stay on the chip.",
+    about="Two matmuls with a softmax between them: compute-bound, if the scores stay on the chip.",
     axes=("b", "h", "s", "d"),
     limits={"b": 4096, "h": 1024, "s": 32768, "d": 256},
     default_sizes=(32, 64, 128, 256),
@@ -148,7 +148,7 @@ OPERATION = Operation(
         ),
         row(
             "numba_cpu",
-            "a parallel Numba loop over 16 rows of a head at a time, whose scores stay in the cache",
+            "a parallel Numba loop over 16 rows of a head at a time; their scores stay in the cache",
             unit="matrix",
             flags=("causal",),
         ),
@@ -187,12 +187,12 @@ OPERATION = Operation(
         Preset(
             "gpt2-small",
             Shape.of(b=1, h=12, s=1024, d=64),
-            "one layer of GPT-2 small over its whole context, without its causal mask",
+            "one layer of GPT-2 small over its full context, without the causal mask",
         ),
         Preset(
             "gpt2-small-causal",
             Shape.of(b=1, h=12, s=1024, d=64, causal=1),
-            "the same with its causal mask: each token attends to those before it",
+            "the same with the causal mask: each token attends only to itself and earlier tokens",
         ),
     ),
     scale=_scale,

@@ -50,7 +50,7 @@ OPERATION = Operation(
     name="batched_matmul",
     title="Batched matrix multiplication",
     formula="(outer, inner, m, k) @ (k, n) or (outer, inner, k, n) → (outer, inner, m, n)",
-    about="Many small products: their number fills the device, their size decides how often a number is used.",
+    about="Many small matmuls: their number fills the device, their size determines how often each number is reused.",
     axes=("outer", "inner", "m", "k", "n", "right"),
     limits={"outer": 2**16, "inner": 2**16, "m": 2**17, "k": 2**17, "n": 2**18, "right": 2**20},
     default_sizes=(16, 32, 64, 128),
@@ -77,14 +77,14 @@ OPERATION = Operation(
         ),
         row(
             "numba_cuda",
-            "numba-cuda-warptile of the matrix product for each of them: the grid's third axis counts the matrices",
+            "numba-cuda-warptile of matmul for each matrix: the grid's third axis counts the matrices",
             geometry=TILES,
             name="numba-cuda-warptile",
             export="WARPTILE",
         ),
         row(
             "numba_cuda",
-            "the best step of the matrix product's CUDA ladder for each of them: numba-cuda-tensorcore in tf32, bf16 "
+            "the best step of matmul's CUDA ladder for each matrix: numba-cuda-tensorcore in tf32, bf16 "
             "and fp16, else numba-cuda-warptile",
             geometry=TILES,
             **TENSOR_CORES,
@@ -115,7 +115,7 @@ OPERATION = Operation(
         Preset(
             "notebook-batched",
             Shape.of(outer=4, inner=8, m=16, k=32, n=2, right=1),
-            "the notebook's (4, 8, 16, 32) @ (32, 2): 32 matrices against one; so small that the call is what is timed",
+            "the notebook's (4, 8, 16, 32) @ (32, 2): 32 matrices times one; so small that the time is call overhead",
         ),
     ),
     problem=_problem,

@@ -122,7 +122,7 @@ def _problem(shape: Shape) -> str | None:
     if shape["size"] % POOL:
         return "size is even, so that the mean of 2 × 2 covers the image"
     if shape["outputs"] < 2:
-        return "outputs is 2 or more, so that there is something to tell apart"
+        return "outputs is 2 or more, so that there are classes to distinguish"
     return None if multiplied(_products(shape)) <= MOST_FLOPS else TOO_LARGE
 
 
@@ -136,7 +136,7 @@ OPERATION = Operation(
     name="cnn_step",
     title="Training step of a CNN",
     formula="loss and gradients of softmax(mean₂ₓ₂(max(0, x * W₁ + b₁)) W₂ + b₂), x (batch, channels, size, size)",
-    about="A convolution and a linear layer, forward and backward: between the products, maps pass through memory.",
+    about="A convolution and a linear layer, forward and backward: intermediate maps pass through memory.",
     axes=("batch", "channels", "size", "filters", "outputs"),
     limits={"batch": 2**16, "channels": 4096, "size": 4096, "filters": 8192, "outputs": 2**17},
     default_sizes=(8, 16, 32, 64),
@@ -176,7 +176,7 @@ OPERATION = Operation(
         Preset(
             "digits",
             Shape.of(batch=64, channels=1, size=28, filters=32, outputs=10),
-            "images of handwritten digits, 64 at a time: the maps take longer than the products",
+            "images of handwritten digits, 64 at a time: moving the maps takes longer than the matmuls",
         ),
     ),
     problem=_problem,

@@ -17,7 +17,7 @@ OPERATION = Operation(
     name="linear",
     title="Linear layer",
     formula="(b, d) @ (d, k) → (b, k)",
-    about="A layer of a network without its bias: the batch decides how often each weight is used.",
+    about="A layer of a network without its bias: the batch size determines how often each weight is reused.",
     axes=("b", "d", "k"),
     limits={"b": 2**20, "d": 2**21, "k": 2**18},
     default_sizes=(32, 64, 128, 192),
@@ -77,7 +77,7 @@ OPERATION = Operation(
         Preset(
             "notebook-linear-cpu",
             Shape.of(b=1024, d=256, k=64),
-            "the notebook's layer where it finds no GPU, 3.4e7 FLOPs: short enough for the call to count",
+            "the notebook's layer where it finds no GPU, 3.4e7 FLOPs: short enough for call overhead to matter",
         ),
     ),
     scale=of_products,

@@ -68,8 +68,8 @@ def _step(name: str, geometry: Geometry, about: str, **own: Any) -> Implementati
 # from three plain loops to vector registers, on all cores each; the last is `numba-cpu`
 CPU_LADDER = (
     _cpu_step("naive", "three loops, a dot product per element: each term of B comes from another cache line"),
-    _cpu_step("reordered", "rows of B are added up: memory is read as it lies, and the compiler makes vectors of it"),
-    _cpu_step("blocked", "panels of B stay in the L1 cache for 16 rows: B is fetched once for 16 uses, not for one"),
+    _cpu_step("reordered", "rows of B are added up: memory is read in order, and the compiler vectorises the loop"),
+    _cpu_step("blocked", "panels of B stay in the L1 cache for 16 rows: each fetch of B serves 16 uses, not one"),
     _cpu_step(
         "vector",
         "packed panels and a tile of sums in vector registers: accumulators stay in registers for hundreds of terms",
@@ -84,7 +84,7 @@ CUDA_LADDER = (
     _step(
         "naive",
         ROWS_ALONG_X,
-        "one thread per element; the threads of a warp are in different rows and read and write far from each other: "
+        "one thread per element; the threads of a warp work on different rows, their reads and writes far apart: "
         "2 loads of global memory for each multiply-add, which are 3 % of the main loop",
     ),
     _step(
@@ -149,7 +149,7 @@ OPERATION = Operation(
     name="matmul",
     title="Matrix multiplication",
     formula="(m, k) @ (k, n) → (m, n)",
-    about="Large products are limited by arithmetic, small ones by the cost of a call.",
+    about="Large matmuls are compute-bound, small ones limited by call overhead.",
     axes=("m", "k", "n"),
     limits={"m": 2**20, "k": 2**20, "n": 2**20},
     default_sizes=(64, 128, 256, 384),
@@ -190,7 +190,7 @@ OPERATION = Operation(
         row("torch", "torch.mm: MKL and oneDNN on a CPU, cuBLAS on CUDA", unit="matrix", vendor_library=True),
         row(
             "torch_compile",
-            "torch.compile of torch.mm: nothing to fuse, so the same product behind the guards of a compiled call",
+            "torch.compile of torch.mm: nothing to fuse, so the same matmul plus the guards of a compiled call",
             unit="matrix",
         ),
         row(
@@ -215,12 +215,12 @@ OPERATION = Operation(
         Preset(
             "notebook-1000",
             Shape.of(m=1000, k=1000, n=1000),
-            "the notebook's first product: equal on both devices, where its allclose said False",
+            "the notebook's first matmul: correct on both devices, although its allclose printed False",
         ),
         Preset(
             "notebook-2000",
             Shape.of(m=2000, k=2000, n=2000),
-            "the notebook's race of CPU and GPU: it timed the launch and read 71 times as fast",
+            "the notebook's race of CPU and GPU: it timed the launch and got 71 times as fast",
         ),
         Preset(
             "notebook-500-200",
@@ -230,7 +230,7 @@ OPERATION = Operation(
         Preset(
             "notebook-32-2",
             Shape.of(m=16, k=32, n=2),
-            "the notebook's (16, 32) @ (32, 2): so small that the call is what is timed",
+            "the notebook's (16, 32) @ (32, 2): so small that the time is call overhead",
         ),
     ),
 )

@@ -42,7 +42,7 @@ OPERATION = row_wise(
         ),
         row(
             "numba_cuda",
-            "one thread per row, as the notebook has it: neighbouring threads read a whole row apart",
+            "one thread per row, as in the notebook: neighbouring threads read addresses a whole row apart",
             geometry=ROW_PER_THREAD,
             name="numba-cuda-naive",
             rung=True,

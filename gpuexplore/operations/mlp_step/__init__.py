@@ -101,7 +101,7 @@ def _products(shape: Shape) -> tuple[Product, ...]:
 
 def _problem(shape: Shape) -> str | None:
     if shape["outputs"] < 2:
-        return "outputs is 2 or more, so that there is something to tell apart"
+        return "outputs is 2 or more, so that there are classes to distinguish"
     return None if multiplied(_products(shape)) <= MOST_FLOPS else TOO_LARGE
 
 
@@ -154,12 +154,12 @@ OPERATION = Operation(
         Preset(
             "notebook-3-10-2",
             Shape.of(batch=100, inputs=3, hidden=10, outputs=2, layers=2),
-            "the notebook's training loop, 24,000 FLOPs a step: calls are all that it costs",
+            "the notebook's training loop, 24,000 FLOPs per step: nearly all of its time is call overhead",
         ),
         Preset(
             "notebook-784-784-10",
             Shape.of(batch=128, inputs=784, hidden=784, outputs=10, layers=2),
-            "the notebook's network for digits: 3.2e8 FLOPs a step, where 6 × samples × parameters says 4.8e8",
+            "the notebook's network for digits: 3.2e8 FLOPs per step, where 6 × samples × parameters gives 4.8e8",
         ),
     ),
     problem=_problem,

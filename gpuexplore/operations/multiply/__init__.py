@@ -16,7 +16,7 @@ OPERATION = element_wise(
     name="multiply",
     title="Element-wise product",
     formula="(m, n) ∘ (m, n) → (m, n)",
-    about="One operation for every three numbers moved: memory bandwidth decides, arithmetic waits.",
+    about="One operation for every three numbers moved: memory-bound.",
     axes=("m", "n"),
     limits={"m": 2**24, "n": 2**24},
     default_sizes=(100, 300, 1000, 2000),
@@ -36,7 +36,7 @@ OPERATION = element_wise(
         row("torch", "torch.mul", vendor_library=True, calls="torch.mul", one_thread_up_to=TORCH_GRAIN),
         row(
             "torch_compile",
-            "torch.compile of a product: a generated kernel behind the guards of a compiled call",
+            "torch.compile of a product: a generated kernel plus the guards of a compiled call",
         ),
     ),
     examples=(Example(Shape.of(m=2, n=3), flop_count=6, fp32_bytes=4 * (6 + 6 + 6), terms=1),),

@@ -1,4 +1,4 @@
-"""The update as NumPy calls: one thread, and the arrays pass through memory with each."""
+"""The update as NumPy calls: one thread, and each call passes the arrays through memory."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

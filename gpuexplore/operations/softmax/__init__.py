@@ -24,7 +24,7 @@ OPERATION = row_wise(
     name="softmax",
     title="Softmax of rows",
     formula="(m, n) → (m, n)",
-    about="Three passes over each row: fast where the row stays close and the passes are fused.",
+    about="Three passes over each row: fast if the row stays in cache and the passes are fused.",
     flops_per_element=5,
     nominal_flops=lambda _: True,
     reference=_reference,
@@ -36,7 +36,7 @@ OPERATION = row_wise(
         ),
         row(
             "numba_cpu",
-            "a parallel Numba loop: each thread takes whole rows, an exponential of our own that vectorises",
+            "a parallel Numba loop: each thread takes whole rows, with our own vectorised exponential",
         ),
         row(
             "numba_cuda",

@@ -103,9 +103,9 @@ def _problem(shape: Shape) -> str | None:
     if shape["width"] % shape["heads"]:
         return "width is a multiple of heads"
     if shape["width"] < LEAST_WIDTH:
-        return f"width is {LEAST_WIDTH} or more: norms of a few numbers blow their roundings up"
+        return f"width is {LEAST_WIDTH} or more: norms of a few numbers amplify rounding errors"
     if shape["outputs"] < 2:
-        return "outputs is 2 or more, so that there is something to tell apart"
+        return "outputs is 2 or more, so that there are classes to distinguish"
     return None if multiplied(_products(shape)) <= MOST_FLOPS else TOO_LARGE
 
 
@@ -123,7 +123,7 @@ OPERATION = Operation(
     name="transformer_step",
     title="Training step of a transformer",
     formula="loss and gradients of softmax(norm(blocks(x)) W + b), x (batch, tokens, width)",
-    about="Pre-norm blocks of attention and an MLP, forward and backward: three times the products of forward.",
+    about="Pre-norm blocks of attention and an MLP, forward and backward: three times the matmuls of forward.",
     axes=("batch", "tokens", "width", "heads", "layers", "outputs"),
     limits={"batch": 1024, "tokens": 2**17, "width": 2**16, "heads": 1024, "layers": 256, "outputs": 2**18},
     default_sizes=(64, 128, 192, 256),

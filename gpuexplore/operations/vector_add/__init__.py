@@ -16,7 +16,7 @@ OPERATION = element_wise(
     name="vector_add",
     title="Vector addition",
     formula="(n) + (n) → (n)",
-    about="One operation for every three numbers moved: memory bandwidth decides, arithmetic waits.",
+    about="One operation for every three numbers moved: memory-bound.",
     operands=2,
     flops_per_element=1,
     multiply_adds=False,
@@ -26,7 +26,7 @@ OPERATION = element_wise(
         row("numba_cpu", "a parallel Numba loop over the elements, 16-bit formats widened to fp32"),
         row(
             "numba_cuda",
-            "one thread per element, as the notebook has it: each waits for its own two loads",
+            "one thread per element, as in the notebook: each waits for its own two loads",
             geometry=ELEMENT_PER_THREAD,
             name="numba-cuda-naive",
             rung=True,
@@ -46,7 +46,7 @@ OPERATION = element_wise(
         Preset(
             "notebook-100000",
             Shape.of(n=100_000),
-            "the notebook's vector addition: too little work to pay for a launch, so its GPU lost",
+            "the notebook's vector addition: too little work to make up for the launch, so its GPU lost",
         ),
     ),
 )

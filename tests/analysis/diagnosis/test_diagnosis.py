@@ -286,14 +286,14 @@ SPEAKS = {
     ],
     "too_few_threads": [
         (on(around(ok(), threads=1), cores=8), "ran on 1 of 8 cores"),
-        (on(around(ok(flags=[CONTENDED]), threads=3), cores=4), "ran on 3 of 4 cores: ask for 4 threads"),
+        (on(around(ok(flags=[CONTENDED]), threads=3), cores=4), "ran on 3 of 4 cores: set 4 threads"),
         (around(added(1e-3, implementation="numba-cpu"), threads=1), "ran on 1 of 2 cores"),
     ],
     "tf32": [
         (of_gpu("a100-sxm4-80gb", 1e-2, size=4096), "tf32 was off, as it always is in fp32 here"),
         (
             of_gpu("a100-sxm4-80gb", 2e-3, size=4096, dtype="tf32"),
-            "tf32 was on: inputs keep 11 of the 24 significand bits of fp32, sums keep all",
+            "tf32 was on: inputs keep 11 of the 24 significand bits of fp32, accumulation keeps all",
         ),
         (of_gpu("l4", 1e-2, size=4096), "tf32 was off, as it always is in fp32 here"),
     ],

@@ -10,11 +10,11 @@ RIGHT, LEFT = point_of(alone(ok(1e-3, size=600)), ROOFS), point_of(alone(ok(1e-6
 
 def test_two_points_on_either_side_of_the_ridge_are_told():
     assert explain(ROOFS, [RIGHT, LEFT]) == (
-        "In fp32 the ridge point is at **10.0 FLOP/byte**: work with a lower arithmetic intensity waits for "
+        "In fp32 the ridge point is at **10.0 FLOP/byte**: work with a lower arithmetic intensity is limited by "
         "memory; only work to the right of it can reach 1.00 TFLOP/s.",
         "Of 2 results, 1 is compute-bound, 1 is memory-bound.",
         "Nearest to its roof is **torch in fp32 at 600 × 600 × 600**, at 43.2 %.",
-        "Farthest below is **torch in fp32 at 30 × 30 × 30**, at 10.8 %; the usual reasons are the cost of a call, "
+        "Farthest below is **torch in fp32 at 30 × 30 × 30**, at 10.8 %; the usual reasons are call overhead, "
         "data that move more than once, and instructions narrower than the unit.",
     )
 
@@ -43,7 +43,7 @@ def test_points_are_counted_by_all_that_can_bound_them_and_unknown_ones_apart():
 
     assert (
         "Of 5 results, 2 are compute-bound, 1 is memory-bound, 1 is bound by the bandwidth of a cache, "
-        "1 is bound by the cost of a call."
+        "1 is bound by call overhead."
     ) in explain(ROOFS, points)
 
 

@@ -59,7 +59,7 @@ def test_touching_intervals_of_medians_far_apart_are_not_called_a_tie():
     assert "cannot be separated" not in summary(*pair).headline
     assert (
         "Not significantly slower than torch in bf16: torch in fp32 (0.881× to 3.17× as long); "
-        "more samples would decide it: give it a larger budget."
+        "more samples would decide it: use a larger budget."
     ) in details(*pair)
 
 

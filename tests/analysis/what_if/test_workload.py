@@ -87,7 +87,7 @@ def test_every_bad_line_is_named_with_what_is_accepted():
 
 @pytest.mark.parametrize("text", ["", "\n;\n"])
 def test_no_layer_is_no_workload(text):
-    with pytest.raises(InvalidInput, match="no layer: give at least one"):
+    with pytest.raises(InvalidInput, match="no layers: give at least one"):
         parse_layers(text)
 
 

@@ -84,13 +84,13 @@ def test_needed_threads_go_before_the_most():
     [
         (b"", "this file is empty"),
         (b"  \n\0"[:3], "this file is empty"),
-        (b"hello world", r"this is no PTX: a line with \.version is looked for"),
-        (b".version 8.0\n", r"this is no PTX: a line with \.target sm_"),
-        (HEAD.encode(), r"PTX without a kernel: a line with \.entry"),
+        (b"hello world", r"this is not PTX: it has no line with \.version"),
+        (b".version 8.0\n", r"this is not PTX: it has no line with \.target sm_"),
+        (HEAD.encode(), r"PTX without a kernel: it has no line with \.entry"),
         (b"\xff\xfe\x00\x01", "neither PTX, which is text, nor a cubin"),
-        (b"\x50\xed\x55\xba" + bytes(100), "this is a fatbin: take a cubin out of it"),
-        (b"\x7fELF", "does not begin like an ELF file"),
-        (b"\x7fELF\x02\x01" + bytes(12) + b"\x3e\0" + bytes(60), "not for a GPU of NVIDIA, but for machine 62"),
+        (b"\x50\xed\x55\xba" + bytes(100), "this is a fatbin: extract a cubin"),
+        (b"\x7fELF", "this is not a cubin: it is not an ELF file"),
+        (b"\x7fELF\x02\x01" + bytes(12) + b"\x3e\0" + bytes(60), "is for machine 62, not for an NVIDIA GPU"),
     ],
 )
 def test_what_holds_no_kernel_is_refused_with_what_is_looked_for(content, said):
@@ -99,7 +99,7 @@ def test_what_holds_no_kernel_is_refused_with_what_is_looked_for(content, said):
 
 
 def test_a_file_too_large_is_refused_with_the_limit():
-    with pytest.raises(TooLarge, match=r"more than 4\.00 MiB: at most 4,194,304 bytes are read here"):
+    with pytest.raises(TooLarge, match=r"more than 4\.00 MiB: the limit is 4,194,304 bytes"):
         read_kernel_file(b" " * (MOST_BYTES + 1))
 
 
@@ -216,7 +216,7 @@ def test_ptx_fits_later_gpus_unless_its_target_names_one(target, gpu, fits):
     if fits:
         assert check_target(module, gpu) is None
     else:
-        with pytest.raises(InvalidInput, match=f"this PTX is for {target}, and the GPU has compute capability {gpu}"):
+        with pytest.raises(InvalidInput, match=f"this PTX is for {target}, but the GPU has compute capability {gpu}"):
             check_target(module, gpu)
 
 
@@ -224,7 +224,7 @@ def test_ptx_fits_later_gpus_unless_its_target_names_one(target, gpu, fits):
 def test_ptx_for_a_target_that_no_gpu_has_names_those_that_are(target):
     module = read_ptx(f".version 9.0\n.target {target}\n.entry k() {{ ret; }}")
 
-    with pytest.raises(InvalidInput, match=rf"for {target}, and no GPU known here is: .* 9\.0, .*12\.1$"):
+    with pytest.raises(InvalidInput, match=rf"for {target}, which no known GPU has: .* 9\.0, .*12\.1$"):
         check_target(module, "9.0")
 
 
@@ -234,5 +234,5 @@ def test_a_cubin_fits_gpus_of_its_major_number_from_its_minor_one_on(gpu, fits):
     if fits:
         assert check_fits(cubin, gpu) is None
     else:
-        with pytest.raises(InvalidInput, match=rf"for compute capability 8\.0, and the GPU has {gpu}"):
+        with pytest.raises(InvalidInput, match=rf"for compute capability 8\.0, but the GPU has {gpu}"):
             check_fits(cubin, gpu)

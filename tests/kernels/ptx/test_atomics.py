@@ -135,18 +135,22 @@ def test_shared_memory_is_updated_and_read_after_a_barrier():
 @pytest.mark.parametrize(
     ("before", "after", "about"),
     [
-        (IN_TILE, "", "what another thread wrote is updated without a barrier"),
-        ("", "", "what was never written is updated"),
+        (IN_TILE, "", "memory written by another thread is updated without a barrier"),
+        ("", "", "memory that was never written is updated"),
         (
             f"{IN_TILE} bar.sync 0; ld.shared.u32 %r5, [tile+4];",
             "",
-            "what another thread read is updated without a barrier",
+            "memory read by another thread is updated without a barrier",
         ),
-        (f"{IN_TILE} bar.sync 0;", "ld.shared.u32 %r5, [%r4];", "what another thread wrote is read without a barrier"),
+        (
+            f"{IN_TILE} bar.sync 0;",
+            "ld.shared.u32 %r5, [%r4];",
+            "memory written by another thread is read without a barrier",
+        ),
         (
             f"{IN_TILE} bar.sync 0;",
             "st.shared.u32 [%r4], %r5;",
-            "what another thread wrote is written without a barrier",
+            "memory written by another thread is written without a barrier",
         ),
     ],
 )

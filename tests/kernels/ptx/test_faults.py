@@ -47,7 +47,7 @@ def test_missing_barrier_is_a_race_that_names_line_and_threads():
     assert kinds(report) == {"race", "uninitialised read"}
     races = {fault.text: fault for fault in report.faults if fault.kind == "race"}
     assert set(races) == {"st.shared.u32 [%r3], %r4", "ld.shared.u32 %r8, [%r7]"}
-    assert "what another thread wrote is read without a barrier" in str(races["ld.shared.u32 %r8, [%r7]"])
+    assert "memory written by another thread is read without a barrier" in str(races["ld.shared.u32 %r8, [%r7]"])
     assert races["st.shared.u32 [%r3], %r4"].threads == tuple(range(32, 40))
 
 
@@ -65,7 +65,7 @@ def test_threads_of_a_warp_may_write_one_value_to_one_address(address, value, ra
 def test_writing_over_what_others_read_is_a_race():
     report = reverse(REVERSED + "st.shared.u32 [%r3], %r8;")
 
-    assert "what another thread read is written without a barrier" in [fault.about for fault in report.faults]
+    assert "memory read by another thread is written without a barrier" in [fault.about for fault in report.faults]
 
 
 def test_threads_of_two_blocks_that_write_one_address_race():
@@ -86,8 +86,8 @@ NEIGHBOUR = """
 @pytest.mark.parametrize(
     ("first", "then", "said"),
     [
-        ("st.global.u32 [%d0], %r0;", "ld.global.u32 %r5, [%d1];", "what another thread wrote is read without"),
-        ("ld.global.u32 %r5, [%d0];", "st.global.u32 [%d1], %r0;", "what another thread read is written without"),
+        ("st.global.u32 [%d0], %r0;", "ld.global.u32 %r5, [%d1];", "memory written by another thread is read without"),
+        ("ld.global.u32 %r5, [%d0];", "st.global.u32 [%d1], %r0;", "memory read by another thread is written without"),
     ],
 )
 def test_device_memory_that_two_warps_share_needs_a_barrier(first, then, said):
@@ -104,7 +104,7 @@ def test_no_barrier_orders_two_blocks(barrier):
 
     assert launch(only_first, NUMBERS).faults == ()
     both = launch(only_first.replace("[%d0];", "[%d0+4];", 1), NUMBERS, blocks=2)
-    assert {"what another thread wrote is read without a barrier"} <= {fault.about for fault in both.faults}
+    assert {"memory written by another thread is read without a barrier"} <= {fault.about for fault in both.faults}
 
 
 def test_what_was_never_written_is_an_uninitialised_read():

@@ -160,7 +160,7 @@ def test_copies_that_were_waited_for_are_there_after_a_barrier(wait, copies):
 def test_copy_that_was_not_waited_for_is_a_race(wait, copies):
     report = launch(copying(wait), NUMBERS, np.zeros(WARP, np.uint32), copies=copies)
 
-    assert "what an asynchronous copy is still writing is read" in {fault.about for fault in report.faults}
+    assert "memory that an asynchronous copy is still writing is read" in {fault.about for fault in report.faults}
     assert (report.arrays[1].tolist() == [(i ^ 1) * 4 for i in range(WARP)]) == (copies == "early")
 
 
@@ -168,7 +168,7 @@ def test_copy_without_a_barrier_is_a_race_and_one_from_outside_is_out_of_bounds(
     report = launch(copying(barrier=""), NUMBERS, np.zeros(WARP, np.uint32))
     outside = launch(copying(), NUMBERS[:127], np.zeros(WARP, np.uint32))
 
-    assert [fault.about for fault in report.faults] == ["what another thread wrote is read without a barrier"]
+    assert [fault.about for fault in report.faults] == ["memory written by another thread is read without a barrier"]
     assert [(fault.kind, fault.threads) for fault in outside.faults] == [("out of bounds", (31,))] * 2
 
 

@@ -231,9 +231,9 @@ def run_of(text, image, copies="late"):
 
 
 USED_EARLY = "registers of a product in flight are used before wgmma.wait_group"
-OVERWRITTEN = "what a product in flight still reads is written"
-UNFENCED_PROXY = "what threads wrote is read by a product without fence.proxy.async"
-UNFENCED = "a product starts and there was no wgmma.fence"
+OVERWRITTEN = "memory that a product in flight still reads is written"
+UNFENCED_PROXY = "memory written by threads is read by a product without fence.proxy.async"
+UNFENCED = "a product starts without a wgmma.fence before it"
 NOT_FENCED_AGAIN = "registers of a product were used without a wgmma.fence after that"
 NEXT = "wgmma.commit_group.sync.aligned;"
 BROKEN = {
@@ -256,7 +256,7 @@ BROKEN = {
     ),
     "no barrier": (
         {"arrive": "fence.proxy.async; wgmma.fence.sync.aligned;"},
-        "what threads wrote is read by a product without a barrier",
+        "memory written by threads is read by a product without a barrier",
     ),
     "tile overwritten in flight": (
         {"leave": f"{NEXT} bar.sync 0; st.shared.b32 [%r4], %r10; wgmma.wait_group.sync.aligned 0;"},
@@ -268,11 +268,11 @@ BROKEN = {
     ),
     "tile overwritten without a barrier after the wait": (
         {"leave": f"{LEAVE} st.shared.b32 [%r4], %r10;"},
-        "what another thread read is written without a barrier",
+        "memory read by another thread is written without a barrier",
     ),
     "copy into the tile not waited for": (
         {"arrive": f"bar.sync 0; cp.async.cg.shared.global [%r4], [%d0], 16; {ARRIVE}"},
-        "what an asynchronous copy is still writing is read",
+        "memory that an asynchronous copy is still writing is read",
     ),
     "some lanes alone": (
         {"leave": f"{LEAVE} setp.lt.u32 %p2, %r0, 16; @%p2 wgmma.fence.sync.aligned;"},

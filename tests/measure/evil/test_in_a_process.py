@@ -70,7 +70,7 @@ def test_exception_that_ends_a_process_is_named(measured, name, error):
     result = measured(name)[name]
 
     assert result.status is Status.ERROR
-    assert result.reason == f"{error}: it ends the process that raises it"
+    assert result.reason == f"{error}: it ended the measuring process"
 
 
 def test_copy_of_the_worker_reports_nothing_twice(measured):

@@ -84,10 +84,10 @@ def _observed(
     return CallObservation(origin, *call, facts, time_s, hypot(NOISE, spread), origin == "published", url)
 
 
-# How sure a time on a GPU is: a standard deviation from what predictions of left-out devices were off by.
+# Uncertainty of a time on a GPU: a standard deviation from the errors of predictions for left-out devices.
 #
 # It depends on the kind of kernel, on how calls follow one another, on the share of the launch, on how short the call
-# is, and on what was measured: on the device, on its architecture, at shapes like it. A new device is less sure.
+# is, and on what was measured: on the device, on its architecture, at shapes like it. It is larger for a new device.
 
 
 def _regime(

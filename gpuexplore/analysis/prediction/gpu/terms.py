@@ -21,14 +21,14 @@ import numpy as np
 from gpuexplore.analysis.prediction.gpu.facts import USUAL_CLOCK_HZ, USUAL_YEAR, Batch, Indices, Numbers
 from gpuexplore.core.once import once
 
-# The coefficients of the terms, in natural logarithms unless said otherwise: what is expected of each, and fitted.
+# The coefficients of the terms, in natural logarithms unless stated otherwise: their priors and fitted values.
 
 
 FILE = "prediction.json"
-Coefficients = Mapping[str, float]  # fitted values by name; what was not fitted is as expected
+Coefficients = Mapping[str, float]  # fitted values by name; other coefficients keep their prior means
 
 
-# Means are from the physics, deviations say how far a fit may go.
+# Means are physical estimates, deviations limit the fit.
 SINGLE: Mapping[str, NormalDist] = {
     "launch_in_graph": NormalDist(log(2e-6), 0.3),
     "launch_when_queued": NormalDist(log(1.5e-6), 0.3),  # beyond that in a graph
@@ -50,10 +50,10 @@ SINGLE: Mapping[str, NormalDist] = {
     "cache_share": NormalDist(log(0.7), 0.3),  # of the L2 cache that data of the next call may take
     "cache_edge": NormalDist(log(4.0), 0.3),
     "long_rows": NormalDist(log(0.2), 0.7),  # of time, where rows are longer than 64 KiB and translation is slow
-    "winograd_copies": NormalDist(log(0.5), 0.7),  # how often what it transforms reaches memory
+    "winograd_copies": NormalDist(log(0.5), 0.7),  # how often transformed data pass through memory
     "winograd": NormalDist(0.2, 0.3),
     "implicit_product": NormalDist(0.0, 0.3),
-    "searched": NormalDist(log(0.08), 0.5),  # what the best shape of a search saves
+    "searched": NormalDist(log(0.08), 0.5),  # gain of the best shape of a search
 }
 GROUPS: Mapping[str, tuple[tuple[str, ...], NormalDist]] = {
     "launch_of_family": (("family",), NormalDist(0.0, 0.4)),  # in a graph
@@ -71,7 +71,7 @@ GROUPS: Mapping[str, tuple[tuple[str, ...], NormalDist]] = {
     "small_tiles": (("rate",), NormalDist(log(0.3), 0.5)),
     "misaligned": (("rate",), NormalDist(log(0.1), 0.7)),
 }
-OF_ONE: Mapping[str, NormalDist] = {  # members of groups that are known better than the others
+OF_ONE: Mapping[str, NormalDist] = {  # group members with a better prior than the others
     "launch_of_source:event_after_synchronize": NormalDist(log(4), 0.4),  # 12 to 45 us, as its authors say
     "power:fp32": NormalDist(log(0.22), 0.4),
     "power:fp64": NormalDist(log(0.4), 0.4),
@@ -219,7 +219,7 @@ def _tiled(batch: Batch, known: Coefficients, calls: Indices, products: Numbers,
     speed = each / (1 + 32 * small * (1 / reuse - 1 / largest_reuse))
     tiles = number * np.ceil(rows / tile_rows) * np.ceil(columns / tile_columns)
     best = np.full(len(products), np.inf)
-    least_split = 256  # terms of a sum that are worth a block of their own
+    least_split = 256  # least terms of a sum that justify a separate block
     for split in (1, 2, 4, 8, 16, 32):
         waves = _waves(tiles * split / multiprocessors, known)
         one = 2 * tile_rows * tile_columns * terms_of_sum / split / speed + start * (1 + (split > 1))
