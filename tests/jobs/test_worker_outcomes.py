@@ -37,8 +37,8 @@ CRASHES = {
     "leave-with-0": (Status.CRASHED, "the worker ended with exit code 0"),
     "kill": (Status.CRASHED, "the worker was ended by SIGKILL, but not because memory ran out"),
     "touch-nothing": (Status.CRASHED, "the worker was ended by SIGSEGV"),
-    "leave-politely": (Status.ERROR, "SystemExit: it ends the process that raises it"),
-    "interrupt": (Status.ERROR, "KeyboardInterrupt: it ends the process that raises it"),
+    "leave-politely": (Status.ERROR, "SystemExit: it ended the measuring process"),
+    "interrupt": (Status.ERROR, "KeyboardInterrupt: it ended the measuring process"),
 }
 FINE = {"fine": (Status.OK, None), "fine-too": (Status.OK, None)}
 

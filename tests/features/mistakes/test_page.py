@@ -130,7 +130,7 @@ def test_a_published_value_is_called_that_and_says_why_it_is_not_measured(page, 
 
     assert "published" in texts(app.markdown)
     assert "Source: a leaflet" in texts(app.caption)
-    assert "Not measured here: a CPU's clock" in texts(app.caption)
+    assert "Not measured here: the effect of the values on a CPU's clock" in texts(app.caption)
     assert app.button[0].label == "Show the values"
 
 
