@@ -106,7 +106,7 @@ def test_a_layer_that_cannot_follow_is_named_with_its_line(text, message):
     ("content", "message"),
     [
         (b"input 8\nnonsense", r"net\.txt, line 2: 'nonsense'"),
-        (b"\xff\xfe\x00", "expected files of layers"),
+        (b"\xff\xfe\x00", "expected readable files of layers"),
         (b"relu\n" * 2_000_000, "expected at most 12,800"),
         (None, "No such file"),
     ],
