@@ -12,7 +12,7 @@ from tests.measure.fakes import QUIET, FakeClock, run_with
 def measured_there(asked, device):
     """Return the result of a case on `device`."""
     results = []
-    measure_group([asked], device, **run_with(results.append, clock=FakeClock(tick_ns=100_000), isolation=QUIET))
+    measure_group([asked], device, **run_with(results.append, clock=FakeClock(tick_ns=1_000_000), isolation=QUIET))
     (result,) = (event for event in results if isinstance(event, Result))
     return result
 
