@@ -41,9 +41,7 @@ def with_defect(key, changes):
 
 @pytest.mark.parametrize(("check", "key", "changes"), PLANTED.values(), ids=PLANTED)
 def test_planted_defect_is_found_and_named(check, key, changes):
-    found = set(
-        check(with_defect(key, changes))
-    )  # of the table as it is there is none: test_accelerators, test_formula
+    found = set(check(with_defect(key, changes))) - set(check(ACCELERATORS))
 
     assert found
     assert all(changes.get("key", key) in str(named) for named in found)
