@@ -24,24 +24,6 @@ def array_conditions(layout: str, align: str) -> tuple[str, ...]:
     return tuple(words for words, is_unusual in unusual.items() if is_unusual)
 
 
-def checked_title(text: str) -> str:
-    """Return a title as it is kept, on one line; empty for the default one.
-
-    Raises:
-        InvalidInput: too long, or of characters that cannot be shown.
-    """
-    return _checked("title", " ".join(text.split()), LONGEST_TITLE)
-
-
-def checked_note(text: str) -> str:
-    """Return a note as it is kept.
-
-    Raises:
-        InvalidInput: too long, or of characters that cannot be shown.
-    """
-    return _checked("note", text.strip(), LONGEST_NOTE)
-
-
 def checked_tags(tags: str | Iterable[str]) -> tuple[str, ...]:
     """Return tags as they are kept: each once, in lower case, in the order of the alphabet.
 
@@ -52,7 +34,7 @@ def checked_tags(tags: str | Iterable[str]) -> tuple[str, ...]:
         InvalidInput: too many, or one is too long or of characters that cannot be shown.
     """
     words = tags.split(",") if isinstance(tags, str) else list(tags)
-    found = sorted({" ".join(_checked("tag", word, 30).lower().split()) for word in words} - {""})
+    found = sorted({" ".join(checked("tag", word, 30).lower().split()) for word in words} - {""})
     if len(found) > MOST_TAGS:
         raise InvalidInput.of("tags", f"{len(found)} of them", f"at most {MOST_TAGS}")
     if commas := [tag for tag in found if "," in tag]:
@@ -67,7 +49,12 @@ def _sizes(shapes: tuple[Shape, ...]) -> str:
     return str(shapes[0]) if len(shapes) == 1 else f"{len(shapes)} shapes"
 
 
-def _checked(what: str, text: str, longest: int) -> str:
+def checked(what: str, text: str, longest: int) -> str:
+    """Return a text of at most `longest` characters.
+
+    Raises:
+        InvalidInput: it is longer, or of characters that cannot be shown.
+    """
     if len(text) > longest:
         raise InvalidInput.of(what, f"{len(text):,} characters", f"at most {longest:,}")
     check_characters(what, text)

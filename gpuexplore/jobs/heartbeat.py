@@ -25,6 +25,7 @@ from gpuexplore.core.errors import StoreUnavailable
 from gpuexplore.core.model import Device
 from gpuexplore.jobs.locks import lock_directory
 from gpuexplore.store import Store, Supervisor, SupervisorState
+from gpuexplore.store.prune import purge_deleted
 
 LOG = logging.getLogger(__name__)
 BEAT_S = 1.0
@@ -164,7 +165,7 @@ class Housekeeping:
         if now_s >= self._order_s:
             self._store.order_all()
             deleted_before = self._store.clock() - timedelta(days=30)  # an owner may want a run back
-            self._store.purge_deleted(deleted_before.isoformat(timespec="microseconds"))
+            purge_deleted(self._store, deleted_before.isoformat(timespec="microseconds"))
             self._order_s = now_s + 60
 
     def _drop_abandoned(self, now_s: float) -> None:
@@ -193,11 +194,12 @@ def this_instance(*, side_by_side: bool = False) -> Supervisor:
     """
     host = host_name()
     boot = _boot()
+    locks = lock_directory().stat()  # of this container: two of one kernel share none
     name = f"{host}/{boot[:8]}/{secrets.token_hex(4)}"
     return Supervisor(
         name,
         host,
-        scope=f"{boot}/{_lock_scope()}",
+        scope=f"{boot}/{locks.st_dev}:{locks.st_ino}",
         pid=os.getpid(),
         version=gpuexplore.__version__,
         side_by_side=side_by_side,
@@ -218,12 +220,6 @@ def _boot() -> str:
         return f"{psutil.boot_time():.0f}"
     except (OSError, RuntimeError):  # /proc cannot be read; locks end with their processes all the same
         return "unknown"
-
-
-def _lock_scope() -> str:
-    """Return an identifier of the container: two containers of one kernel share no directory of locks."""
-    found = lock_directory().stat()
-    return f"{found.st_dev}:{found.st_ino}"
 
 
 def _notify(state: str) -> None:

@@ -37,63 +37,61 @@ class Answer:
     created_utc: str
 
 
-def add_answer(
-    database: Database,
-    owner: str,
-    step_key: tuple[str, str, str],
-    *,
-    guesses: Mapping[str, str | None],
-    runs: Sequence[str | None],
-) -> int:
-    """Store a try; return its number. It is on the disk when this returns.
+class Answers(Database):
+    """Answers of learners."""
 
-    Args:
-        database: where to.
-        owner: whose it is.
-        step_key: lesson, digest of its text, and letter of the step.
-        guesses: by the guess's id.
-        runs: ids of what is measured for it.
+    def add_answer(
+        self,
+        owner: str,
+        step_key: tuple[str, str, str],
+        *,
+        guesses: Mapping[str, str | None],
+        runs: Sequence[str | None],
+    ) -> int:
+        """Store a try; return its number. It is on the disk when this returns.
 
-    Raises:
-        InvalidInput: that was one try too many.
-    """
-    lesson, digest, step = step_key
-    row = {"owner": owner, "lesson": lesson, "digest": digest, "step": step, "created_utc": database.now()}
-    mine = ANSWERS.c.owner == owner, ANSWERS.c.lesson == lesson, ANSWERS.c.step == step
-    with database.writing(durable=True) as connection:
-        if (connection.scalar(select(func.count()).select_from(ANSWERS).where(*mine)) or 0) >= MOST_TRIES:
-            raise InvalidInput(f"at most {MOST_TRIES} tries are allowed per step")
-        made = connection.execute(insert(ANSWERS).values(**row, guesses=dict(guesses), runs=list(runs)))
-        return int(made.inserted_primary_key[0]) if made.inserted_primary_key else 0
+        Args:
+            owner: whose it is.
+            step_key: lesson, digest of its text, and letter of the step.
+            guesses: by the guess's id.
+            runs: ids of what is measured for it.
 
+        Raises:
+            InvalidInput: that was one try too many.
+        """
+        lesson, digest, step = step_key
+        row = {"owner": owner, "lesson": lesson, "digest": digest, "step": step, "created_utc": self.now()}
+        mine = ANSWERS.c.owner == owner, ANSWERS.c.lesson == lesson, ANSWERS.c.step == step
+        with self.writing(durable=True) as connection:
+            if (connection.scalar(select(func.count()).select_from(ANSWERS).where(*mine)) or 0) >= MOST_TRIES:
+                raise InvalidInput(f"at most {MOST_TRIES} tries are allowed per step")
+            made = connection.execute(insert(ANSWERS).values(**row, guesses=dict(guesses), runs=list(runs)))
+            return int(made.inserted_primary_key[0]) if made.inserted_primary_key else 0
 
-def set_outcomes(database: Database, number: int, outcomes: Sequence[str]) -> None:
-    """Note what became of a try."""
-    with database.writing() as connection:
-        connection.execute(update(ANSWERS).where(ANSWERS.c.number == number).values(outcomes=list(outcomes)))
+    def set_outcomes(self, number: int, outcomes: Sequence[str]) -> None:
+        """Note what became of a try."""
+        with self.writing() as connection:
+            connection.execute(update(ANSWERS).where(ANSWERS.c.number == number).values(outcomes=list(outcomes)))
 
+    def answers_of(self, owner: str, lesson: str | None = None) -> tuple[Answer, ...]:
+        """Return what an owner answered, of one lesson or of all, the oldest first."""
+        wanted = select(ANSWERS).where(ANSWERS.c.owner == owner).order_by(ANSWERS.c.number)
+        if lesson is not None:
+            wanted = wanted.where(ANSWERS.c.lesson == lesson)
+        with self.reading() as connection:
+            return tuple(answer_from(row) for row in connection.execute(wanted.limit(MOST_ANSWERS)))
 
-def answers_of(database: Database, owner: str, lesson: str | None = None) -> tuple[Answer, ...]:
-    """Return what an owner answered, of one lesson or of all, the oldest first."""
-    wanted = select(ANSWERS).where(ANSWERS.c.owner == owner).order_by(ANSWERS.c.number)
-    if lesson is not None:
-        wanted = wanted.where(ANSWERS.c.lesson == lesson)
-    with database.reading() as connection:
-        return tuple(answer_from(row) for row in connection.execute(wanted.limit(MOST_ANSWERS)))
+    def answers_since(self, lesson: str, digest: str, since_utc: str) -> tuple[Answer, ...]:
+        """Return all answers to one version of a lesson since then, the newest first."""
+        wanted = select(ANSWERS).where(ANSWERS.c.lesson == lesson, ANSWERS.c.digest == digest)
+        wanted = wanted.where(ANSWERS.c.created_utc >= since_utc).order_by(ANSWERS.c.number.desc()).limit(MOST_ANSWERS)
+        with self.reading() as connection:
+            return tuple(answer_from(row) for row in connection.execute(wanted))
 
-
-def answers_since(database: Database, lesson: str, digest: str, since_utc: str) -> tuple[Answer, ...]:
-    """Return all answers to one version of a lesson since then, the newest first."""
-    wanted = select(ANSWERS).where(ANSWERS.c.lesson == lesson, ANSWERS.c.digest == digest)
-    wanted = wanted.where(ANSWERS.c.created_utc >= since_utc).order_by(ANSWERS.c.number.desc()).limit(MOST_ANSWERS)
-    with database.reading() as connection:
-        return tuple(answer_from(row) for row in connection.execute(wanted))
-
-
-def erase_answers(database: Database, owner: str) -> int:
-    """Delete everything an owner answered; return how many rows that were."""
-    with database.writing(durable=True) as connection:
-        return connection.execute(delete(ANSWERS).where(ANSWERS.c.owner == owner)).rowcount
+    def erase_answers(self, owner: str) -> int:
+        """Delete everything an owner answered; return how many rows that were."""
+        with self.writing(durable=True) as connection:
+            return connection.execute(delete(ANSWERS).where(ANSWERS.c.owner == owner)).rowcount
 
 
 def answer_from(row: Row[Any]) -> Answer:

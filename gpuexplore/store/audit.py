@@ -13,7 +13,7 @@ from sqlalchemy import Connection, insert, select
 from gpuexplore.store.database import Database
 from gpuexplore.store.tables import AUDIT
 
-ACCOUNT_PREFIX = "user:"  # of owners that are accounts
+ACCOUNT_PREFIX = "user:"  # of the owners whom a login or a proxy vouches for
 MOST_LISTED = 100_000
 
 

@@ -95,45 +95,117 @@ class WorkClaim:
         return self.cases.index(case)
 
 
-def claim(database: Database, supervisor: str, device_ids: Collection[str]) -> WorkClaim | None:
-    """Take the run whose turn it is on these devices; None when none waits for them.
+class Claims(Database):
+    """What a supervisor writes under its claims."""
 
-    Args:
-        database: where it waits.
-        supervisor: who will measure it.
-        device_ids: what it has.
-    """
-    now = database.now()
-    with database.reading() as connection:  # an empty queue is asked many times a second
-        devices = claimable(connection, device_ids)
-        if not devices:
+    def claim(self, supervisor: str, device_ids: Collection[str]) -> WorkClaim | None:
+        """Take the run whose turn it is on these devices; None when none waits for them.
+
+        Args:
+            supervisor: who will measure it.
+            device_ids: what it has.
+        """
+        now = self.now()
+        with self.reading() as connection:  # an empty queue is asked many times a second
+            devices = claimable(connection, device_ids)
+            if not devices:
+                return None
+            offers = _offers(connection, device_ids, restrictions_now(connection, now)) or [
+                (CLAIM, {"claimable": devices})
+            ]
+        with self.writing() as connection:
+            by = {"by": supervisor, "now": now}
+            rows = (connection.execute(offer, by | asked).one_or_none() for offer, asked in offers)
+            row = next(filter(None, rows), None)
+            if row is None:
+                return None
+            done: Sequence[int] = ()
+            passed: Sequence[int] = ()
+            if row.attempt > 1:
+                known = select(RESULTS.c.case_index).where(RESULTS.c.run_id == row.id)
+                done = connection.scalars(known.where(~RESULTS.c.provisional)).all()
+                passed = connection.scalars(known.where(RESULTS.c.provisional)).all()
+                connection.execute(delete(OBSERVATIONS).where(OBSERVATIONS.c.run_id == row.id))  # it begins anew
+        try:
+            if row.kind != EXPERIMENT:
+                return WorkClaim(row.id, row.attempt, row.owner, activity_of(row.id, row.experiment))
+            experiment = experiment_of(row.id, row.experiment)
+        except NotFound as error:  # another version queued it: it fails with that reason, and the queue goes on
+            ended = update(RUNS).where(RUNS.c.id == row.id, changeable("supervisor", RunState.RUNNING, RunState.FAILED))
+            with self.writing() as connection:
+                values = {"state": RunState.FAILED, "reason": str(error), "finished_utc": self.now()}
+                connection.execute(ended.values(**values))
+                settle(connection)
             return None
-        offers = _offers(connection, device_ids, restrictions_now(connection, now)) or [(CLAIM, {"claimable": devices})]
-    with database.writing() as connection:
-        by = {"by": supervisor, "now": now}
-        rows = (connection.execute(offer, by | asked).one_or_none() for offer, asked in offers)
-        row = next(filter(None, rows), None)
-        if row is None:
-            return None
-        done: Sequence[int] = ()
-        passed: Sequence[int] = ()
-        if row.attempt > 1:
-            known = select(RESULTS.c.case_index).where(RESULTS.c.run_id == row.id)
-            done = connection.scalars(known.where(~RESULTS.c.provisional)).all()
-            passed = connection.scalars(known.where(RESULTS.c.provisional)).all()
-            connection.execute(delete(OBSERVATIONS).where(OBSERVATIONS.c.run_id == row.id))  # it begins anew
-    try:
-        if row.kind != EXPERIMENT:
-            return WorkClaim(row.id, row.attempt, row.owner, activity_of(row.id, row.experiment))
-        experiment = experiment_of(row.id, row.experiment)
-    except NotFound as error:  # another version queued it: it fails with that reason, and the queue goes on
-        ended = update(RUNS).where(RUNS.c.id == row.id, changeable("supervisor", RunState.RUNNING, RunState.FAILED))
-        with database.writing() as connection:
-            values = {"state": RunState.FAILED, "reason": str(error), "finished_utc": database.now()}
-            connection.execute(ended.values(**values))
+        return WorkClaim(row.id, row.attempt, row.owner, experiment, frozenset(done), frozenset(passed))
+
+    def set_current(self, claim: WorkClaim, case: Case | None) -> bool:
+        """Note which case is being measured; return False when the claim is no longer valid."""
+        current = None if case is None else claim.index(case)
+        with self.writing() as connection:
+            return connection.execute(_changed(claim).values(current=current)).rowcount == 1
+
+    def add_result(self, claim: WorkClaim, result: Result) -> bool:
+        """Store the result of a case in place of its provisional one; return False when the claim is not valid."""
+        with self.writing() as connection:
+            valid = connection.scalar(_locked(claim)) is not None
+            if valid:
+                add_row(connection, claim.run_id, claim.index(result.case), result)
+            return valid
+
+    def add_observation(self, claim: WorkClaim, observation: ActivityReport) -> bool:
+        """Store what an activity reports; return False when the claim is no longer valid."""
+        with self.writing() as connection:
+            valid = connection.scalar(_locked(claim)) is not None
+            if valid:
+                row = {"run_id": claim.run_id, "payload": observation.payload, "versions": dict(observation.versions)}
+                connection.execute(insert(OBSERVATIONS).values(**row))
+            return valid
+
+    def add_device_seconds(self, claim: WorkClaim, device_s: float) -> bool:
+        """Book what a device has worked for this run; return False when the claim is no longer valid."""
+        with self.writing() as connection:
+            valid = connection.execute(_changed(claim).values(device_s=RUNS.c.device_s + device_s)).rowcount == 1
+            used = {"devices": ",".join(sorted(claim.devices)), "device_s": device_s}
+            upsert(connection, DEVICE_USE, used, add=("device_s",))
+            address = connection.scalar(select(RUNS.c.address).where(RUNS.c.id == claim.run_id))
+            book(
+                connection, claim.owner, device_s, address=address
+            )  # it was used up even if the claim was lost meanwhile
+            return valid
+
+    def finish(self, claim: WorkClaim, state: RunState, *, reason: str | None = None) -> bool:
+        """End a run as done, cancelled or failed; return False when the claim is no longer valid.
+
+        Raises:
+            InvalidInput: `state` does not end a run.
+        """
+        if state not in FINAL:
+            raise InvalidInput.of("final state", state, FINAL)
+        # Who asked for the end of a run wrote down who they are.
+        why = func.coalesce(RUNS.c.reason, reason) if state is RunState.CANCELLED else reason
+        ended = _changed(claim, state).values(state=state, reason=why, current=None, finished_utc=self.now())
+        with self.writing(durable=True) as connection:
+            valid = connection.execute(ended).rowcount == 1
             settle(connection)
-        return None
-    return WorkClaim(row.id, row.attempt, row.owner, experiment, frozenset(done), frozenset(passed))
+            order_runs_of(connection, claim.owner)  # the next of theirs is the first now
+            return valid
+
+    def release(self, claim: WorkClaim) -> bool:
+        """Give a run back to the queue with the results it has; return False when the claim is no longer valid.
+
+        One that was to be cancelled ends instead.
+        """
+        state = choose((RUNS.c.cancel_requested, RunState.CANCELLED), else_=RunState.QUEUED)
+        finished_utc = choose((RUNS.c.cancel_requested, self.now()))
+        with self.writing() as connection:
+            given_back = _changed(claim, RunState.QUEUED, RunState.CANCELLED).values(
+                state=state, finished_utc=finished_utc, current=None
+            )
+            valid = connection.execute(given_back).rowcount == 1
+            settle(connection)
+            order_runs_of(connection, claim.owner)
+            return valid
 
 
 def _offers(
@@ -153,32 +225,6 @@ def _offers(
     return [(offer, {**whose, "claimable": devices}) for offer, whose, devices in found]
 
 
-def set_current(database: Database, claim: WorkClaim, case: Case | None) -> bool:
-    """Note which case is being measured; return False when the claim is no longer valid."""
-    current = None if case is None else claim.index(case)
-    with database.writing() as connection:
-        return connection.execute(_changed(claim).values(current=current)).rowcount == 1
-
-
-def add_result(database: Database, claim: WorkClaim, result: Result) -> bool:
-    """Store the result of a case, in place of its provisional one; return False when the claim is no longer valid."""
-    with database.writing() as connection:
-        valid = connection.scalar(_locked(claim)) is not None
-        if valid:
-            add_row(connection, claim.run_id, claim.index(result.case), result)
-        return valid
-
-
-def add_observation(database: Database, claim: WorkClaim, observation: ActivityReport) -> bool:
-    """Store what an activity reports; return False when the claim is no longer valid."""
-    with database.writing() as connection:
-        valid = connection.scalar(_locked(claim)) is not None
-        if valid:
-            row = {"run_id": claim.run_id, "payload": observation.payload, "versions": dict(observation.versions)}
-            connection.execute(insert(OBSERVATIONS).values(**row))
-        return valid
-
-
 def add_row(connection: Connection, run_id: str, case_index: int, result: Result) -> None:
     """Store a result in the transaction of `connection`, its environment apart.
 
@@ -193,52 +239,6 @@ def add_row(connection: Connection, run_id: str, case_index: int, result: Result
     connection.execute(add.on_conflict_do_update(index_elements=key, set_=changes, where=RESULTS.c.provisional))
     if result.environment:
         note_device(connection, run_id, result.environment.device.title)
-
-
-def add_device_seconds(database: Database, claim: WorkClaim, device_s: float) -> bool:
-    """Book what a device has worked for this run; return False when the claim is no longer valid."""
-    with database.writing() as connection:
-        valid = connection.execute(_changed(claim).values(device_s=RUNS.c.device_s + device_s)).rowcount == 1
-        used = {"devices": ",".join(sorted(claim.devices)), "device_s": device_s}
-        upsert(connection, DEVICE_USE, used, add=("device_s",))
-        address = connection.scalar(select(RUNS.c.address).where(RUNS.c.id == claim.run_id))
-        book(connection, claim.owner, device_s, address=address)  # it was used up even if the claim was lost meanwhile
-        return valid
-
-
-def finish(database: Database, claim: WorkClaim, state: RunState, *, reason: str | None = None) -> bool:
-    """End a run as done, cancelled or failed; return False when the claim is no longer valid.
-
-    Raises:
-        InvalidInput: `state` does not end a run.
-    """
-    if state not in FINAL:
-        raise InvalidInput.of("final state", state, FINAL)
-    # Who asked for the end of a run wrote down who they are.
-    why = func.coalesce(RUNS.c.reason, reason) if state is RunState.CANCELLED else reason
-    ended = _changed(claim, state).values(state=state, reason=why, current=None, finished_utc=database.now())
-    with database.writing(durable=True) as connection:
-        valid = connection.execute(ended).rowcount == 1
-        settle(connection)
-        order_runs_of(connection, claim.owner)  # the next of theirs is the first now
-        return valid
-
-
-def release(database: Database, claim: WorkClaim) -> bool:
-    """Give a run back to the queue with the results it has; return False when the claim is no longer valid.
-
-    One that was to be cancelled ends instead.
-    """
-    state = choose((RUNS.c.cancel_requested, RunState.CANCELLED), else_=RunState.QUEUED)
-    finished_utc = choose((RUNS.c.cancel_requested, database.now()))
-    with database.writing() as connection:
-        given_back = _changed(claim, RunState.QUEUED, RunState.CANCELLED).values(
-            state=state, finished_utc=finished_utc, current=None
-        )
-        valid = connection.execute(given_back).rowcount == 1
-        settle(connection)
-        order_runs_of(connection, claim.owner)
-        return valid
 
 
 def _changed(claim: WorkClaim, *into: RunState) -> Update:

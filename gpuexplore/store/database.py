@@ -153,11 +153,6 @@ def database_url(url: str | None = None) -> str:
     return f"{scheme}{separator}{Path(path).resolve()}"
 
 
-def url_is_given(url: str | None = None) -> bool:
-    """Return whether a user chose the database: its text may have a password in it, so no message shows it."""
-    return bool(url or os.environ.get(URL_VARIABLE))
-
-
 class epoch_s(FunctionElement[float]):  # noqa: N801 - reads like the SQL function it is
     """Seconds since 1970 by the database's clock."""
 

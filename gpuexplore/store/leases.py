@@ -66,115 +66,112 @@ class Supervisor:
         return names_of(self.host, (device.id for device in self.devices))
 
 
-def heartbeat(database: Database, instance: Supervisor, *, state: SupervisorState, devices: Sequence[Device]) -> None:
-    """Renew the lease of `instance`."""
-    row = {
-        "name": instance.name,
-        "host": instance.host,
-        "scope": instance.scope,
-        "pid": instance.pid,
-        "version": instance.version,
-        "side_by_side": instance.side_by_side,
-        "state": state,
-        "devices": encode(devices),
-        "beat_epoch_s": epoch_s(),
-    }
-    with database.writing() as connection:
-        upsert(connection, SUPERVISORS, row)
+class Leases(Database):
+    """Leases of supervisors, and what dead ones left."""
 
+    def heartbeat(self, instance: Supervisor, *, state: SupervisorState, devices: Sequence[Device]) -> None:
+        """Renew the lease of `instance`."""
+        row = {
+            "name": instance.name,
+            "host": instance.host,
+            "scope": instance.scope,
+            "pid": instance.pid,
+            "version": instance.version,
+            "side_by_side": instance.side_by_side,
+            "state": state,
+            "devices": encode(devices),
+            "beat_epoch_s": epoch_s(),
+        }
+        with self.writing() as connection:
+            upsert(connection, SUPERVISORS, row)
 
-def end_lease(database: Database, instance: Supervisor) -> None:
-    """Forget `instance`, which ends in good order, and those that were silent for an hour."""
-    silent = epoch_s() - SUPERVISORS.c.beat_epoch_s > 3600.0
-    with database.writing() as connection:
-        connection.execute(delete(SUPERVISORS).where((SUPERVISORS.c.name == instance.name) | silent))
+    def end_lease(self, instance: Supervisor) -> None:
+        """Forget `instance`, which ends in good order, and those that were silent for an hour."""
+        silent = epoch_s() - SUPERVISORS.c.beat_epoch_s > 3600.0
+        with self.writing() as connection:
+            connection.execute(delete(SUPERVISORS).where((SUPERVISORS.c.name == instance.name) | silent))
 
+    def supervisors(self) -> tuple[Supervisor, ...]:
+        """Return the supervisors heard of within a lease, the one heard of last first."""
+        with self.reading() as connection:
+            return leased(connection)
 
-def supervisors(database: Database) -> tuple[Supervisor, ...]:
-    """Return the supervisors heard of within a lease, the one heard of last first."""
-    with database.reading() as connection:
-        return leased(connection)
+    def supervisor(self) -> Supervisor | None:
+        """Return the supervisor heard of last; None when there is none within a lease."""
+        return next(iter(self.supervisors()), None)
 
+    def ready(self) -> None:
+        """Return when runs that are submitted now will be measured.
 
-def supervisor(database: Database) -> Supervisor | None:
-    """Return the supervisor heard of last; None when there is none within a lease."""
-    return next(iter(supervisors(database)), None)
+        Raises:
+            StoreUnavailable: the database cannot be read or written, or no supervisor is alive; says which.
+        """
+        is_alive = any(supervisor.alive for supervisor in self.supervisors())
+        self.check(writing=not is_alive)  # a supervisor that cannot write is silent, too
+        if not is_alive:
+            raise StoreUnavailable(f"No supervisor has reported in the last {FRESH_S:g} seconds")
 
+    def silent_supervisors(self) -> frozenset[str]:
+        """Return the supervisors of running runs whose lease has expired by the database's clock."""
+        leased = select(SUPERVISORS.c.name).where(reported_within(LEASE_S))
+        with self.reading() as connection:
+            found = connection.scalars(
+                select(RUNS.c.supervisor)
+                .where(RUNS.c.state == RunState.RUNNING, RUNS.c.supervisor.not_in(leased))
+                .distinct()
+            )
+            return frozenset(name for name in found if name is not None)
 
-def ready(database: Database) -> None:
-    """Return when runs that are submitted now will be measured.
+    def take_over(self, instance: Supervisor, silent: Collection[str] = ()) -> int:
+        """Queue again what dead supervisors left running; return how many runs that were.
 
-    Raises:
-        StoreUnavailable: the database cannot be read or written, or no supervisor is alive; says which.
-    """
-    is_alive = any(supervisor.alive for supervisor in supervisors(database))
-    database.check(writing=not is_alive)  # a supervisor that cannot write is silent, too
-    if not is_alive:
-        raise StoreUnavailable(f"No supervisor has reported in the last {FRESH_S:g} seconds")
+        A run that was to be cancelled is cancelled, and one that ended its supervisor too often fails.
 
-
-def silent_supervisors(database: Database) -> frozenset[str]:
-    """Return the supervisors of running runs whose lease has expired by the database's clock."""
-    leased = select(SUPERVISORS.c.name).where(_is_leased())
-    with database.reading() as connection:
-        found = connection.scalars(
-            select(RUNS.c.supervisor)
-            .where(RUNS.c.state == RunState.RUNNING, RUNS.c.supervisor.not_in(leased))
-            .distinct()
+        Args:
+            instance: the caller, which holds the lock of its scope: others that had that lock are dead.
+            silent: names whose lease has expired; not taken on trust, but once more compared with the lease.
+        """
+        scope = select(SUPERVISORS.c.name).where(SUPERVISORS.c.scope == instance.scope)
+        leased = select(SUPERVISORS.c.name).where(reported_within(LEASE_S))
+        known = select(SUPERVISORS.c.name)
+        dead = (
+            RUNS.c.supervisor.in_(scope)
+            | RUNS.c.supervisor.not_in(known)
+            | and_(RUNS.c.supervisor.in_(silent), RUNS.c.supervisor.not_in(leased))
         )
-        return frozenset(name for name in found if name is not None)
+        with self.writing() as connection:
+            count = connection.execute(self._requeue(dead & (RUNS.c.supervisor != instance.name))).rowcount
+            settle(connection)
+            return count
 
-
-def take_over(database: Database, instance: Supervisor, silent: Collection[str] = ()) -> int:
-    """Queue again what dead supervisors left running; return how many runs that were.
-
-    A run that was to be cancelled is cancelled, and one that ended its supervisor too often fails.
-
-    Args:
-        database: where they are.
-        instance: the caller, which holds the lock of its scope: others that had that lock are dead.
-        silent: names whose lease has expired; not taken on trust, but once more compared with the lease.
-    """
-    scope = select(SUPERVISORS.c.name).where(SUPERVISORS.c.scope == instance.scope)
-    leased = select(SUPERVISORS.c.name).where(_is_leased())
-    known = select(SUPERVISORS.c.name)
-    dead = (
-        RUNS.c.supervisor.in_(scope)
-        | RUNS.c.supervisor.not_in(known)
-        | and_(RUNS.c.supervisor.in_(silent), RUNS.c.supervisor.not_in(leased))
-    )
-    with database.writing() as connection:
-        count = connection.execute(_requeue(database, dead & (RUNS.c.supervisor != instance.name))).rowcount
-        settle(connection)
-        return count
-
-
-def _requeue(database: Database, dead: ColumnElement[bool]) -> Update:
-    """Return the statement that queues the running runs of the dead again, with one more supervisor lost."""
-    give_up = RUNS.c.lost + 1 >= MOST_LOST
-    ends = RUNS.c.cancel_requested | give_up
-    return (
-        update(RUNS)
-        .where(changeable("supervisor", RunState.RUNNING, RunState.CANCELLED, RunState.FAILED, RunState.QUEUED), dead)
-        .values(
-            state=choose(
-                (RUNS.c.cancel_requested, RunState.CANCELLED), (give_up, RunState.FAILED), else_=RunState.QUEUED
-            ),
-            reason=choose(
-                (RUNS.c.cancel_requested, func.coalesce(RUNS.c.reason, CANCELLED_BY_OWNER)),
-                (give_up, f"the measuring process ended {MOST_LOST} times during this run"),
-            ),
-            finished_utc=choose((ends, database.now())),
-            lost=RUNS.c.lost + 1,
-            current=None,
+    def _requeue(self, dead: ColumnElement[bool]) -> Update:
+        """Return the statement that queues the running runs of the dead again, with one more supervisor lost."""
+        give_up = RUNS.c.lost + 1 >= MOST_LOST
+        ends = RUNS.c.cancel_requested | give_up
+        return (
+            update(RUNS)
+            .where(
+                changeable("supervisor", RunState.RUNNING, RunState.CANCELLED, RunState.FAILED, RunState.QUEUED), dead
+            )
+            .values(
+                state=choose(
+                    (RUNS.c.cancel_requested, RunState.CANCELLED), (give_up, RunState.FAILED), else_=RunState.QUEUED
+                ),
+                reason=choose(
+                    (RUNS.c.cancel_requested, func.coalesce(RUNS.c.reason, CANCELLED_BY_OWNER)),
+                    (give_up, f"the measuring process ended {MOST_LOST} times during this run"),
+                ),
+                finished_utc=choose((ends, self.now())),
+                lost=RUNS.c.lost + 1,
+                current=None,
+            )
         )
-    )
 
 
 def leased(connection: Connection) -> tuple[Supervisor, ...]:
     """Return the supervisors heard of within a lease, the one heard of last first."""
     age_s = (epoch_s() - SUPERVISORS.c.beat_epoch_s).label("age_s")
-    rows = connection.execute(select(SUPERVISORS, age_s).where(_is_leased()).order_by(age_s))
+    rows = connection.execute(select(SUPERVISORS, age_s).where(reported_within(LEASE_S)).order_by(age_s))
     return tuple(
         Supervisor(
             name=row.name,
@@ -197,15 +194,6 @@ def names_of(host: str, device_ids: Iterable[str]) -> frozenset[str]:
     return ids | {f"{host}/{device_id}" for device_id in ids}
 
 
-def _is_leased() -> ColumnElement[bool]:
-    """Return the condition that a supervisor was heard of within a lease, on whichever side of now."""
-    return _reported_within(LEASE_S)
-
-
-def is_alive() -> ColumnElement[bool]:
-    """Return the condition that a supervisor was heard of in the last seconds, on whichever side of now."""
-    return _reported_within(FRESH_S)
-
-
-def _reported_within(seconds: float) -> ColumnElement[bool]:
+def reported_within(seconds: float) -> ColumnElement[bool]:
+    """Return the condition that a supervisor was heard of within FRESH_S or LEASE_S, on whichever side of now."""
     return epoch_s().between(SUPERVISORS.c.beat_epoch_s - seconds, SUPERVISORS.c.beat_epoch_s + seconds)

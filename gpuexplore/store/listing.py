@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, delete, insert, s
 
 from gpuexplore.core.errors import InvalidInput, NotFound
 from gpuexplore.core.model import RunState, RunSummary
-from gpuexplore.core.naming import checked_note, checked_tags, checked_title, default_title
+from gpuexplore.core.naming import LONGEST_NOTE, LONGEST_TITLE, checked, checked_tags, default_title
 from gpuexplore.core.serialization import decode, encode
 from gpuexplore.store.audit import Action, note
 from gpuexplore.store.database import Database
@@ -89,154 +89,143 @@ class Description:
 NAMES = tuple(field.name for field in fields(ListedRun) if field.name != "tags")  # of columns of RUNS
 
 
-def listed(
-    database: Database, wanted: Wanted = Wanted(), *, before: int | None = None, limit: int = 50
-) -> tuple[ListedRun, ...]:
-    """Return runs, newest first, without those that were deleted.
+class RunLists(Database):
+    """Lists of runs, and what owners write on them."""
 
-    Args:
-        database: where they are.
-        wanted: which.
-        before: only runs submitted before the one of this number, which a list names: the next page.
-        limit: of runs, MOST_LISTED at most.
+    def listed(self, wanted: Wanted = Wanted(), *, before: int | None = None, limit: int = 50) -> tuple[ListedRun, ...]:
+        """Return runs, newest first, without those that were deleted.
 
-    Raises:
-        InvalidInput: a limit below 1 or above that.
-    """
-    if not 1 <= limit <= MOST_LISTED:
-        raise InvalidInput.of("limit", limit, f"1 to {MOST_LISTED}")
-    # One condition a query: of two at once no index has the order.
-    owner = wanted.owner
-    whose: Sequence[ColumnElement[bool]] = (
-        [true()] if owner is None else [RUNS.c.owner == owner, was_asked_for_by(owner)]
-    )
-    pages = [_page(wanted, condition, before, limit) for condition in whose]
-    query = (
-        select(*(RUNS.c[name] for name in NAMES))
-        .where(RUNS.c.number.in_(union_all(*pages)))
-        .order_by(RUNS.c.number.desc())
-        .limit(limit)
-    )
-    with database.reading() as connection:
-        rows = connection.execute(query).all()
-        tags = _tags(connection, [row.number for row in rows])
-    return tuple(_listed(row, tags.get(row.number, ())) for row in rows)
+        Args:
+            wanted: which.
+            before: only runs submitted before the one of this number, which a list names: the next page.
+            limit: of runs, MOST_LISTED at most.
 
+        Raises:
+            InvalidInput: a limit below 1 or above that.
+        """
+        if not 1 <= limit <= MOST_LISTED:
+            raise InvalidInput.of("limit", limit, f"1 to {MOST_LISTED}")
+        # One condition a query: of two at once no index has the order.
+        owner = wanted.owner
+        whose: Sequence[ColumnElement[bool]] = (
+            [true()] if owner is None else [RUNS.c.owner == owner, was_asked_for_by(owner)]
+        )
+        pages = [_page(wanted, condition, before, limit) for condition in whose]
+        query = (
+            select(*(RUNS.c[name] for name in NAMES))
+            .where(RUNS.c.number.in_(union_all(*pages)))
+            .order_by(RUNS.c.number.desc())
+            .limit(limit)
+        )
+        with self.reading() as connection:
+            rows = connection.execute(query).all()
+            tags = _tags(connection, [row.number for row in rows])
+        return tuple(_listed(row, tags.get(row.number, ())) for row in rows)
 
-def listed_run(database: Database, run_id: str) -> ListedRun:
-    """Return the line of one run, which a list would show.
+    def listed_run(self, run_id: str) -> ListedRun:
+        """Return the line of one run, which a list would show.
 
-    Raises:
-        NotFound: no run has this id, or it was deleted.
-    """
-    with database.reading() as connection:
-        row = run_row(connection, run_id)
-        return _listed(row, _tags(connection, [row.number]).get(row.number, ()))
+        Raises:
+            NotFound: no run has this id, or it was deleted.
+        """
+        with self.reading() as connection:
+            row = run_row(connection, run_id)
+            return _listed(row, _tags(connection, [row.number]).get(row.number, ()))
 
+    def tags_in_use(self, owner: str | None = None, *, limit: int = 100) -> tuple[str, ...]:
+        """Return the tags of the runs that a list shows, of `owner` or of all, in the order of the alphabet."""
+        query = select(RUN_TAGS.c.tag).distinct().order_by(RUN_TAGS.c.tag).limit(limit)
+        if owner is not None:
+            query = query.join(RUNS, RUNS.c.number == RUN_TAGS.c.number).where(RUNS.c.owner == owner, *LISTED)
+        with self.reading() as connection:
+            return tuple(connection.scalars(query))
 
-def tags_in_use(database: Database, owner: str | None = None, *, limit: int = 100) -> tuple[str, ...]:
-    """Return the tags of the runs that a list shows, of `owner` or of all, in the order of the alphabet."""
-    query = select(RUN_TAGS.c.tag).distinct().order_by(RUN_TAGS.c.tag).limit(limit)
-    if owner is not None:
-        query = query.join(RUNS, RUNS.c.number == RUN_TAGS.c.number).where(RUNS.c.owner == owner, *LISTED)
-    with database.reading() as connection:
-        return tuple(connection.scalars(query))
+    def device_names(self, *, limit: int = 100) -> tuple[str, ...]:
+        """Return the names of the devices that something was measured on, in the order of the alphabet."""
+        query = select(ENVIRONMENTS.c.device_name).distinct().order_by(ENVIRONMENTS.c.device_name).limit(limit)
+        with self.reading() as connection:
+            return tuple(connection.scalars(query))
 
+    def describe(self, run_id: str, owner: str, description: Description, *, admin: bool = False) -> ListedRun:
+        """Change what a run's owner wrote on it; return its line of a list.
 
-def device_names(database: Database, *, limit: int = 100) -> tuple[str, ...]:
-    """Return the names of the devices that something was measured on, in the order of the alphabet."""
-    query = select(ENVIRONMENTS.c.device_name).distinct().order_by(ENVIRONMENTS.c.device_name).limit(limit)
-    with database.reading() as connection:
-        return tuple(connection.scalars(query))
+        Args:
+            run_id: of the run.
+            owner: who asks.
+            description: what changes.
+            admin: whether who asks may change those of all.
 
+        Raises:
+            NotFound: no run has this id, or it was deleted.
+            InvalidInput: the run is another user's, or something is too long.
+        """
+        given = description
+        values = {
+            "title": None if given.title is None else checked("title", " ".join(given.title.split()), LONGEST_TITLE),
+            "note": None if given.note is None else checked("note", given.note.strip(), LONGEST_NOTE),
+        }
+        tags = None if given.tags is None else checked_tags(given.tags)
+        with self.writing(durable=True) as connection:
+            row = run_row(connection, run_id)
+            _check_own(row, owner, "change", admin=admin)
+            if values["title"] == "":
+                values["title"] = default_title(experiment_of(run_id, row.experiment))
+            changes = {name: value for name, value in values.items() if value is not None}
+            if tags is not None:
+                connection.execute(delete(RUN_TAGS).where(RUN_TAGS.c.number == row.number))
+            if tags:
+                connection.execute(insert(RUN_TAGS), [{"tag": tag, "number": row.number} for tag in tags])
+            if changes:
+                connection.execute(update(RUNS).where(RUNS.c.number == row.number).values(**changes))
+            described = connection.execute(select(RUNS).where(RUNS.c.number == row.number)).one()
+            tags_now = _tags(connection, [row.number]).get(row.number, ())
+            words = searched(described.title, *tags_now, row.id, described.device_names, described.note)
+            connection.execute(update(RUNS).where(RUNS.c.number == row.number).values(words=words))
+        return self.listed_run(run_id)
 
-def describe(
-    database: Database, run_id: str, owner: str, description: Description, *, admin: bool = False
-) -> ListedRun:
-    """Change what a run's owner wrote on it; return its line of a list.
+    def set_summary(self, run_id: str, summary: RunSummary) -> None:
+        """Keep what a list says of a run that has ended."""
+        with self.writing() as connection:
+            connection.execute(update(RUNS).where(RUNS.c.id == run_id).values(summary=encode(summary)))
 
-    Args:
-        database: where it is.
-        run_id: of the run.
-        owner: who asks.
-        description: what changes.
-        admin: whether who asks may change those of all.
+    def delete_run(self, run_id: str, owner: str, *, admin: bool = False, address: str | None = None) -> None:
+        """Take a run off every list and page; `restore_run` brings it back until it is purged.
 
-    Raises:
-        NotFound: no run has this id, or it was deleted.
-        InvalidInput: the run is another user's, or something is too long.
-    """
-    given = description
-    values = {
-        "title": None if given.title is None else checked_title(given.title),
-        "note": None if given.note is None else checked_note(given.note),
-    }
-    tags = None if given.tags is None else checked_tags(given.tags)
-    with database.writing(durable=True) as connection:
-        row = run_row(connection, run_id)
-        _check_own(row, owner, "change", admin=admin)
-        if values["title"] == "":
-            values["title"] = default_title(experiment_of(run_id, row.experiment))
-        changes = {name: value for name, value in values.items() if value is not None}
-        if tags is not None:
-            connection.execute(delete(RUN_TAGS).where(RUN_TAGS.c.number == row.number))
-        if tags:
-            connection.execute(insert(RUN_TAGS), [{"tag": tag, "number": row.number} for tag in tags])
-        if changes:
-            connection.execute(update(RUNS).where(RUNS.c.number == row.number).values(**changes))
-        described = connection.execute(select(RUNS).where(RUNS.c.number == row.number)).one()
-        tags_now = _tags(connection, [row.number]).get(row.number, ())
-        words = searched(described.title, *tags_now, row.id, described.device_names, described.note)
-        connection.execute(update(RUNS).where(RUNS.c.number == row.number).values(words=words))
-    return listed_run(database, run_id)
+        Args:
+            run_id: of the run.
+            owner: who asks.
+            admin: whether who asks may delete those of all.
+            address: where they ask from.
 
+        Raises:
+            NotFound: no run has this id.
+            InvalidInput: the run is another user's too, or has not ended.
+        """
+        with self.writing(durable=True) as connection:
+            row = run_row(connection, run_id)
+            _check_own(row, owner, "delete", admin=admin)
+            if not admin and (others := len(askers_in(connection, run_id))):
+                raise InvalidInput(
+                    f"run {run_id} is shared with {others} other users: only an administrator can delete it"
+                )
+            if row.state in ACTIVE:
+                raise InvalidInput(f"run {run_id} has not ended: cancel it before you delete it")
+            connection.execute(update(RUNS).where(RUNS.c.number == row.number).values(deleted_utc=self.now()))
+            note(connection, self.now(), (Action.DELETED, owner, run_id), address)
 
-def set_summary(database: Database, run_id: str, summary: RunSummary) -> None:
-    """Keep what a list says of a run that has ended."""
-    with database.writing() as connection:
-        connection.execute(update(RUNS).where(RUNS.c.id == run_id).values(summary=encode(summary)))
+    def restore_run(self, run_id: str, owner: str, *, admin: bool = False, address: str | None = None) -> None:
+        """Bring back a run that was deleted, as `delete_run` asks for it; one that was not stays as it is.
 
-
-def delete_run(database: Database, run_id: str, owner: str, *, admin: bool = False, address: str | None = None) -> None:
-    """Take a run off every list and page; `restore_run` brings it back until it is purged.
-
-    Args:
-        database: where it is.
-        run_id: of the run.
-        owner: who asks.
-        admin: whether who asks may delete those of all.
-        address: where they ask from.
-
-    Raises:
-        NotFound: no run has this id.
-        InvalidInput: the run is another user's too, or has not ended.
-    """
-    with database.writing(durable=True) as connection:
-        row = run_row(connection, run_id)
-        _check_own(row, owner, "delete", admin=admin)
-        if not admin and (others := len(askers_in(connection, run_id))):
-            raise InvalidInput(f"run {run_id} is shared with {others} other users: only an administrator can delete it")
-        if row.state in ACTIVE:
-            raise InvalidInput(f"run {run_id} has not ended: cancel it before you delete it")
-        connection.execute(update(RUNS).where(RUNS.c.number == row.number).values(deleted_utc=database.now()))
-        note(connection, database.now(), (Action.DELETED, owner, run_id), address)
-
-
-def restore_run(
-    database: Database, run_id: str, owner: str, *, admin: bool = False, address: str | None = None
-) -> None:
-    """Bring back a run that was deleted, as `delete_run` asks for it; one that was not stays as it is.
-
-    Raises:
-        NotFound: no run has this id, or it was purged.
-        InvalidInput: the run is another user's.
-    """
-    with database.writing(durable=True) as connection:
-        row = run_row(connection, run_id, deleted=True)
-        _check_own(row, owner, "restore", admin=admin)
-        gone = RUNS.c.number == row.number, RUNS.c.deleted_utc.is_not(None)
-        if connection.execute(update(RUNS).where(*gone).values(deleted_utc=None)).rowcount:
-            note(connection, database.now(), (Action.RESTORED, owner, run_id), address)
+        Raises:
+            NotFound: no run has this id, or it was purged.
+            InvalidInput: the run is another user's.
+        """
+        with self.writing(durable=True) as connection:
+            row = run_row(connection, run_id, deleted=True)
+            _check_own(row, owner, "restore", admin=admin)
+            gone = RUNS.c.number == row.number, RUNS.c.deleted_utc.is_not(None)
+            if connection.execute(update(RUNS).where(*gone).values(deleted_utc=None)).rowcount:
+                note(connection, self.now(), (Action.RESTORED, owner, run_id), address)
 
 
 def tags_of(connection: Connection, number: int) -> tuple[str, ...]:

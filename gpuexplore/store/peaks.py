@@ -24,59 +24,67 @@ P = TypeVar("P", Peak, Bandwidth)
 BY_NAME = "entered for any processor of this name, by an earlier version"
 
 
-def own_peaks(database: Database, owner: str, device: Device) -> tuple[Peak, ...]:
-    """Return the peaks `owner` entered for a device, by dtype and unit."""
-    found = {(peak.dtype, peak.unit): peak for peak in _entered(database, OWN_PEAKS, owner, device, kind=Peak)}
-    return tuple(found[key] for key in sorted(found))
+class OwnPeaks(Database):
+    """Peaks and bandwidths of owners."""
 
+    def own_peaks(self, owner: str, device: Device) -> tuple[Peak, ...]:
+        """Return the peaks `owner` entered for a device, by dtype and unit."""
+        found = {(peak.dtype, peak.unit): peak for peak in self._entered(OWN_PEAKS, owner, device, kind=Peak)}
+        return tuple(found[key] for key in sorted(found))
 
-def set_own_peak(database: Database, owner: str, device: Device, *, peak: Peak) -> None:
-    """Keep `peak` for this owner and device, in place of one for the same dtype and unit.
+    def set_own_peak(self, owner: str, device: Device, *, peak: Peak) -> None:
+        """Keep `peak` for this owner and device, in place of one for the same dtype and unit.
 
-    Raises:
-        InvalidInput: the peak's kind is not `own`, its rate is no positive number, or its source no usable text.
-    """
-    check_text("source", peak.source)
-    _check(peak.kind, "peak", peak.flop_per_s, "FLOP/s")
-    key = {"owner": owner, "dtype": peak.dtype, "unit": peak.unit}
-    _replace(database, OWN_PEAKS, device, key=key, entered=peak)
+        Raises:
+            InvalidInput: the peak's kind is not `own`, its rate is no positive number, or its source no usable text.
+        """
+        check_text("source", peak.source)
+        _check(peak.kind, "peak", peak.flop_per_s, "FLOP/s")
+        key = {"owner": owner, "dtype": peak.dtype, "unit": peak.unit}
+        self._replace(OWN_PEAKS, device, key=key, entered=peak)
 
+    def delete_own_peak(self, owner: str, device: Device, *, dtype: str, unit: Unit) -> None:
+        """Forget a peak; nothing happens when there is none."""
+        self._delete(OWN_PEAKS, device, {"owner": owner, "dtype": dtype, "unit": unit})
 
-def delete_own_peak(database: Database, owner: str, device: Device, *, dtype: str, unit: Unit) -> None:
-    """Forget a peak; nothing happens when there is none."""
-    _delete(database, OWN_PEAKS, device, {"owner": owner, "dtype": dtype, "unit": unit})
+    def own_bandwidth(self, owner: str, device: Device) -> Bandwidth | None:
+        """Return the memory bandwidth `owner` entered for a device, or None."""
+        found = (None, *self._entered(OWN_BANDWIDTHS, owner, device, kind=Bandwidth))
+        return found[-1]
 
+    def set_own_bandwidth(self, owner: str, device: Device, *, bandwidth: Bandwidth) -> None:
+        """Keep `bandwidth` for this owner and device, in place of an earlier one.
 
-def own_bandwidth(database: Database, owner: str, device: Device) -> Bandwidth | None:
-    """Return the memory bandwidth `owner` entered for a device, or None."""
-    found = (None, *_entered(database, OWN_BANDWIDTHS, owner, device, kind=Bandwidth))
-    return found[-1]
+        Raises:
+            InvalidInput: its kind is not `own`, its rate is no positive number, or its source no usable text.
+        """
+        check_text("source", bandwidth.source)
+        _check(bandwidth.kind, "bandwidth", bandwidth.bytes_per_s, "bytes/s")
+        self._replace(OWN_BANDWIDTHS, device, key={"owner": owner}, entered=bandwidth)
 
+    def delete_own_bandwidth(self, owner: str, device: Device) -> None:
+        """Forget a bandwidth; nothing happens when there is none."""
+        self._delete(OWN_BANDWIDTHS, device, {"owner": owner})
 
-def set_own_bandwidth(database: Database, owner: str, device: Device, *, bandwidth: Bandwidth) -> None:
-    """Keep `bandwidth` for this owner and device, in place of an earlier one.
+    def _entered(self, table: Table, owner: str, device: Device, *, kind: type[P]) -> Iterator[P]:
+        """Yield what `owner` entered for the device's name, then for the device itself, which counts."""
+        with self.reading() as connection:
+            rows = connection.execute(select(table).where(_is(table, {"owner": owner}), _is_of(table, device))).all()
+        for row in sorted(rows, key=lambda row: row.device_key == device_key(device)):
+            if found := _usable(kind, row):
+                is_own = row.device_key == device_key(device)
+                yield found if is_own else replace(found, source=f"{found.source} ({BY_NAME})")
 
-    Raises:
-        InvalidInput: its kind is not `own`, its rate is no positive number, or its source no usable text.
-    """
-    check_text("source", bandwidth.source)
-    _check(bandwidth.kind, "bandwidth", bandwidth.bytes_per_s, "bytes/s")
-    _replace(database, OWN_BANDWIDTHS, device, key={"owner": owner}, entered=bandwidth)
+    def _replace(self, table: Table, device: Device, *, key: Mapping[str, str], entered: object) -> None:
+        row_key = {**key, "device_key": device_key(device)}
+        with self.writing() as connection:
+            connection.execute(delete(table).where(_is(table, row_key)))
+            connection.execute(insert(table).values(**row_key, payload=encode(entered)))
 
-
-def delete_own_bandwidth(database: Database, owner: str, device: Device) -> None:
-    """Forget a bandwidth; nothing happens when there is none."""
-    _delete(database, OWN_BANDWIDTHS, device, {"owner": owner})
-
-
-def _entered(database: Database, table: Table, owner: str, device: Device, *, kind: type[P]) -> Iterator[P]:
-    """Yield what `owner` entered for the device's name, then for the device itself, which counts."""
-    with database.reading() as connection:
-        rows = connection.execute(select(table).where(_is(table, {"owner": owner}), _is_of(table, device))).all()
-    for row in sorted(rows, key=lambda row: row.device_key == device_key(device)):
-        if found := _usable(kind, row):
-            is_own = row.device_key == device_key(device)
-            yield found if is_own else replace(found, source=f"{found.source} ({BY_NAME})")
+    def _delete(self, table: Table, device: Device, key: Mapping[str, str]) -> None:
+        """Delete what was entered for the device, and what was entered for its name: else that would come back."""
+        with self.writing() as connection:
+            connection.execute(delete(table).where(_is(table, key), _is_of(table, device)))
 
 
 def _usable(kind: type[P], row: Row[Any]) -> P | None:
@@ -96,19 +104,6 @@ def _check(kind: PeakKind, what: str, rate: float, unit: str) -> None:
         raise InvalidInput.of(f"kind of {what}", kind, ("own",))
     if not (isfinite(rate) and rate > 0):
         raise InvalidInput.of(what, rate, f"positive numbers of {unit}")
-
-
-def _replace(database: Database, table: Table, device: Device, *, key: Mapping[str, str], entered: object) -> None:
-    row_key = {**key, "device_key": device_key(device)}
-    with database.writing() as connection:
-        connection.execute(delete(table).where(_is(table, row_key)))
-        connection.execute(insert(table).values(**row_key, payload=encode(entered)))
-
-
-def _delete(database: Database, table: Table, device: Device, key: Mapping[str, str]) -> None:
-    """Delete what was entered for the device, and what was entered for its name: else that would come back."""
-    with database.writing() as connection:
-        connection.execute(delete(table).where(_is(table, key), _is_of(table, device)))
 
 
 def _is(table: Table, key: Mapping[str, str]) -> ColumnElement[bool]:

@@ -10,7 +10,7 @@ from sqlalchemy import Float, Integer, Row, String, and_, bindparam, cast, exist
 
 from gpuexplore.core.model import RunState
 from gpuexplore.store.database import Database
-from gpuexplore.store.leases import is_alive, names_of
+from gpuexplore.store.leases import FRESH_S, names_of, reported_within
 from gpuexplore.store.restrictions import Restriction, RestrictionKind, applies, free_of, restrictions_now
 from gpuexplore.store.tables import DEVICE_HOLDS, RUNS, SUPERVISORS
 from gpuexplore.store.turns import COMBINATIONS, LEFT_S, ORDER, QUEUED, head_start_s, leaders_among, left_s
@@ -43,7 +43,7 @@ SERVER_COLUMNS = (
     MEASURED.c.devices.label("in_use"),
     left_s(MEASURED).label("busy_s"),
 )
-ALIVE = select(*SERVER_COLUMNS).select_from(SERVERS).where(is_alive())
+ALIVE = select(*SERVER_COLUMNS).select_from(SERVERS).where(reported_within(FRESH_S))
 # Whatever a position needs before it is counted, in one round trip; a row for each of SERVERS, at least one.
 POSITION = (
     select(
@@ -52,7 +52,7 @@ POSITION = (
         select(func.aggregate_strings(COMBINATIONS.subquery().c.devices, ";")).scalar_subquery().label("combinations"),
         exists(select(DEVICE_HOLDS.c.device)).label("any_restricted"),
     )
-    .select_from(RUNS.outerjoin(SERVERS, is_alive()))
+    .select_from(RUNS.outerjoin(SERVERS, reported_within(FRESH_S)))
     .where(RUNS.c.id == bindparam("id"), QUEUED)
 )
 
@@ -85,52 +85,53 @@ class WaitingRun:
     of_leader: bool = False
 
 
-def position(database: Database, run_id: str) -> WaitingRun | None:
-    """Return the position of a run; None when it does not wait."""
-    with database.reading(snapshot=False) as connection:
-        rows = connection.execute(POSITION, {"id": run_id}).all()
-        if not rows:
-            return None
-        run = rows[0]
-        servers = [row for row in rows if row.supervisor is not None]
-        restrictions = _against(run.owner, restrictions_now(connection, database.now()) if run.any_restricted else ())
-        combinations = run.combinations.split(";") if run.combinations else ()
-        eligibility = _eligibility(run.devices, servers, combinations, restrictions)
-        asked = {"competitors": eligibility.competitors, "turn": run.turn_s, "number": run.number}
-        ahead = connection.execute(AHEAD, asked).one()
-        found = _waiting(run, eligibility, ahead.runs, ahead.wait_s)
-        return replace(found, of_leader=head_start_s(connection, run.owner) > 0)
+class Positions(Database):
+    """Positions of the runs that wait."""
 
+    def position(self, run_id: str) -> WaitingRun | None:
+        """Return the position of a run; None when it does not wait."""
+        with self.reading(snapshot=False) as connection:
+            rows = connection.execute(POSITION, {"id": run_id}).all()
+            if not rows:
+                return None
+            run = rows[0]
+            servers = [row for row in rows if row.supervisor is not None]
+            restrictions = _against(run.owner, restrictions_now(connection, self.now()) if run.any_restricted else ())
+            combinations = run.combinations.split(";") if run.combinations else ()
+            eligibility = _eligibility(run.devices, servers, combinations, restrictions)
+            asked = {"competitors": eligibility.competitors, "turn": run.turn_s, "number": run.number}
+            ahead = connection.execute(AHEAD, asked).one()
+            found = _waiting(run, eligibility, ahead.runs, ahead.wait_s)
+            return replace(found, of_leader=head_start_s(connection, run.owner) > 0)
 
-def waiting(database: Database, limit: int = 100) -> tuple[WaitingRun, ...]:
-    """Return the queued runs, the next first, each as `position` returns it."""
-    with database.reading() as connection:
-        rows = connection.execute(select(*WAITING_COLUMNS).where(QUEUED).order_by(*ORDER).limit(limit)).all()
-        servers = connection.execute(ALIVE).all()
-        combinations = connection.scalars(COMBINATIONS).all()
-        restrictions = restrictions_now(connection, database.now())
-        leaders = leaders_among(connection, {row.owner for row in rows})
-    reserved = {each.owner for each in restrictions}
-    # What decides where a run may be measured: the devices, and the owner where some are reserved for them.
-    keys = [(row.devices, row.owner if row.owner in reserved else "") for row in rows]
-    eligible = {
-        (devices, owner): _eligibility(devices, servers, combinations, _against(owner, restrictions))
-        for devices, owner in set(keys)
-    }
-    found = []
-    before = dict.fromkeys(eligible, (0, 0.0))
-    for row, key in zip(rows, keys, strict=True):
-        found.append(replace(_waiting(row, eligible[key], *before[key]), of_leader=row.owner in leaders))
-        for each, (others, others_s) in before.items():
-            if row.devices in eligible[each].competitors:
-                before[each] = (others + 1, others_s + row.left_s)
-    return tuple(found)
+    def waiting(self, limit: int = 100) -> tuple[WaitingRun, ...]:
+        """Return the queued runs, the next first, each as `position` returns it."""
+        with self.reading() as connection:
+            rows = connection.execute(select(*WAITING_COLUMNS).where(QUEUED).order_by(*ORDER).limit(limit)).all()
+            servers = connection.execute(ALIVE).all()
+            combinations = connection.scalars(COMBINATIONS).all()
+            restrictions = restrictions_now(connection, self.now())
+            leaders = leaders_among(connection, {row.owner for row in rows})
+        reserved = {each.owner for each in restrictions}
+        # What decides where a run may be measured: the devices, and the owner where some are reserved for them.
+        keys = [(row.devices, row.owner if row.owner in reserved else "") for row in rows]
+        eligible = {
+            (devices, owner): _eligibility(devices, servers, combinations, _against(owner, restrictions))
+            for devices, owner in set(keys)
+        }
+        found = []
+        before = dict.fromkeys(eligible, (0, 0.0))
+        for row, key in zip(rows, keys, strict=True):
+            found.append(replace(_waiting(row, eligible[key], *before[key]), of_leader=row.owner in leaders))
+            for each, (others, others_s) in before.items():
+                if row.devices in eligible[each].competitors:
+                    before[each] = (others + 1, others_s + row.left_s)
+        return tuple(found)
 
-
-def queue_length(database: Database) -> int:
-    """Return how many runs wait."""
-    with database.reading() as connection:
-        return connection.scalar(select(func.count()).select_from(RUNS).where(QUEUED)) or 0
+    def queue_length(self) -> int:
+        """Return how many runs wait."""
+        with self.reading() as connection:
+            return connection.scalar(select(func.count()).select_from(RUNS).where(QUEUED)) or 0
 
 
 @dataclass(frozen=True, slots=True)

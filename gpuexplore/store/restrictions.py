@@ -47,50 +47,51 @@ class Restriction:
         return f"{self.device} is {self.kind}{until}{why}"
 
 
-def restrict(database: Database, restriction: Restriction, owner: str) -> None:
-    """Restrict a device from now on, in place of what restricted it before.
+class Restrictions(Database):
+    """Restrictions of devices."""
 
-    Args:
-        database: that its supervisors work with.
-        restriction: how.
-        owner: who asks, for the audit log.
-    """
-    row = {
-        "device": restriction.device,
-        "kind": restriction.kind.value,
-        "reason": restriction.reason,
-        "owner": restriction.owner,
-        "until_utc": restriction.until_utc,
-    }
-    actions = {
-        RestrictionKind.PAUSED: Action.PAUSED,
-        RestrictionKind.DRAINED: Action.DRAINED,
-        RestrictionKind.RESERVED: Action.RESERVED,
-    }
-    with database.writing(durable=True) as connection:
-        upsert(connection, DEVICE_HOLDS, row)
-        note(connection, database.now(), (actions[restriction.kind], owner, restriction.device))
+    def restrict(self, restriction: Restriction, owner: str) -> None:
+        """Restrict a device from now on, in place of what restricted it before.
 
+        Args:
+            restriction: how.
+            owner: who asks, for the audit log.
+        """
+        row = {
+            "device": restriction.device,
+            "kind": restriction.kind.value,
+            "reason": restriction.reason,
+            "owner": restriction.owner,
+            "until_utc": restriction.until_utc,
+        }
+        actions = {
+            RestrictionKind.PAUSED: Action.PAUSED,
+            RestrictionKind.DRAINED: Action.DRAINED,
+            RestrictionKind.RESERVED: Action.RESERVED,
+        }
+        with self.writing(durable=True) as connection:
+            upsert(connection, DEVICE_HOLDS, row)
+            note(connection, self.now(), (actions[restriction.kind], owner, restriction.device))
 
-def resume(database: Database, device: str, owner: str) -> bool:
-    """Let a device measure again; return whether it was restricted."""
-    with database.writing(durable=True) as connection:
-        was_restricted = connection.execute(delete(DEVICE_HOLDS).where(DEVICE_HOLDS.c.device == device)).rowcount > 0
-        if was_restricted:
-            note(connection, database.now(), (Action.RESUMED, owner, device))
-        return was_restricted
+    def resume(self, device: str, owner: str) -> bool:
+        """Let a device measure again; return whether it was restricted."""
+        with self.writing(durable=True) as connection:
+            was_restricted = (
+                connection.execute(delete(DEVICE_HOLDS).where(DEVICE_HOLDS.c.device == device)).rowcount > 0
+            )
+            if was_restricted:
+                note(connection, self.now(), (Action.RESUMED, owner, device))
+            return was_restricted
 
+    def current_restrictions(self) -> tuple[Restriction, ...]:
+        """Return what is restricted now, by device."""
+        with self.reading(snapshot=False) as connection:
+            return restrictions_now(connection, self.now())
 
-def current_restrictions(database: Database) -> tuple[Restriction, ...]:
-    """Return what is restricted now, by device."""
-    with database.reading(snapshot=False) as connection:
-        return restrictions_now(connection, database.now())
-
-
-def is_paused(database: Database, devices: Iterable[str], names: Collection[str]) -> bool:
-    """Return whether what runs on one of `devices` is to stop, of a supervisor that has all of `names`."""
-    paused = [each for each in current_restrictions(database) if each.kind is RestrictionKind.PAUSED]
-    return any(applies(each, device, names) for each in paused for device in devices)
+    def is_paused(self, devices: Iterable[str], names: Collection[str]) -> bool:
+        """Return whether what runs on one of `devices` is to stop, of a supervisor that has all of `names`."""
+        paused = [each for each in self.current_restrictions() if each.kind is RestrictionKind.PAUSED]
+        return any(applies(each, device, names) for each in paused for device in devices)
 
 
 def restrictions_now(connection: Connection, now: str) -> tuple[Restriction, ...]:

@@ -77,10 +77,81 @@ def settle(connection: Connection) -> None:
     connection.execute(kept.values(provisional=False))
 
 
-def askers_of(database: Database, run_id: str) -> tuple[str, ...]:
-    """Return who asked for a run besides its owner, the first one first."""
-    with database.reading(snapshot=False) as connection:
-        return askers_in(connection, run_id)
+class RunStates(Database):
+    """Changes of the states of runs, and who asked for them."""
+
+    def askers_of(self, run_id: str) -> tuple[str, ...]:
+        """Return who asked for a run besides its owner, the first one first."""
+        with self.reading(snapshot=False) as connection:
+            return askers_in(connection, run_id)
+
+    def see(self, owner: str) -> None:
+        """Note that `owner` is here now.
+
+        Raises:
+            StoreUnavailable: the database cannot be written to now, or not soon.
+        """
+        with self.writing(patience_s=SOON_S) as connection:
+            upsert(connection, OWNERS, {"owner": owner, "seen_epoch_s": epoch_s()})
+
+    def request_cancel(self, run_id: str, owner: str, *, admin: bool = False, address: str | None = None) -> bool:
+        """Stop a run: at once while it waits, between two rounds while it is measured; a finished one stays as it is.
+
+        One that others asked for as well goes on when its owner cancels it, and is theirs from then on.
+
+        Args:
+            run_id: of the run.
+            owner: who asks.
+            admin: whether who asks may stop those of all.
+            address: where they ask from.
+
+        Returns:
+            Whether it does not go on for others.
+
+        Raises:
+            NotFound: no run has this id.
+            InvalidInput: the run is another user's.
+        """
+        waits = changeable("user's cancel", RunState.QUEUED, RunState.CANCELLED)
+        stop = update(RUNS).where(RUNS.c.id == run_id, RUNS.c.state.in_(ACTIVE))
+        with self.writing(durable=True) as connection:
+            run = run_row(connection, run_id)
+            if run.owner != owner and not admin:
+                raise InvalidInput(f"run {run_id} belongs to another user: only its owner can cancel it")
+            if run.owner == owner and run.state in ACTIVE and _hand_over(connection, run_id, owner):
+                return False
+            stopped = connection.execute(
+                stop.values(
+                    cancel_requested=True,
+                    state=choose((waits, RunState.CANCELLED), else_=RUNS.c.state),
+                    reason=CANCELLED_BY_OWNER if run.owner == owner else CANCELLED_BY_ADMIN,
+                    finished_utc=choose((waits, self.now()), else_=RUNS.c.finished_utc),
+                )
+            )
+            if stopped.rowcount:
+                note(connection, self.now(), (Action.CANCELLED, owner, run_id), address)
+            settle(connection)
+            return True
+
+    def cancel_requested(self, run_id: str) -> bool:
+        """Return whether the owner asked to stop this run."""
+        with self.reading() as connection:
+            return bool(connection.scalar(select(RUNS.c.cancel_requested).where(RUNS.c.id == run_id)))
+
+    def drop_abandoned(self) -> int:
+        """Cancel the waiting runs whose owner and askers were all unseen for ten minutes; return how many."""
+        seen = select(OWNERS.c.owner).where(epoch_s() - OWNERS.c.seen_epoch_s < ABANDONED_AFTER_S)
+        known = select(OWNERS.c.owner)
+        asked = select(RUN_ASKERS.c.run_id).where(RUN_ASKERS.c.owner.in_(seen))
+        waits = changeable("supervisor", RunState.QUEUED, RunState.CANCELLED)
+        drop = update(RUNS).where(waits, RUNS.c.owner.not_in(seen), RUNS.c.owner.in_(known), RUNS.c.id.not_in(asked))
+        with self.writing() as connection:
+            away = f"it was still queued and its owner was away for {format_seconds(ABANDONED_AFTER_S)}"
+            reason = f"{away}: press Run to queue it again"
+            dropped = drop.values(state=RunState.CANCELLED, reason=reason, finished_utc=self.now())
+            count = connection.execute(dropped).rowcount
+            settle(connection)
+            return count
 
 
 def askers_in(connection: Connection, run_id: str) -> tuple[str, ...]:
@@ -107,16 +178,6 @@ def _hand_over(connection: Connection, run_id: str, owner: str) -> bool:
     return True
 
 
-def see(database: Database, owner: str) -> None:
-    """Note that `owner` is here now.
-
-    Raises:
-        StoreUnavailable: the database cannot be written to now, or not soon.
-    """
-    with database.writing(patience_s=SOON_S) as connection:
-        upsert(connection, OWNERS, {"owner": owner, "seen_epoch_s": epoch_s()})
-
-
 Who = Literal["submitter", "supervisor", "worker", "user's cancel", "prune"]
 # Into which states each may change a run, by the state that it is in; None: there is no run.
 CHANGES: Mapping[tuple[Who, RunState | None], frozenset[RunState | None]] = {
@@ -136,68 +197,3 @@ def changeable(who: Who, state: RunState, *into: RunState) -> ColumnElement[bool
     """Return the condition that a run is in `state`, out of which `who` may change it into each of the others."""
     assert CHANGES[who, state].issuperset(into), f"{who}: {state} into {into}"
     return RUNS.c.state == state
-
-
-def request_cancel(
-    database: Database, run_id: str, owner: str, *, admin: bool = False, address: str | None = None
-) -> bool:
-    """Stop a run: at once while it waits, between two rounds while it is measured; a finished one stays as it is.
-
-    One that others asked for as well goes on when its owner cancels it, and is theirs from then on.
-
-    Args:
-        database: where it is.
-        run_id: of the run.
-        owner: who asks.
-        admin: whether who asks may stop those of all.
-        address: where they ask from.
-
-    Returns:
-        Whether it does not go on for others.
-
-    Raises:
-        NotFound: no run has this id.
-        InvalidInput: the run is another user's.
-    """
-    waits = changeable("user's cancel", RunState.QUEUED, RunState.CANCELLED)
-    stop = update(RUNS).where(RUNS.c.id == run_id, RUNS.c.state.in_(ACTIVE))
-    with database.writing(durable=True) as connection:
-        run = run_row(connection, run_id)
-        if run.owner != owner and not admin:
-            raise InvalidInput(f"run {run_id} belongs to another user: only its owner can cancel it")
-        if run.owner == owner and run.state in ACTIVE and _hand_over(connection, run_id, owner):
-            return False
-        stopped = connection.execute(
-            stop.values(
-                cancel_requested=True,
-                state=choose((waits, RunState.CANCELLED), else_=RUNS.c.state),
-                reason=CANCELLED_BY_OWNER if run.owner == owner else CANCELLED_BY_ADMIN,
-                finished_utc=choose((waits, database.now()), else_=RUNS.c.finished_utc),
-            )
-        )
-        if stopped.rowcount:
-            note(connection, database.now(), (Action.CANCELLED, owner, run_id), address)
-        settle(connection)
-        return True
-
-
-def cancel_requested(database: Database, run_id: str) -> bool:
-    """Return whether the owner asked to stop this run."""
-    with database.reading() as connection:
-        return bool(connection.scalar(select(RUNS.c.cancel_requested).where(RUNS.c.id == run_id)))
-
-
-def drop_abandoned(database: Database) -> int:
-    """Cancel the waiting runs whose owner and askers were all unseen for ten minutes; return how many."""
-    seen = select(OWNERS.c.owner).where(epoch_s() - OWNERS.c.seen_epoch_s < ABANDONED_AFTER_S)
-    known = select(OWNERS.c.owner)
-    asked = select(RUN_ASKERS.c.run_id).where(RUN_ASKERS.c.owner.in_(seen))
-    waits = changeable("supervisor", RunState.QUEUED, RunState.CANCELLED)
-    drop = update(RUNS).where(waits, RUNS.c.owner.not_in(seen), RUNS.c.owner.in_(known), RUNS.c.id.not_in(asked))
-    with database.writing() as connection:
-        away = f"it was still queued and its owner was away for {format_seconds(ABANDONED_AFTER_S)}"
-        reason = f"{away}: press Run to queue it again"
-        dropped = drop.values(state=RunState.CANCELLED, reason=reason, finished_utc=database.now())
-        count = connection.execute(dropped).rowcount
-        settle(connection)
-        return count

@@ -29,105 +29,133 @@ from gpuexplore.store.tables import EXPERIMENT, OWNERS, RUN_ASKERS, RUNS
 from gpuexplore.store.turns import QUEUED, head_start_s, next_turn_s, order_runs_of
 
 
-def submit(
-    database: Database,
-    work: Experiment | Activity,
-    owner: str,
-    *,
-    estimated_s: float | None = None,
-    address: str | None = None,
-) -> str:
-    """Queue `work` for `owner`; return the run's id. See `submit_all`."""
-    (run_id,) = submit_all(database, {work: estimated_s}, owner, address=address)
-    return run_id
+class Submissions(Database):
+    """Runs as they are queued or recorded."""
 
+    def submit(
+        self,
+        work: Experiment | Activity,
+        owner: str,
+        *,
+        estimated_s: float | None = None,
+        address: str | None = None,
+    ) -> str:
+        """Queue `work` for `owner`; return the run's id. See `submit_all`."""
+        (run_id,) = self.submit_all({work: estimated_s}, owner, address=address)
+        return run_id
 
-def submit_all(
-    database: Database,
-    works: Mapping[Experiment, float | None] | Mapping[Experiment | Activity, float | None],
-    owner: str,
-    *,
-    address: str | None = None,
-) -> list[str]:
-    """Queue all of `works` or none; return the ids of the runs. They are on the disk when this returns.
+    def submit_all(
+        self,
+        works: Mapping[Experiment, float | None] | Mapping[Experiment | Activity, float | None],
+        owner: str,
+        *,
+        address: str | None = None,
+    ) -> list[str]:
+        """Queue all of `works` or none; return the ids of the runs. They are on the disk when this returns.
 
-    Args:
-        database: where to.
-        works: each with the device seconds it will take; None counts the sampling alone.
-        owner: whose they are.
-        address: where they come from on the network.
+        Args:
+            works: each with the device seconds it will take; None counts the sampling alone.
+            owner: whose they are.
+            address: where they come from on the network.
 
-    Raises:
-        InvalidInput: a limit is reached; nothing was queued.
-    """
-    rows = [
-        _new_row(database, work, owner, estimated_s=estimated_s, address=address) for work, estimated_s in works.items()
-    ]
-    with database.writing(durable=True) as connection:
-        _queue(connection, rows, owner)
-    return [row["id"] for row in rows]
+        Raises:
+            InvalidInput: a limit is reached; nothing was queued.
+        """
+        rows = [
+            self._new_row(work, owner, estimated_s=estimated_s, address=address) for work, estimated_s in works.items()
+        ]
+        with self.writing(durable=True) as connection:
+            _queue(connection, rows, owner)
+        return [row["id"] for row in rows]
 
+    def ask(
+        self,
+        work: Experiment | Activity,
+        owner: str,
+        *,
+        estimated_s: float | None = None,
+        address: str | None = None,
+    ) -> str:
+        """Return the id of the run that does `work`: what another user asked for and has not ended, else a new one.
 
-def ask(
-    database: Database,
-    work: Experiment | Activity,
-    owner: str,
-    *,
-    estimated_s: float | None = None,
-    address: str | None = None,
-) -> str:
-    """Return the id of the run that does `work`: what another user asked for and has not ended, else a new one.
+        What names a function or a file of a user is theirs alone. For the arguments see `submit_all`.
 
-    What names a function or a file of a user is theirs alone. For the arguments see `submit_all`.
+        Raises:
+            InvalidInput: a limit is reached; nothing was queued.
+        """
+        row = self._new_row(work, owner, estimated_s=estimated_s, address=address)
+        with self.writing(durable=True) as connection:
+            _one_at_a_time(connection)
+            is_private = isinstance(work, Experiment) and any(OF_USERS in name for name in work.implementations)
+            same = None if is_private else _of_another(connection, row)
+            if same is None:
+                _queue(connection, [row], owner)
+                return str(row["id"])
+            turn_s = next_turn_s(connection, owner) - head_start_s(connection, owner)
+            asker = {"run_id": same.id, "owner": owner, "asked_utc": row["created_utc"], "turn_s": turn_s}
+            connection.execute(insertion(connection, RUN_ASKERS).values(**asker).on_conflict_do_nothing())
+            note(connection, row["created_utc"], (Action.SUBMITTED, owner, same.id), address)
+            upsert(connection, OWNERS, {"owner": owner, "seen_epoch_s": epoch_s()})
+            order_runs_of(connection, same.owner)
+            return str(same.id)
 
-    Raises:
-        InvalidInput: a limit is reached; nothing was queued.
-    """
-    row = _new_row(database, work, owner, estimated_s=estimated_s, address=address)
-    with database.writing(durable=True) as connection:
-        _one_at_a_time(connection)
-        is_private = isinstance(work, Experiment) and any(OF_USERS in name for name in work.implementations)
-        same = None if is_private else _of_another(connection, row)
-        if same is None:
-            _queue(connection, [row], owner)
-            return str(row["id"])
-        turn_s = next_turn_s(connection, owner) - head_start_s(connection, owner)
-        asker = {"run_id": same.id, "owner": owner, "asked_utc": row["created_utc"], "turn_s": turn_s}
-        connection.execute(insertion(connection, RUN_ASKERS).values(**asker).on_conflict_do_nothing())
-        note(connection, row["created_utc"], (Action.SUBMITTED, owner, same.id), address)
-        upsert(connection, OWNERS, {"owner": owner, "seen_epoch_s": epoch_s()})
-        order_runs_of(connection, same.owner)
-        return str(same.id)
+    def record(
+        self, experiment: Experiment, owner: str, *, results: Sequence[Result], origin: str | None = None
+    ) -> str:
+        """Store a run that was measured elsewhere, as the command line does; return its id.
 
+        Args:
+            experiment: what was asked for.
+            owner: whose it is.
+            results: at most one of each case.
+            origin: where it was measured, when not on this machine: it then counts for no device of this server.
 
-def record(
-    database: Database, experiment: Experiment, owner: str, *, results: Sequence[Result], origin: str | None = None
-) -> str:
-    """Store a run that was measured elsewhere, as the command line does; return its id.
+        Raises:
+            InvalidInput: a result is of no case of `experiment`, or two are of the same.
+        """
+        indexes = {case: index for index, case in enumerate(experiment.cases())}
+        cases = [result.case for result in results]
+        if len(set(cases)) != len(cases) or not indexes.keys() >= set(cases):
+            raise InvalidInput("results and experiment do not match: there must be one result per case")
+        now = self.now()
+        row = self._new_row(experiment, owner)
+        row |= {"state": RunState.DONE, "started_utc": now, "finished_utc": now, "origin": origin}
+        with self.writing() as connection:
+            connection.execute(insert(RUNS).values(**row))
+            note(connection, now, (Action.SAVED, owner, row["id"]))
+            for result in results:
+                add_row(connection, row["id"], indexes[result.case], result)
+        return str(row["id"])
 
-    Args:
-        database: where to.
-        experiment: what was asked for.
-        owner: whose it is.
-        results: at most one of each case.
-        origin: where it was measured, when not on this machine: nothing of it then counts for a device of this server.
-
-    Raises:
-        InvalidInput: a result is of no case of `experiment`, or two are of the same.
-    """
-    indexes = {case: index for index, case in enumerate(experiment.cases())}
-    cases = [result.case for result in results]
-    if len(set(cases)) != len(cases) or not indexes.keys() >= set(cases):
-        raise InvalidInput("results and experiment do not match: there must be one result per case")
-    now = database.now()
-    row = _new_row(database, experiment, owner)
-    row |= {"state": RunState.DONE, "started_utc": now, "finished_utc": now, "origin": origin}
-    with database.writing() as connection:
-        connection.execute(insert(RUNS).values(**row))
-        note(connection, now, (Action.SAVED, owner, row["id"]))
-        for result in results:
-            add_row(connection, row["id"], indexes[result.case], result)
-    return str(row["id"])
+    def _new_row(
+        self,
+        work: Experiment | Activity,
+        owner: str,
+        *,
+        estimated_s: float | None = None,
+        address: str | None = None,
+    ) -> dict[str, Any]:
+        """Return the row of a run that is queued now; without an estimate, that of its sampling."""
+        alphabet = string.ascii_lowercase + string.digits
+        run_id = "".join(secrets.choice(alphabet) for _ in range(10))  # 36**10: a link cannot be guessed
+        row = {
+            "id": run_id,
+            "owner": owner,
+            "experiment": encode(work),
+            "devices": ",".join(sorted(work.devices)),
+            "state": RunState.QUEUED,
+            "created_utc": self.now(),
+            "address": address,
+        }
+        if isinstance(work, Activity):
+            row |= {"kind": work.kind, "total": 1, "estimated_s": work.expected_s}
+        else:
+            cases = len(work.cases())
+            title = default_title(work)
+            row |= {"kind": EXPERIMENT, "total": cases, "operation": work.operation}
+            row |= {"title": title, "words": searched(title, run_id)}
+            row |= {"estimated_s": cases * work.options.repeat * work.options.budget_s}
+        return row if estimated_s is None else row | {"estimated_s": estimated_s}
 
 
 def _queue(connection: Connection, rows: Iterable[Mapping[str, Any]], owner: str) -> None:
@@ -157,39 +185,8 @@ def _of_another(connection: Connection, row: dict[str, object]) -> Row[Any] | No
     return next((each for each in found if each.experiment == row["experiment"]), None)
 
 
-def _new_row(
-    database: Database,
-    work: Experiment | Activity,
-    owner: str,
-    *,
-    estimated_s: float | None = None,
-    address: str | None = None,
-) -> dict[str, Any]:
-    """Return the row of a run that is queued now; without an estimate, that of its sampling."""
-    alphabet = string.ascii_lowercase + string.digits
-    run_id = "".join(secrets.choice(alphabet) for _ in range(10))  # 36**10: a link cannot be guessed
-    row = {
-        "id": run_id,
-        "owner": owner,
-        "experiment": encode(work),
-        "devices": ",".join(sorted(work.devices)),
-        "state": RunState.QUEUED,
-        "created_utc": database.now(),
-        "address": address,
-    }
-    if isinstance(work, Activity):
-        row |= {"kind": work.kind, "total": 1, "estimated_s": work.expected_s}
-    else:
-        cases = len(work.cases())
-        title = default_title(work)
-        row |= {"kind": EXPERIMENT, "total": cases, "operation": work.operation}
-        row |= {"title": title, "words": searched(title, run_id)}
-        row |= {"estimated_s": cases * work.options.repeat * work.options.budget_s}
-    return row if estimated_s is None else row | {"estimated_s": estimated_s}
-
-
 @dataclass(frozen=True, slots=True)
-class QueueLimits:
+class _QueueLimits:
     """The limits of a server; each is set by GPUEXPLORE_LIMIT_ and its name in capitals.
 
     Attributes:
@@ -205,17 +202,17 @@ class QueueLimits:
     device_seconds_per_hour: int = 3600
 
 
-def limits(environment: Mapping[str, str] = os.environ) -> QueueLimits:
+def limits(environment: Mapping[str, str] = os.environ) -> _QueueLimits:
     """Return this server's limits.
 
     Raises:
         InvalidInput: a setting is no whole number from 1.
     """
-    named = {field.name: f"GPUEXPLORE_LIMIT_{field.name.upper()}" for field in fields(QueueLimits)}
-    return QueueLimits(**{name: _whole(key, environment[key]) for name, key in named.items() if key in environment})
+    named = {field.name: f"GPUEXPLORE_LIMIT_{field.name.upper()}" for field in fields(_QueueLimits)}
+    return _QueueLimits(**{name: _whole(key, environment[key]) for name, key in named.items() if key in environment})
 
 
-def _check(connection: Connection, row: Mapping[str, object], allowed: QueueLimits) -> None:
+def _check(connection: Connection, row: Mapping[str, object], allowed: _QueueLimits) -> None:
     """Return when the run of `row` may be queued.
 
     Raises:

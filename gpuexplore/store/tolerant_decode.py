@@ -57,16 +57,6 @@ def activity_of(run_id: str, payload: Any) -> Activity:
         return found
 
 
-def _result_of(run_id: str, payload: Any) -> Result:
-    """Return the result of a row.
-
-    Raises:
-        NotFound: it says what this version cannot read.
-    """
-    with _named(run_id):
-        return decode(Result, payload)
-
-
 def results_of(
     run_id: str, rows: Iterable[tuple[Any, str | None, bool]], shared: Mapping[str, Any]
 ) -> tuple[Result, ...]:
@@ -87,7 +77,8 @@ def results_of(
         if digest is not None and digest in shared and isinstance(own, Mapping):
             result = _result_in(run_id, payload, digest, shared=shared, known=known)
         else:  # an older version kept environments whole
-            result = _result_of(run_id, payload)
+            with _named(run_id):
+                result = decode(Result, payload)
         found.append(replace(result, provisional=True) if provisional else result)
     return tuple(found)
 

@@ -33,6 +33,7 @@ from sqlalchemy import (
 from sqlalchemy import case as choose
 
 from gpuexplore.core.model import RunState
+from gpuexplore.store.audit import ACCOUNT_PREFIX
 from gpuexplore.store.database import Database, seconds_since_1970, upsert, utc_now
 from gpuexplore.store.restrictions import free_of, restrictions_now
 from gpuexplore.store.tables import (
@@ -48,7 +49,6 @@ from gpuexplore.store.tables import (
 MINUTES = 60  # the window in which device seconds count
 FIRST_PASS_S = 60.0  # of device time by which who has seen nothing yet may have used more than who has
 LEADER_S = 600.0  # the same of who leads an open room, over everyone else
-ACCOUNT_PREFIX = "user:"  # of the owners whom a login or a proxy vouches for
 QUEUED = RUNS.c.state == RunState.QUEUED
 IS_ACTIVE = RUNS.c.state.in_((RunState.RUNNING, RunState.QUEUED))
 
@@ -226,36 +226,37 @@ def _in_turns(runs: Iterable[tuple[int, str, float]], used: Mapping[str, float])
     return turns
 
 
-def order_all(database: Database) -> None:
-    """Write all turns anew: what was used more than an hour ago no longer counts."""
-    with database.reading() as connection:
-        owners = connection.scalars(select(RUNS.c.owner).where(QUEUED).distinct()).all()
-    for owner in owners:
-        with database.writing() as connection:
-            order_runs_of(connection, owner)
+class Turns(Database):
+    """The order of the queue."""
 
+    def order_all(self) -> None:
+        """Write all turns anew: what was used more than an hour ago no longer counts."""
+        with self.reading() as connection:
+            owners = connection.scalars(select(RUNS.c.owner).where(QUEUED).distinct()).all()
+        for owner in owners:
+            with self.writing() as connection:
+                order_runs_of(connection, owner)
 
-def another_owner_waits(database: Database, owner: str, device_ids: Collection[str]) -> bool:
-    """Return whether a run of another owner waits for one of these devices, but those that are restricted.
+    def another_owner_waits(self, owner: str, device_ids: Collection[str]) -> bool:
+        """Return whether a run of another owner waits for one of these devices, but those that are restricted.
 
-    A leader need not let it go first.
-    """
-    with database.reading() as connection:
-        devices = claimable(connection, device_ids)
-        if devices and (restrictions := restrictions_now(connection, database.now())):
-            devices = claimable(connection, free_of(device_ids, restrictions))
-        other = select(RUNS.c.number).where(QUEUED, RUNS.c.devices.in_(devices), RUNS.c.owner != owner)
-        if start_s := head_start_s(connection, owner):
-            other = other.where(RUNS.c.turn_s < _device_seconds(connection, owner) - start_s)
-        return connection.scalar(other.limit(1)) is not None
+        A leader need not let it go first.
+        """
+        with self.reading() as connection:
+            devices = claimable(connection, device_ids)
+            if devices and (restrictions := restrictions_now(connection, self.now())):
+                devices = claimable(connection, free_of(device_ids, restrictions))
+            other = select(RUNS.c.number).where(QUEUED, RUNS.c.devices.in_(devices), RUNS.c.owner != owner)
+            if start_s := head_start_s(connection, owner):
+                other = other.where(RUNS.c.turn_s < _device_seconds(connection, owner) - start_s)
+            return connection.scalar(other.limit(1)) is not None
 
-
-def first_pass_waits(database: Database, owner: str, device_ids: Collection[str]) -> bool:
-    """Return whether a run of another owner, of which nothing was measured, goes before what `owner` has begun."""
-    with database.reading() as connection:
-        devices = claimable(connection, device_ids)
-        new = select(RUNS.c.number).where(
-            QUEUED, RUNS.c.devices.in_(devices), RUNS.c.owner != owner, RUNS.c.attempt == 0
-        )
-        due_s = _device_seconds(connection, owner) - head_start_s(connection, owner)
-        return connection.scalar(new.where(RUNS.c.turn_s < due_s).limit(1)) is not None
+    def first_pass_waits(self, owner: str, device_ids: Collection[str]) -> bool:
+        """Return whether a run of another owner, of which nothing was measured, goes before what `owner` has begun."""
+        with self.reading() as connection:
+            devices = claimable(connection, device_ids)
+            new = select(RUNS.c.number).where(
+                QUEUED, RUNS.c.devices.in_(devices), RUNS.c.owner != owner, RUNS.c.attempt == 0
+            )
+            due_s = _device_seconds(connection, owner) - head_start_s(connection, owner)
+            return connection.scalar(new.where(RUNS.c.turn_s < due_s).limit(1)) is not None

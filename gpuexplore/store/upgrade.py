@@ -64,10 +64,10 @@ def _upgrade(engine: Engine, connection: Connection, copies: list[Path]) -> None
         copies += _copy(engine, found)
     from alembic import command
 
-    command.upgrade(migration_config(connection), "head")
+    command.upgrade(_migration_config(connection), "head")
 
 
-def migration_config(connection: Connection) -> "Config":
+def _migration_config(connection: Connection) -> "Config":
     """Return Alembic's settings for the migrations of this package, run on `connection`."""
     from alembic.config import Config
 

@@ -14,7 +14,7 @@ from gpuexplore.core.model import Experiment, Shape
 from gpuexplore.core.typed_text import LONGEST_LIST, LONGEST_TEXT
 from gpuexplore.jobs.engines.worker_process import MARK
 from gpuexplore.store import open_store
-from gpuexplore.store.submission import QueueLimits
+from gpuexplore.store.submission import _QueueLimits
 from gpuexplore.ui.link import MOST_RUNS
 from tests.analysis.made import ok
 from tests.docs.markdown import ROOT
@@ -54,7 +54,7 @@ def test_every_setting_of_ours_has_a_row():
     assert {name for name in read if f"| `{name}` |" not in TEXT} == set()
 
 
-@pytest.mark.parametrize("field", fields(QueueLimits), ids=lambda field: field.name)
+@pytest.mark.parametrize("field", fields(_QueueLimits), ids=lambda field: field.name)
 def test_every_limit_of_the_queue_has_a_row_with_its_default(field):
     (row,) = [line for line in TEXT.splitlines() if f"| `GPUEXPLORE_LIMIT_{field.name.upper()}` |" in line]
 

@@ -10,6 +10,7 @@ from gpuexplore.activity import of_kind
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import RunState
 from gpuexplore.store import Wanted, open_store
+from gpuexplore.store.prune import purge_deleted
 from gpuexplore.store.run_states import ABANDONED_AFTER_S
 from gpuexplore.store.tables import OWNERS, RUN_ASKERS, RUNS
 
@@ -158,6 +159,6 @@ def test_what_was_measured_for_others_is_not_deleted_by_one_of_them(store, exper
         store.delete_run(run_id, "ada")
     store.delete_run(run_id, "root", admin=True)
     assert store.listed(Wanted(owner="bob")) == ()
-    store.purge_deleted("9999")
+    purge_deleted(store, "9999")
     with store.reading() as connection:
         assert connection.scalar(select(func.count()).select_from(RUN_ASKERS)) == 0

@@ -4,13 +4,13 @@ import pytest
 
 from gpuexplore.activity import Activity
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.store.audit import Action, shown
+from gpuexplore.store.audit import Action, noted, shown
 
 COOKIE = "3q2-7wX0pL9cV1bN8mK4jA"
 
 
 def told(store):
-    return [(entry.action, entry.who, entry.address, entry.object) for entry in reversed(store.noted())]
+    return [(entry.action, entry.who, entry.address, entry.object) for entry in reversed(noted(store))]
 
 
 def test_everything_that_is_done_to_a_run_is_written_down(store, experiment, failed):
@@ -64,6 +64,6 @@ def test_what_changed_nothing_was_not_done(store, experiment, failed):
 def test_the_log_holds_no_cookie(store, experiment):
     store.submit(experiment, COOKIE)
 
-    assert COOKIE not in str(store.noted())
+    assert COOKIE not in str(noted(store))
     assert shown(COOKIE) != shown("another")
     assert shown("user:ada@example.org") == "ada@example.org"

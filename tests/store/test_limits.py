@@ -3,7 +3,7 @@
 import pytest
 
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.store.submission import QueueLimits, limits
+from gpuexplore.store.submission import _QueueLimits, limits
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_of_several_runs_all_are_queued_or_none(store, experiment, experiment_on
 
 
 def test_limits_are_settings():
-    assert limits({}) == QueueLimits()
+    assert limits({}) == _QueueLimits()
     assert limits({"GPUEXPLORE_LIMIT_WAITING": "7"}).waiting == 7
     with pytest.raises(InvalidInput, match="GPUEXPLORE_LIMIT_WAITING 'many': expected whole numbers from 1"):
         limits({"GPUEXPLORE_LIMIT_WAITING": "many"})

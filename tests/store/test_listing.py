@@ -10,6 +10,7 @@ from gpuexplore.core.errors import InvalidInput, NotFound
 from gpuexplore.core.model import Experiment, RunState, RunSummary, Shape
 from gpuexplore.store import Description, Wanted
 from gpuexplore.store.listing import MOST_LISTED
+from gpuexplore.store.prune import purge_deleted
 from gpuexplore.store.tables import RESULTS, RUN_TAGS
 from tests.analysis.made import ok
 
@@ -170,7 +171,7 @@ def test_what_was_deleted_long_ago_is_erased_with_its_results_and_tags(store, re
     clock.advance(3600)
     store.delete_run(young, "ada")
 
-    assert store.purge_deleted((clock() - timedelta(minutes=30)).isoformat(timespec="microseconds")) == 1
+    assert purge_deleted(store, (clock() - timedelta(minutes=30)).isoformat(timespec="microseconds")) == 1
 
     with store.reading() as connection:
         assert connection.scalar(select(func.count()).select_from(RESULTS)) == 1

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import select, update
 
 from gpuexplore.core.model import Experiment
-from gpuexplore.hardware.discovery import VARIABLE, simulated_devices
+from gpuexplore.hardware.discovery import VARIABLE, _simulated_devices
 from gpuexplore.store import runs
 from gpuexplore.store.tables import ENVIRONMENTS
 from tests.analysis.made import device, failed, ok
@@ -111,7 +111,7 @@ def test_only_what_came_later_is_read_again(store, record):
 
 
 def test_results_of_a_simulated_device_are_no_measurements(store, record):
-    (simulated,) = simulated_devices({VARIABLE: "1"})
+    (simulated,) = _simulated_devices({VARIABLE: "1"})
     record(on(ok(size=10), id=simulated.id, kind=simulated.kind, name=simulated.name))
 
     assert store.measured_results(simulated) == store.measured_results(HERE) == ()

@@ -10,7 +10,7 @@ from gpuexplore.activity import of_kind
 from gpuexplore.core.errors import NotFound
 from gpuexplore.core.model import RunState
 from gpuexplore.store import Description, open_store
-from gpuexplore.store.prune import Pruned, give_back, prunable, prune
+from gpuexplore.store.prune import Pruned, give_back, prunable, prune, purge_deleted
 from gpuexplore.store.tables import DEVICE_SECONDS, OBSERVATIONS, RESULTS, RUNS
 from tests.pages.conftest import told
 
@@ -149,7 +149,7 @@ def test_a_run_that_is_erased_when_the_power_goes_is_seen_by_nobody_and_erased_n
         prune(store, before(), "root", power_goes)
     with pytest.raises(NotFound):
         store.load(run)
-    assert store.purge_deleted(before(), pause=no_pause) == 1
+    assert purge_deleted(store, before(), pause=no_pause) == 1
     assert ids(store) == set()
 
 
@@ -157,8 +157,8 @@ def test_what_was_deleted_is_erased_for_a_second_at_most(store, recorded, before
     for _ in range(3):
         store.delete_run(recorded(), "ada")
 
-    assert store.purge_deleted(before(), most_s=0.0) == 0
-    assert store.purge_deleted(before(), pause=no_pause) == 3
+    assert purge_deleted(store, before(), most_s=0.0) == 0
+    assert purge_deleted(store, before(), pause=no_pause) == 3
     with store.reading() as connection:
         assert connection.scalar(select(func.count()).select_from(RESULTS)) == 0
 

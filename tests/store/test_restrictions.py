@@ -4,7 +4,7 @@ import pytest
 
 from gpuexplore.core.model import Device
 from gpuexplore.store import open_store
-from gpuexplore.store.audit import Action
+from gpuexplore.store.audit import Action, noted
 from gpuexplore.store.restrictions import Restriction, RestrictionKind, applies, free_of
 
 PAUSED = Restriction("cpu", RestrictionKind.PAUSED, "new cooler")
@@ -119,7 +119,7 @@ def test_it_holds_after_a_restart_and_is_written_down(database, clock, experimen
     store.resume("cpu", "command line")
 
     assert not store.resume("cpu", "command line")
-    assert [(entry.action, entry.object) for entry in store.noted()] == [
+    assert [(entry.action, entry.object) for entry in noted(store)] == [
         (Action.RESUMED, "cpu"),
         (Action.PAUSED, "cpu"),
     ]

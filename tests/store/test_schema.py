@@ -21,7 +21,7 @@ from gpuexplore.core.serialization import encode
 from gpuexplore.store import Description, Store, Wanted, open_store
 from gpuexplore.store.database import connect, create, database_url
 from gpuexplore.store.tables import METADATA
-from gpuexplore.store.upgrade import _write_ahead_log, migration_config, newest_revision, revisions, upgrade
+from gpuexplore.store.upgrade import _migration_config, _write_ahead_log, newest_revision, revisions, upgrade
 from tests.analysis.made import ok
 
 MEASURED = ok(1e-3, size=8)
@@ -58,7 +58,7 @@ def test_migrations_make_exactly_the_tables(store):
 
 
 def test_schemas_are_those_of_alembic_which_is_loaded_only_for_an_upgrade(home):
-    script = ScriptDirectory.from_config(migration_config(None))
+    script = ScriptDirectory.from_config(_migration_config(None))
 
     assert revisions() == sorted(each.revision for each in script.walk_revisions())
     assert newest_revision() == script.get_current_head()
@@ -71,7 +71,7 @@ def test_runs_of_the_release_before_are_listed_under_a_title_and_claimed(home):
     engine = connect(f"sqlite:///{home}/old.sqlite3")
     create(engine)
     with engine.begin() as connection:
-        command.upgrade(migration_config(connection), "0002")
+        command.upgrade(_migration_config(connection), "0002")
         for statement in (*OLD_ROWS, *UNREADABLE_ROWS):
             connection.exec_driver_sql(statement)
     upgrade(engine)
@@ -99,7 +99,7 @@ def old_home(home):
     engine = connect(database_url())
     create(engine)
     with engine.execution_options(sqlite_begin="BEGIN IMMEDIATE").begin() as connection:
-        command.upgrade(migration_config(connection), "0002")
+        command.upgrade(_migration_config(connection), "0002")
         connection.exec_driver_sql("CREATE TABLE ballast (b BLOB)")
         connection.exec_driver_sql("INSERT INTO ballast VALUES (zeroblob(1000000))")
     engine.dispose()
@@ -141,7 +141,7 @@ def test_file_is_copied_before_an_upgrade(home):
     engine = connect(f"sqlite:///{file}")
     create(engine)
     with engine.begin() as connection:
-        command.upgrade(migration_config(connection), "0002")
+        command.upgrade(_migration_config(connection), "0002")
         connection.exec_driver_sql(OLD_ROWS[0])
     engine.dispose()
 
@@ -165,7 +165,7 @@ def test_a_database_of_the_first_release_keeps_its_peaks(home):
     engine = connect(f"sqlite:///{home}/old.sqlite3")
     create(engine)
     with engine.begin() as connection:
-        command.upgrade(migration_config(connection), "0002")
+        command.upgrade(_migration_config(connection), "0002")
         old_row = {"dtype": "fp32", "unit": "matrix", "flop_per_s": 1e12, "kind": "own", "source": "me"}
         entered = "INSERT INTO own_peaks VALUES ('ada', 'GPU X', 'fp32', 'matrix', :payload)"
         connection.execute(text(entered), {"payload": json.dumps(old_row)})

@@ -8,7 +8,7 @@ from alembic import command
 from gpuexplore.core.errors import StoreUnavailable
 from gpuexplore.store import open_store
 from gpuexplore.store.database import connect, create
-from gpuexplore.store.upgrade import migration_config, newest_revision, plan_upgrade, revisions
+from gpuexplore.store.upgrade import _migration_config, newest_revision, plan_upgrade, revisions
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def file(home):
     engine = connect(f"sqlite:///{path}")
     create(engine)
     with engine.begin() as connection:
-        command.upgrade(migration_config(connection), "0002")
+        command.upgrade(_migration_config(connection), "0002")
     engine.dispose()
     return path
 

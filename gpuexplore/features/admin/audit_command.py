@@ -8,7 +8,7 @@ from gpuexplore.cli.output import print_columns, print_json, utc_before
 from gpuexplore.cli.streams import say
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.store import open_store
-from gpuexplore.store.audit import MOST_LISTED
+from gpuexplore.store.audit import MOST_LISTED, noted
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +26,7 @@ def execute(arguments: argparse.Namespace) -> int:
         raise InvalidInput.of("limit", arguments.limit, f"1 to {MOST_LISTED}")
     since = "" if arguments.since is None else utc_before("since", arguments.since)
     with open_store() as store:
-        found = store.noted(since, limit=arguments.limit)
+        found = noted(store, since, limit=arguments.limit)
     if arguments.json:
         print_json([asdict(entry) for entry in found])
     elif found:

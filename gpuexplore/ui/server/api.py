@@ -23,7 +23,7 @@ from gpuexplore.jobs.run_sources import keep_run, runs_in
 from gpuexplore.recorded.files import origin_of
 from gpuexplore.rooms import HERE, WRONG_CODES, Participant, Room, RoomState, name_key, read_code, read_name, spoken
 from gpuexplore.store import Store
-from gpuexplore.store.room_tasks import owner_of_sender, sent_by, sent_to
+from gpuexplore.store.room_tasks import owner_of_sender
 from gpuexplore.ui.session import store
 
 MAX_RUN_BYTES = 4_000_000
@@ -195,8 +195,8 @@ def _participant(room: Room, owner: str, typed: str) -> Participant:
 
 def _check_space(room: Room, owner: str, more: int) -> None:
     for count, most, whose in (
-        (sent_by(store(), owner), MAX_RESULTS_OF_PARTICIPANT, "of yours"),
-        (sent_to(store(), room), MAX_RESULTS_OF_ROOM, "of this room"),
+        (store().sent_by(owner), MAX_RESULTS_OF_PARTICIPANT, "of yours"),
+        (store().sent_to(room), MAX_RESULTS_OF_ROOM, "of this room"),
     ):
         if count + more > most:
             raise HTTPException(
