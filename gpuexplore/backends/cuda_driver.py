@@ -6,7 +6,7 @@ that mends it.
 
 import os
 
-from gpuexplore.core.served import is_installed_from_wheel
+from gpuexplore.core.served import IS_INSTALLED_FROM_WHEEL
 from gpuexplore.hardware.nvml import driver_cuda
 
 # the least driver on Linux for any minor version: https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/#id7
@@ -55,7 +55,7 @@ def _remedy(driver_version: Version, build_for_12: str | None) -> str:
     """Return what helps on a driver of an older CUDA: builds for it where there are any, else a newer driver."""
     if driver_version[0] != 12:
         return f"install a newer driver ({DRIVERS})"
-    if build_for_12 or not is_installed_from_wheel():
+    if build_for_12 or not IS_INSTALLED_FROM_WHEEL:
         return build_for_12 or "make install CUDA=12"
     index = "https://download.pytorch.org/whl/cu129"
     return f"pip install 'gpuexplore[cuda12]' torch==2.13.0 --extra-index-url {index}"

@@ -8,8 +8,8 @@ from typing import Any, Generic, TypeVar
 Made = TypeVar("Made")
 
 
-class Once(Generic[Made]):
-    """A function with its values, each made by one thread."""
+class once(Generic[Made]):  # noqa: N801 - reads like the decorator it is
+    """A function with a cache; with `functools.cache`, a hundred first visitors would each compute the value."""
 
     def __init__(self, make: Callable[..., Made]) -> None:
         self._make = make
@@ -32,8 +32,3 @@ class Once(Generic[Made]):
         """Forget all values."""
         with self._lock:
             self._made.clear()
-
-
-def once(make: Callable[..., Made]) -> Once[Made]:
-    """Return `make` with a cache; with `functools.cache`, a hundred first visitors would each compute the value."""
-    return Once(make)

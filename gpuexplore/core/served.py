@@ -6,13 +6,8 @@ PACKAGE = Path(__file__).parents[1]
 CARRIED = PACKAGE / "_served"  # a wheel's, see hatch_build.py; a checkout has none
 COMMIT = CARRIED / "commit"  # of the checkout that a wheel was built from, where git knew it
 
-
-def is_installed_from_wheel() -> bool:
-    """Return whether this is an installed package, and no checkout."""
-    return CARRIED.is_dir()
-
-
-ROOT = CARRIED if is_installed_from_wheel() else PACKAGE.parent
+IS_INSTALLED_FROM_WHEEL = CARRIED.is_dir()
+ROOT = CARRIED if IS_INSTALLED_FROM_WHEEL else PACKAGE.parent
 LAUNCHER = ROOT / "app.py"
 PAGES = ROOT / "pages"
 GLOSSARY = ROOT / "docs" / "glossary.md"

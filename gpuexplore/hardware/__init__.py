@@ -9,7 +9,6 @@ from gpuexplore.hardware.accelerators import (
     Accelerator,
     as_device,
     bandwidth_of,
-    match,
     native_dtypes,
     peaks_of,
     row_of,
@@ -17,7 +16,7 @@ from gpuexplore.hardware.accelerators import (
 )
 from gpuexplore.hardware.cpu import memory_by_sysconf
 from gpuexplore.hardware.cpu_ceiling.cache import ensure_ceiling
-from gpuexplore.hardware.cpu_ceiling.ceiling import ASSUMED_CACHE_BYTES, CACHES_OVERFLOWN, Ceiling
+from gpuexplore.hardware.cpu_ceiling.ceiling import ASSUMED_CACHE_BYTES, CACHES_OVERFLOWN
 from gpuexplore.hardware.cpu_times import (
     CpuLoss,
     CpuTimes,
@@ -28,7 +27,7 @@ from gpuexplore.hardware.cpu_times import (
     thread_waits,
 )
 from gpuexplore.hardware.directories import cache_directory, data_directory, lessons_directory
-from gpuexplore.hardware.discovery import device_named, discover, discover_with
+from gpuexplore.hardware.discovery import device_named, discover
 from gpuexplore.hardware.formula import formula_peaks
 from gpuexplore.hardware.nvml import highest_clock_hz, is_cut_into_instances, is_lost
 from gpuexplore.hardware.specs import (
@@ -50,7 +49,6 @@ __all__ = [
     "GPU_KINDS",
     "TORCH_KINDS",
     "Accelerator",
-    "Ceiling",
     "CpuLoss",
     "CpuTimes",
     "accelerator_named",
@@ -63,7 +61,6 @@ __all__ = [
     "data_directory",
     "device_named",
     "discover",
-    "discover_with",
     "ensure_ceiling",
     "formula_peaks",
     "free_gpu_bytes",
@@ -73,7 +70,6 @@ __all__ = [
     "is_cut_into_instances",
     "is_lost",
     "lessons_directory",
-    "match",
     "memory_by_sysconf",
     "native_dtypes",
     "near_names",

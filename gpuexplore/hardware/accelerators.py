@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
-from typing import NamedTuple
 
 from gpuexplore.core.dtypes import FORMATS, format_named
 from gpuexplore.core.model import Bandwidth, Device, Peak, PeakKind, Unit
@@ -51,12 +50,7 @@ PEAK_FIELDS: Mapping[tuple[str, Unit], str] = MappingProxyType(
 )
 
 
-class Rate(NamedTuple):
-    """The rate of one column: FLOP/s, how it was found, and the document or the factors."""
-
-    flop_per_s: float
-    kind: PeakKind
-    source: str
+Rate = tuple[float, PeakKind, str]  # of one column: FLOP/s, how it was found, and the document or the factors
 
 
 def peaks_from(rate_of: Callable[[str], Rate | None], absent: Callable[[str], bool]) -> tuple[Peak, ...]:
@@ -69,13 +63,15 @@ def peaks_from(rate_of: Callable[[str], Rate | None], absent: Callable[[str], bo
     peaks: list[Peak] = []
     for (dtype, unit), column in PEAK_FIELDS.items():
         rate = rate_of(column)
-        source = rate and f"{_conditions(dtype, unit)}: {rate.source}"
+        conditions = _conditions(dtype, unit)
+        instead = ""
         if rate is None and unit == "matrix" and dtype in ("fp64", "fp32") and absent(column):
             rate = rate_of(PEAK_FIELDS[dtype, "vector"])
-            instead = "no matrix unit for this dtype: the vector unit's peak"
-            source = rate and f"{_conditions(dtype, 'vector')}: {rate.source} ({instead})"
-        if rate and source:
-            peaks.append(Peak(dtype, unit, rate.flop_per_s, rate.kind, source))
+            conditions = _conditions(dtype, "vector")
+            instead = " (no matrix unit for this dtype: the vector unit's peak)"
+        if rate is not None:
+            flop_per_s, kind, source = rate
+            peaks.append(Peak(dtype, unit, flop_per_s, kind, f"{conditions}: {source}{instead}"))
     return tuple(peaks)
 
 
@@ -205,11 +201,6 @@ def rows_named(driver_name: str) -> tuple[Accelerator, ...]:
     return tuple(row for row in ACCELERATORS if re.fullmatch(row.match_regex, driver_name))
 
 
-def match(driver_name: str) -> Accelerator | None:
-    """Return the row of the device that its driver calls `driver_name`, the first of several; None without one."""
-    return next(iter(rows_named(driver_name)), None)
-
-
 def peaks_of(accelerator: Accelerator) -> tuple[Peak, ...]:
     """Return the dense peaks of a row: `datasheet` where the vendor lists them, else `formula`."""
     return peaks_from(lambda name: _rate(accelerator, name), lambda name: name not in accelerator.rates)
@@ -218,7 +209,7 @@ def peaks_of(accelerator: Accelerator) -> tuple[Peak, ...]:
 def _rate(accelerator: Accelerator, name: str) -> Rate | None:
     if name not in accelerator.rates:
         return None
-    return Rate(accelerator.rates[name], *_basis(accelerator, name))
+    return (accelerator.rates[name], *_basis(accelerator, name))
 
 
 def _basis(accelerator: Accelerator, name: str) -> tuple[PeakKind, str]:

@@ -57,11 +57,6 @@ class ComputeCapability:
     reserved_shared_bytes_per_block: int
     source_url: str
 
-    @property
-    def max_threads(self) -> int:
-        """Threads resident on a multiprocessor."""
-        return self.max_warps * self.warp_size
-
 
 def _capability(row: Mapping[str, str]) -> ComputeCapability:
     values: dict[str, Any] = {

@@ -24,7 +24,7 @@ FEWEST_PROBES = 128  # other work comes and goes: one probe in sixty was disturb
 
 
 @dataclass(frozen=True, slots=True)
-class Microarchitecture:
+class _Microarchitecture:
     """The numbers that CPUs of one microarchitecture state; `None` for any stepping."""
 
     vendor: str
@@ -34,10 +34,10 @@ class Microarchitecture:
     name: str
 
 
-def _row(row: dict[str, str]) -> Microarchitecture:
+def _row(row: dict[str, str]) -> _Microarchitecture:
     steppings = _range(row["first_stepping"], row["last_stepping"]) if row["first_stepping"] else None
     models = _range(row["first_model"], row["last_model"])
-    return Microarchitecture(row["vendor"], int(row["family"], 0), models, steppings, row["name"])
+    return _Microarchitecture(row["vendor"], int(row["family"], 0), models, steppings, row["name"])
 
 
 def _range(first: str, last: str) -> range:
@@ -86,7 +86,7 @@ def cpu_device(root: Path = ROOT) -> Device:
         memory_bytes=memory_bytes(),
         cache_bytes=cache_bytes(root),
         clock_hz=int(khz) * 1e3 if khz.isdigit() else None,
-        native=native_dtypes(root),
+        native=_native_dtypes(root),
         identity=_cpu_identity(root),
         notes=() if read_line(root / "proc/stat") else (ACCOUNTING_UNREADABLE,),
     )
@@ -238,7 +238,7 @@ def cache_bytes(root: Path = ROOT) -> int | None:
     return levels[-1].size_bytes if levels else None
 
 
-def native_dtypes(root: Path = ROOT) -> tuple[str, ...]:
+def _native_dtypes(root: Path = ROOT) -> tuple[str, ...]:
     """Return the dtypes the CPU has arithmetic for, by its flags."""
     flags = _cpu_flags(root)
     native_flags = {  # a dtype is native with any one of these sets

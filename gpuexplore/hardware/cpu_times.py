@@ -165,12 +165,12 @@ def cpu_loss(before: CpuTimes | None, after: CpuTimes | None, *, with_children: 
     pairs = [pair for pair in zip(before.accounts, after.accounts, strict=False) if pair[0].cpus == pair[1].cpus]
     gone = CpuLoss(window_s, reason="CPUs were added or removed during the measurement")
     own_s = after.own_s - before.own_s + (after.children_s - before.children_s if with_children else 0.0)
-    worst = max((_loss((old, new), before, after, own_s) for old, new in pairs), key=_severity, default=gone)
+    worst = max(
+        (_loss((old, new), before, after, own_s) for old, new in pairs),
+        key=lambda loss: -1.0 if loss.share is None else max(loss.share, loss.waited_share),
+        default=gone,
+    )
     return replace(worst, preempted=after.preempted - before.preempted)
-
-
-def _severity(loss: CpuLoss) -> float:
-    return -1.0 if loss.share is None else max(loss.share, loss.waited_share)
 
 
 def _loss(accounts: tuple[Account, Account], before: CpuTimes, after: CpuTimes, own_s: float) -> CpuLoss:

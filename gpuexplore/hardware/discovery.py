@@ -72,8 +72,14 @@ def discover() -> tuple[Device, ...]:
 
     This process loads no CUDA library and opens no context.
     """
-    real = discover_with(nvml=load_nvml(), query_smi=_query_gpus, environment=os.environ, cpu=_cpu_with_ceiling())
-    return (*real, *torch_devices(), *simulated_devices())
+    cpu = cpu_device()
+    if ceiling := load_ceiling(cpu, cpu.cores or 1):
+        cpu = with_ceiling(cpu, ceiling)
+    else:
+        unknown = "Peaks are unknown until they are measured: no table lists a CPU's clock under load."
+        cpu = _with_notes(cpu, [unknown])
+    real = discover_with(nvml=load_nvml(), query_smi=_query_gpus, environment=os.environ, cpu=cpu)
+    return (*real, *torch_devices(), *_simulated_devices())
 
 
 def discover_with(
@@ -90,7 +96,7 @@ def discover_with(
     visible = environment.get("CUDA_VISIBLE_DEVICES")
     gpus = read_gpus(nvml, visible) if nvml is not None else _parse_gpus(query_smi(), visible)
     note = _order_note(gpus, environment)
-    return (cpu, *(_with_notes(device_from(index, facts), note) for index, facts in enumerate(gpus)))
+    return (cpu, *(_with_notes(_device_from(index, facts), note) for index, facts in enumerate(gpus)))
 
 
 def _order_note(gpus: tuple[GpuFacts, ...], environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -103,17 +109,6 @@ def _order_note(gpus: tuple[GpuFacts, ...], environment: Mapping[str, str]) -> t
 
 def _with_notes(device: Device, notes: Iterable[str]) -> Device:
     return replace(device, notes=(*device.notes, *notes))
-
-
-def _cpu_with_ceiling() -> Device:
-    """Return the CPU with the ceilings measured earlier for one thread per core, if there are any."""
-    cpu = cpu_device()
-    ceiling = load_ceiling(cpu, cpu.cores or 1)
-    return (
-        with_ceiling(cpu, ceiling)
-        if ceiling
-        else _with_notes(cpu, ("Peaks are unknown until they are measured: no table lists a CPU's clock under load.",))
-    )
 
 
 def device_named(device_id: str, devices: Iterable[Device]) -> Device:
@@ -134,7 +129,7 @@ def device_named(device_id: str, devices: Iterable[Device]) -> Device:
 # for a measurement.
 
 
-def simulated_devices(environment: Mapping[str, str] = os.environ) -> tuple[Device, ...]:
+def _simulated_devices(environment: Mapping[str, str] = os.environ) -> tuple[Device, ...]:
     """Return as many simulated devices as the setting asks for, normally none.
 
     Raises:
@@ -152,7 +147,7 @@ def simulated_devices(environment: Mapping[str, str] = os.environ) -> tuple[Devi
 # From a driver's facts to a `Device`: which peaks apply, and a sentence saying why.
 
 
-def device_from(index: int, facts: GpuFacts) -> Device:
+def _device_from(index: int, facts: GpuFacts) -> Device:
     """Return `cuda:<index>` with the peaks of its row, else of the formula, else none."""
     row, doubt = choose(facts)
     if row is None:

@@ -14,7 +14,7 @@ from gpuexplore.hardware.accelerators import RATE_FIELDS, Rate, peaks_from, read
 
 
 @dataclass(frozen=True, slots=True)
-class RateClass:
+class _RateClass:
     """Dense FLOP per clock and multiprocessor of one class of devices, by column."""
 
     name: str
@@ -27,7 +27,7 @@ class RateClass:
 
 
 RATE_CLASSES = tuple(
-    RateClass(
+    _RateClass(
         row["rate_class"], row["compute_capability"], {name: float(row[name]) for name in RATE_FIELDS if row.get(name)}
     )
     for row in read_table("flop_per_clock.csv")
@@ -51,7 +51,7 @@ NAMES_OF_CLASS = {
 SLOWED_FIELDS = ("tf32_tensor", "fp16_tensor", "bf16_tensor", "fp8_tensor")  # under tensor load
 
 
-def _classes_of(compute_capability: str, driver_name: str) -> tuple[RateClass, ...]:
+def _classes_of(compute_capability: str, driver_name: str) -> tuple[_RateClass, ...]:
     """Return the classes the device may belong to: one where the name decides, none when unknown."""
     candidates = tuple(class_ for class_ in RATE_CLASSES if class_.compute_capability == compute_capability)
     named = tuple(
@@ -73,7 +73,7 @@ def formula_peaks(
         if len(rates) != 1 or any(class_.rate(field) is None for class_ in classes):
             return None
         flop_per_s = multiprocessors * clock_hz * rates.pop()
-        return Rate(flop_per_s, "formula", _source(classes, multiprocessors, clock_hz, field))
+        return flop_per_s, "formula", _source(classes, multiprocessors, clock_hz, field)
 
     return peaks_from(rate_of, lambda field: bool(classes) and all(class_.rate(field) is None for class_ in classes))
 
@@ -84,7 +84,7 @@ def tensor_clock_share(compute_capability: str | None, driver_name: str, field: 
     return _clock_share(classes[0], field) if classes else 1.0
 
 
-def _clock_share(rate_class: RateClass, field: str) -> float:
+def _clock_share(rate_class: _RateClass, field: str) -> float:
     # Under tensor load these run, and are rated, below the clock the driver calls the maximum.
     shares = {
         "hopper": 0.924,
@@ -96,7 +96,7 @@ def _clock_share(rate_class: RateClass, field: str) -> float:
     return shares.get(rate_class.name, 1.0) if field in SLOWED_FIELDS else 1.0
 
 
-def _source(classes: tuple[RateClass, ...], multiprocessors: int, clock_hz: float, field: str) -> str:
+def _source(classes: tuple[_RateClass, ...], multiprocessors: int, clock_hz: float, field: str) -> str:
     names = " and ".join(class_.name for class_ in classes)
     share = _clock_share(classes[0], field)
     slowed = f"{share:g} x " if share != 1.0 else ""

@@ -23,6 +23,7 @@ from typing import Any, Literal
 
 from gpuexplore.core.errors import InvalidInput, Unsupported
 from gpuexplore.core.model import Device
+from gpuexplore.core.serialization import write_json
 from gpuexplore.hardware.accelerators import with_row
 from gpuexplore.hardware.cpu import ROOT, read_line
 from gpuexplore.hardware.directories import cache_directory
@@ -40,7 +41,7 @@ class Host:
 
 
 @dataclass(frozen=True, slots=True)
-class TorchKind:
+class _TorchKind:
     """A kind of device that torch alone finds.
 
     Attributes:
@@ -102,9 +103,9 @@ _BY_EVENTS = "Times come from torch's events; the device is not kept busy before
 _ROWS = (
     # torch.cuda._sleep counts another clock on each generation: 100 MHz on gfx11, the shader's on others
     # (https://github.com/pytorch/pytorch/pull/197541), so what fills the queue on NVIDIA's would take seconds
-    TorchKind("rocm", "AMD ROCm", "cuda", "hip", _kfd, "events", _BY_EVENTS, compiled_by_triton=True),
+    _TorchKind("rocm", "AMD ROCm", "cuda", "hip", _kfd, "events", _BY_EVENTS, compiled_by_triton=True),
     # an event of MPS has the time at which the host was notified (aten/src/ATen/mps/MPSEvent.mm)
-    TorchKind(
+    _TorchKind(
         name="mps",
         title="Apple MPS",
         torch_type="mps",
@@ -118,9 +119,9 @@ _ROWS = (
         absent=("fp64",),
         has_workers=False,
     ),
-    TorchKind("xpu", "Intel XPU", "xpu", "xpu", _intel_nodes, "events", _BY_EVENTS, compiled_by_triton=True),
+    _TorchKind("xpu", "Intel XPU", "xpu", "xpu", _intel_nodes, "events", _BY_EVENTS, compiled_by_triton=True),
 )
-TORCH_KINDS: Mapping[str, TorchKind] = MappingProxyType({row.name: row for row in _ROWS})
+TORCH_KINDS: Mapping[str, _TorchKind] = MappingProxyType({row.name: row for row in _ROWS})
 
 GPU_KINDS = ("cuda", *TORCH_KINDS)
 
@@ -209,7 +210,7 @@ def _is_answer(answer: object) -> bool:
     return isinstance(answer, list) and all(isinstance(facts, dict) for facts in answer)
 
 
-def _kept(kind: TorchKind, torch: Build, hints: Sequence[str], ask: Ask) -> Answer:
+def _kept(kind: _TorchKind, torch: Build, hints: Sequence[str], ask: Ask) -> Answer:
     """Return torch's facts about a kind, from a file where the same environment was probed before."""
     try:
         path = cache_directory() / f"torch-{kind.name}-{_circumstances(torch, hints)}.json"
@@ -261,16 +262,14 @@ def _saved(path: Path) -> Answer | None:
 
 
 def _save(path: Path, answer: Answer) -> None:
-    """Save an answer in one step; where that fails torch is asked again."""
-    draft = path.with_suffix(f".{os.getpid()}.tmp")
+    """Save an answer; where that fails torch is asked again."""
     try:
-        draft.write_text(json.dumps([dict(facts) for facts in answer]), encoding="utf-8")
-        draft.replace(path)
+        write_json(path, answer)
     except OSError as error:
         LOG.warning("The list of torch's devices could not be saved: %s", error)
 
 
-def _device(kind: TorchKind, index: int, said: Mapping[str, Any]) -> Device:
+def _device(kind: _TorchKind, index: int, said: Mapping[str, Any]) -> Device:
     """Return a device with the peaks of its row, if nothing that torch says contradicts it, else with none."""
     facts = GpuFacts(
         name=_text(said.get("name")) or f"GPU of {kind.title} without a name",

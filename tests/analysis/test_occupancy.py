@@ -27,7 +27,7 @@ def oracle(tmp_path_factory):
 def device_line(capability):
     return (
         *capability.compute_capability.split("."),
-        *(capability.warp_size, capability.max_threads_per_block, capability.max_threads),
+        *(capability.warp_size, capability.max_threads_per_block, capability.max_warps * capability.warp_size),
         *(capability.registers, capability.max_registers_per_block, capability.shared_bytes),
         *(capability.max_shared_bytes_per_block, capability.max_shared_bytes_per_block_opt_in),
         capability.reserved_shared_bytes_per_block,

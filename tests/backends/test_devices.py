@@ -111,7 +111,7 @@ def test_a_library_asks_the_driver_by_nvml_and_names_the_command_that_mends_it(m
 
 
 def test_an_installed_package_names_pip(monkeypatch):
-    monkeypatch.setattr(cuda_driver, "is_installed_from_wheel", lambda: True)
+    monkeypatch.setattr(cuda_driver, "IS_INSTALLED_FROM_WHEEL", True)
 
     assert "pip install 'gpuexplore[cuda12]'" in cuda_driver.why_too_old("torch", (13, 0), (12, 8))
 

@@ -15,6 +15,7 @@ from gpuexplore.hardware.accelerators import (
     native_dtypes,
     peaks_of,
     read_table,
+    rows_named,
 )
 from gpuexplore.hardware.formula import RATE_CLASSES, SLOWED_FIELDS, _classes_of, formula_peaks
 
@@ -50,6 +51,11 @@ def repeated_names(rows):
 def told_apart_by(row):
     """Return what a driver states that tells a card from others of its name."""
     return (row.memory_bytes, row.multiprocessors, row.bandwidth_bytes_per_s, row.pci_ids)
+
+
+def match(driver_name):
+    """Return the first row of this driver name; None without one."""
+    return next(iter(rows_named(driver_name)), None)
 
 
 def wrongly_matched(rows):

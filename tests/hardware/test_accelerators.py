@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuexplore.hardware.accelerators import ACCELERATORS, bandwidth_of, match, peaks_of
+from gpuexplore.hardware.accelerators import ACCELERATORS, bandwidth_of, peaks_of
 from tests.hardware.table_checks import (
     falling_peaks,
+    match,
     not_above_zero,
     off_their_derivation,
     peaks_without_rate_or_document,

@@ -53,7 +53,7 @@ def test_limits_of_kepler_are_those_of_the_programming_guide():
     """The specifications of 3.7 in the CUDA C++ Programming Guide 11.8, the last to print them."""
     kepler = capability_named("3.7")
 
-    assert (kepler.max_threads, kepler.max_blocks, kepler.registers) == (2048, 16, 128 * 1024)
+    assert (kepler.max_warps * kepler.warp_size, kepler.max_blocks, kepler.registers) == (2048, 16, 128 * 1024)
     assert (kepler.max_registers_per_block, kepler.max_registers_per_thread) == (64 * 1024, 255)
     assert (kepler.shared_bytes, kepler.max_shared_bytes_per_block_opt_in) == (112 * 1024, 48 * 1024)
 
@@ -77,7 +77,7 @@ def test_every_limit_is_above_zero_and_says_where_it_is_printed(capability):
 
 @EVERY
 def test_a_block_never_gets_more_than_a_multiprocessor_has(capability):
-    assert capability.max_threads_per_block <= capability.max_threads
+    assert capability.max_threads_per_block <= capability.max_warps * capability.warp_size
     assert capability.max_registers_per_block <= capability.registers
     assert capability.max_shared_bytes_per_block <= capability.max_shared_bytes_per_block_opt_in
     taken = capability.max_shared_bytes_per_block_opt_in + capability.reserved_shared_bytes_per_block

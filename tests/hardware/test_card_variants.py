@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.hardware.accelerators import ACCELERATORS, rows_named
-from gpuexplore.hardware.discovery import device_from
+from gpuexplore.hardware.discovery import _device_from
 from gpuexplore.hardware.nvml import GpuFacts
 from gpuexplore.hardware.variants import BANDWIDTH_TOLERANCE, choose
 
@@ -156,7 +156,7 @@ def test_a_board_without_a_known_name_is_told_by_its_facts_or_not_at_all(
     row, told = choose(facts)
     assert (row and row.key) == key
     assert told, "how it was told, or why not"
-    device = device_from(0, facts)
+    device = _device_from(0, facts)
     assert (device.spec_key, device.name) == (key, name)
     assert any(told in note for note in device.notes)
 

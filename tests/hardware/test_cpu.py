@@ -6,11 +6,11 @@ from gpuexplore.core.model import Identity
 from gpuexplore.hardware.cpu import (
     CacheLevel,
     _cpu_identity,
+    _native_dtypes,
     cache_bytes,
     cache_levels,
     cpu_device,
     cpu_name,
-    native_dtypes,
     physical_cores,
 )
 
@@ -91,7 +91,7 @@ def test_identity_holds_the_caches_of_a_core(lay_out):
     ],
 )
 def test_native_dtypes_follow_the_flags(lay_out, line, dtypes):
-    assert native_dtypes(lay_out(proc__cpuinfo=line + "\n")) == dtypes
+    assert _native_dtypes(lay_out(proc__cpuinfo=line + "\n")) == dtypes
 
 
 def test_the_cache_is_the_one_of_the_highest_level(lay_out):

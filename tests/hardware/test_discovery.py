@@ -6,7 +6,8 @@ import pytest
 
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Device, Identity
-from gpuexplore.hardware import device_named, discover, discover_with
+from gpuexplore.hardware import device_named, discover
+from gpuexplore.hardware.discovery import discover_with
 from tests.hardware.fake_nvml import FakeGpu, FakeNvml
 
 CPU = Device("cpu", "cpu", "a CPU")

@@ -4,7 +4,7 @@ import pytest
 
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.hardware import discover
-from gpuexplore.hardware.discovery import MOST, VARIABLE, simulated_devices
+from gpuexplore.hardware.discovery import MOST, VARIABLE, _simulated_devices
 
 
 def test_there_are_none_unless_asked_for(monkeypatch):
@@ -26,4 +26,4 @@ def test_there_are_as_many_as_asked_for_and_each_says_what_it_is(monkeypatch):
 @pytest.mark.parametrize("asked", ["-1", "many", str(MOST + 1), "1.5"])
 def test_other_numbers_are_refused_with_the_accepted_ones(asked):
     with pytest.raises(InvalidInput, match=f"{VARIABLE} '{asked}': expected whole numbers from 0 to {MOST}"):
-        simulated_devices({VARIABLE: asked})
+        _simulated_devices({VARIABLE: asked})

@@ -10,13 +10,13 @@ from gpuexplore.hardware import (
     ACCELERATORS,
     accelerator_named,
     gpu_named,
-    match,
     peaks_json,
     readings,
     search,
     target_named,
 )
 from tests.hardware.processors import ZEN_4, ZEN_5
+from tests.hardware.table_checks import match
 from tests.hardware.variants import HELD, NAMED, NEVER_HELD, SOMETIMES_HELD, typed_names
 
 

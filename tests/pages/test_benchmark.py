@@ -6,7 +6,7 @@ from streamlit.runtime.context import ContextProxy
 from streamlit.testing.v1 import AppTest
 
 from gpuexplore.core.model import Experiment, Phase, Result, RunState, Shape, Status
-from gpuexplore.request import Request, from_query, resolve
+from gpuexplore.request import Request, fields_in, resolve
 from gpuexplore.ui.run import view
 from gpuexplore.ui.server import OWNER_COOKIE
 from tests.analysis.made import device, ok, with_phases
@@ -295,7 +295,7 @@ def test_settings_are_written_to_the_url_and_read_back(page):
     app = page("benchmark")
     app.text_input(key="settings.sizes").set_value("32,48").run()
     query = {name: _only(value) for name, value in app.query_params.items()}
-    assert from_query(query).sizes == "32,48"
+    assert Request(**fields_in(query)).sizes == "32,48"
     assert page("benchmark", **query).session_state["settings.sizes"] == "32,48"
 
 

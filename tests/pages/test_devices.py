@@ -1,7 +1,7 @@
 import json
 
 from gpuexplore.hardware import ACCELERATORS
-from gpuexplore.hardware.discovery import device_from
+from gpuexplore.hardware.discovery import _device_from
 from gpuexplore.hardware.nvml import GpuFacts
 from gpuexplore.ui import session
 from tests.analysis.made import device
@@ -57,7 +57,7 @@ def test_notes_of_a_few_rows_are_shown_in_full(page):
 
 def test_a_device_that_was_found_has_the_notes_of_its_row(page, monkeypatch):
     facts = GpuFacts("NVIDIA GeForce RTX 5060 Ti", memory_bytes=8 * 2**30, multiprocessors=36)
-    monkeypatch.setattr(session, "discover", lambda: (device(), device_from(0, facts)))
+    monkeypatch.setattr(session, "discover", lambda: (device(), _device_from(0, facts)))
 
     told = texts(page("devices").caption)
     assert "Peaks are from the table's row rtx-5060-ti-8gb" in told
@@ -65,7 +65,7 @@ def test_a_device_that_was_found_has_the_notes_of_its_row(page, monkeypatch):
 
 
 def test_a_device_whose_name_is_ambiguous_says_which_it_may_be(page, monkeypatch):
-    monkeypatch.setattr(session, "discover", lambda: (device(), device_from(0, GpuFacts("NVIDIA GeForce RTX 3060"))))
+    monkeypatch.setattr(session, "discover", lambda: (device(), _device_from(0, GpuFacts("NVIDIA GeForce RTX 3060"))))
 
     told = texts(page("devices").caption)
     assert "the driver does not say which of rtx-3060-12gb, rtx-3060-8gb it is" in told

@@ -4,7 +4,6 @@ What is measured is in `gpuexplore.hardware.cpu_ceiling.measure`, which compiles
 """
 
 import json
-import os
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -12,7 +11,7 @@ from pathlib import Path
 
 from gpuexplore.core.errors import GpuExploreError, InvalidInput
 from gpuexplore.core.model import Bandwidth, CacheRoof, Device, Peak, ThreadRoofs, Unit
-from gpuexplore.core.serialization import decode, encode
+from gpuexplore.core.serialization import decode, write_json
 from gpuexplore.hardware.cpu import ACCOUNTING_UNREADABLE
 from gpuexplore.hardware.cpu_ceiling.ceiling import Ceiling
 from gpuexplore.hardware.cpu_ceiling.loops import TILES_PER_FMA
@@ -34,11 +33,8 @@ def load_ceiling(cpu: Device, threads: int) -> Ceiling | None:
 
 
 def save_ceiling(cpu: Device, ceiling: Ceiling) -> None:
-    """Save the ceiling of `cpu` in one step, so that no other process reads half a file."""
-    path = _path(cpu, ceiling.threads)
-    draft = path.with_suffix(f".{os.getpid()}.tmp")
-    draft.write_text(json.dumps(encode(replace(ceiling, device_key=device_key(cpu)))), encoding="utf-8")
-    draft.replace(path)
+    """Save the ceiling of `cpu`."""
+    write_json(_path(cpu, ceiling.threads), replace(ceiling, device_key=device_key(cpu)))
 
 
 def _path(cpu: Device, threads: int) -> Path:
@@ -69,7 +65,7 @@ def ensure_ceiling(device: Device, threads: int | None = None, *, again: bool = 
     from gpuexplore.hardware.cpu_ceiling.measure import measure_ceiling
 
     passed_over = _stale_file_notes(device, count)
-    measured = _with_saved(device, best_of(saved, replace(measure_ceiling(count), cpu_name=device.title)))
+    measured = _with_saved(device, _best_of(saved, replace(measure_ceiling(count), cpu_name=device.title)))
     return replace(measured, notes=(*measured.notes, *passed_over))
 
 
@@ -109,7 +105,7 @@ def _with_saved(device: Device, ceiling: Ceiling) -> Device:
     return measured
 
 
-def best_of(saved: Ceiling | None, new: Ceiling) -> Ceiling:
+def _best_of(saved: Ceiling | None, new: Ceiling) -> Ceiling:
     """Return `new` with every rate that `saved` reached before if it was higher: a ceiling is a maximum."""
     if saved is None:
         return new
@@ -122,7 +118,7 @@ def best_of(saved: Ceiling | None, new: Ceiling) -> Ceiling:
         contended=saved.contended and new.contended,
         attempts=saved.attempts + 1,
         ordinary_bytes_per_s=max(new.ordinary_bytes_per_s or 0.0, saved.ordinary_bytes_per_s or 0.0) or None,
-        one_thread=best_of(saved.one_thread, new.one_thread) if new.one_thread else None,
+        one_thread=_best_of(saved.one_thread, new.one_thread) if new.one_thread else None,
     )
 
 

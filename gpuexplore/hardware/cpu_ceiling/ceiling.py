@@ -12,29 +12,19 @@ CACHES_OVERFLOWN = 4  # STREAM's rule: arrays of four caches, so that memory del
 ASSUMED_CACHE_BYTES = 64 * 2**20  # assumed where unknown: more than most CPUs have
 
 
-@dataclass(frozen=True, slots=True)
-class CachePlan:
-    """The plan for measuring one level.
-
-    Attributes:
-        size_bytes: what all threads have of it together.
-        thread_bytes: the arrays of one thread: within its share of this level, and too large for the one before.
-    """
-
-    level: int
-    size_bytes: int
-    thread_bytes: int
-
-
 def plan_caches(
     levels: Sequence[CacheLevel], threads: int, *, cores_of: Callable[[tuple[int, ...]], int]
-) -> tuple[CachePlan, ...]:
+) -> tuple[tuple[int, int, int], ...]:
     """Return how to measure each of `levels` with `threads` threads, the nearest first.
 
     A level whose share is hardly larger than the one before it is not distinguishable, and is left out.
 
     Args:
         cores_of: physical cores behind logical CPUs.
+
+    Returns:
+        Of each its level, the bytes that all threads have of it together, and those of the arrays of one thread: within
+        its share of this level, and too large for the one before.
     """
     plans = []
     below_bytes = 0
@@ -44,7 +34,7 @@ def plan_caches(
         # cyclic reading of that leaves next to nothing in it, so the level behind it delivers.
         wanted = max(int(0.5 * share_bytes), 2 * below_bytes)
         if wanted <= 0.8 * share_bytes:
-            plans.append(CachePlan(level.level, share_bytes * threads, wanted))
+            plans.append((level.level, share_bytes * threads, wanted))
         below_bytes = max(below_bytes, share_bytes)
     return tuple(plans)
 

@@ -128,21 +128,13 @@ def _arguments(loop: MultiplyAddLoop, number: int) -> str:
     return f"{accumulator}, {factors}" if loop.accumulator_first else f"{factors}, {accumulator}"
 
 
-def triad_code(name: str, lanes: int) -> str:
+def triad_code(name: str, lanes: int, *, past_cache: bool) -> str:
     """Return LLVM code of `void name(i64 first, i64 last, double *a, double *b, double *c)`: c = a + 3 b.
 
-    The stores go past the cache (`nontemporal`): else each line of c is read before it is written,
-    and a quarter of the traffic is not counted. Both ends are multiples of 8 and the arrays aligned to 64 bytes.
+    The stores go past the cache (`nontemporal`), or are ordinary ones, as compilers write them: each line of c is read
+    before it is written then, which is not counted. Both ends are multiples of 8, the arrays aligned to 64 bytes.
     """
-    return _stream_code(name, lanes, ", !nontemporal !0")
-
-
-def ordinary_triad_code(name: str, lanes: int) -> str:
-    """Return the same code with ordinary stores, as compilers write them: each line of c is read first."""
-    return _stream_code(name, lanes, "")
-
-
-def _stream_code(name: str, lanes: int, hint: str) -> str:
+    hint = ", !nontemporal !0" if past_cache else ""
     vector = f"<{lanes} x double>"
     three = ", ".join(["double 3.0"] * lanes)
     return f"""

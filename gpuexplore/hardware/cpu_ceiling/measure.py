@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from threading import Barrier
 from time import perf_counter
 from typing import Any
@@ -25,7 +26,6 @@ from gpuexplore.hardware.cpu import affinity, cache_bytes, cache_levels, cpu_nam
 from gpuexplore.hardware.cpu_ceiling.ceiling import (
     ASSUMED_CACHE_BYTES,
     CACHES_OVERFLOWN,
-    CachePlan,
     Ceiling,
     plan_caches,
 )
@@ -35,7 +35,6 @@ from gpuexplore.hardware.cpu_ceiling.loops import (
     cached_triad_code,
     loop_code,
     loops_for,
-    ordinary_triad_code,
     register_bytes,
     tile_dtypes,
     triad_code,
@@ -48,7 +47,11 @@ FIRST_ITERATIONS = 10_000
 TRIAD_ARRAYS = 3
 LINE_ELEMENTS = 8  # a cache line of doubles: where one thread's part ends and the next begins
 CACHED_LENGTH = 8 * CACHED_TRIAD_VECTORS  # doubles of an iteration in the widest registers: arrays are multiples of it
-TRIADS = {"triad": triad_code, "ordinary_triad": ordinary_triad_code, "cached_triad": cached_triad_code}
+TRIADS = {
+    "triad": partial(triad_code, past_cache=True),
+    "ordinary_triad": partial(triad_code, past_cache=False),
+    "cached_triad": cached_triad_code,
+}
 SCRATCH_BYTES = 256  # two vector registers and some more
 Arrays = tuple[npt.NDArray[np.float64], ...]
 Functions = Mapping[str, Callable[..., None]]
@@ -201,9 +204,10 @@ def _stream_seconds(function: Callable[..., None], team: _ThreadTeam, arrays: Ar
     return team.seconds(lambda part: function(part * share, (part + 1) * share, *pointers))
 
 
-def _cache_roof(function: Callable[..., None], plan: CachePlan, team: _ThreadTeam) -> CacheRoof:
-    """Return the best bytes/s of a cache level, all threads at once."""
-    length = max(1, plan.thread_bytes // (TRIAD_ARRAYS * 8 * CACHED_LENGTH)) * CACHED_LENGTH
+def _cache_roof(function: Callable[..., None], plan: tuple[int, int, int], team: _ThreadTeam) -> CacheRoof:
+    """Return the best bytes/s of a cache level, all threads at once; `plan` is one of `plan_caches`."""
+    level, size_bytes, thread_bytes = plan
+    length = max(1, thread_bytes // (TRIAD_ARRAYS * 8 * CACHED_LENGTH)) * CACHED_LENGTH
     best_s = [0.0] * team.threads
     together = Barrier(team.threads)
     iterations = max(1, round(TRIAL_S / _iteration_seconds(function, length)))
@@ -220,7 +224,7 @@ def _cache_roof(function: Callable[..., None], plan: CachePlan, team: _ThreadTea
     team.seconds(part)
     rate = sum(iterations * TRIAD_ARRAYS * 8 * length / thread_s for thread_s in best_s)
     source = f"triad over {format_bytes(TRIAD_ARRAYS * 8 * length)} a thread, stores into the cache"
-    return CacheRoof(plan.level, plan.size_bytes, Bandwidth(rate, "measured_ceiling", source))
+    return CacheRoof(level, size_bytes, Bandwidth(rate, "measured_ceiling", source))
 
 
 def _iteration_seconds(function: Callable[..., None], length: int) -> float:

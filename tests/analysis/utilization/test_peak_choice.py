@@ -18,7 +18,8 @@ from gpuexplore.analysis.utilization.peak_sources import _ROWS, PEAK_SOURCES
 from gpuexplore.analysis.utilization.utilization import default_bandwidth, default_peak
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Bandwidth, Peak, PeakKind, Shape, Telemetry
-from gpuexplore.hardware import ACCELERATORS, as_device, match
+from gpuexplore.hardware import ACCELERATORS, as_device
+from gpuexplore.hardware.accelerators import rows_named
 from tests.analysis.made import analyzed, custom, device, ok
 from tests.hardware.processors import ZEN_4, ZEN_5, measured_on
 
@@ -29,7 +30,7 @@ BARE = {"peaks": (), "bandwidth": None}
 
 def on_gpu(result, name="NVIDIA H100 80GB HBM3", *, held_hz=None, uuid="GPU-1"):
     """Return `result` as if it came from a GPU of the table."""
-    row = match(name)
+    (row, *_) = rows_named(name)
     device = replace(as_device(row), id="cuda:0", kind="cuda", name=name, uuid=uuid)
     return replace(result, environment=replace(result.environment, device=device, after=Telemetry(clock_hz=held_hz)))
 

@@ -15,13 +15,13 @@ from gpuexplore.hardware.cpu import CacheLevel
 from gpuexplore.hardware.cpu_ceiling.cache import (
     ATTEMPTS,
     CEILING_VERSION,
+    _best_of,
     _with_saved,
-    best_of,
     load_ceiling,
     save_ceiling,
     with_ceiling,
 )
-from gpuexplore.hardware.cpu_ceiling.ceiling import CachePlan, Ceiling, plan_caches
+from gpuexplore.hardware.cpu_ceiling.ceiling import Ceiling, plan_caches
 from gpuexplore.hardware.cpu_ceiling.loops import loops_for, tile_dtypes, unreached_dtypes
 from gpuexplore.hardware.cpu_ceiling.measure import _host_features, _host_machine, _parsed_loops, measure_ceiling
 from gpuexplore.hardware.identity import device_key
@@ -93,18 +93,18 @@ def test_caches_are_filled_by_half_and_past_the_level_before():
     levels = [CacheLevel(1, 32 * KIB, (0,)), CacheLevel(2, MIB, (0,)), CacheLevel(3, 32 * MIB, tuple(range(8)))]
 
     assert plan_caches(levels, 4, cores_of=len) == (
-        CachePlan(1, 4 * 32 * KIB, 16 * KIB),
-        CachePlan(2, 4 * MIB, 512 * KIB),
-        CachePlan(3, 32 * MIB, 4 * MIB),
+        (1, 4 * 32 * KIB, 16 * KIB),
+        (2, 4 * MIB, 512 * KIB),
+        (3, 32 * MIB, 4 * MIB),
     )
     # A thread of its own has the whole of a shared cache.
-    assert plan_caches([CacheLevel(3, 32 * MIB, (0, 1))], 1, cores_of=len) == (CachePlan(3, 32 * MIB, 16 * MIB),)
+    assert plan_caches([CacheLevel(3, 32 * MIB, (0, 1))], 1, cores_of=len) == ((3, 32 * MIB, 16 * MIB),)
 
 
 def test_a_cache_hardly_larger_than_the_one_before_is_not_told_from_it():
     levels = [CacheLevel(2, MIB, (0,)), CacheLevel(3, 22 * MIB, tuple(range(16)))]
 
-    assert [cache.level for cache in plan_caches(levels, 16, cores_of=len)] == [2]
+    assert [level for level, _, _ in plan_caches(levels, 16, cores_of=len)] == [2]
     assert plan_caches([], 4, cores_of=len) == ()
 
 
@@ -241,10 +241,10 @@ def test_one_thread_of_one_is_the_same_and_unmeasured_is_unknown():
 
 def test_the_best_of_two_ceilings_is_taken_of_one_thread_and_of_ordinary_stores_too():
     saved = replace(QUIET, ordinary_bytes_per_s=4e10, one_thread=replace(ALONE, bytes_per_s=3.5e10))
-    best = best_of(saved, replace(QUIET, ordinary_bytes_per_s=3e10, one_thread=ALONE))
+    best = _best_of(saved, replace(QUIET, ordinary_bytes_per_s=3e10, one_thread=ALONE))
 
     assert (best.ordinary_bytes_per_s, best.one_thread.bytes_per_s) == (4e10, 3.5e10)
-    assert best_of(QUIET, QUIET).one_thread is best_of(QUIET, QUIET).ordinary_bytes_per_s is None
+    assert _best_of(QUIET, QUIET).one_thread is _best_of(QUIET, QUIET).ordinary_bytes_per_s is None
 
 
 @pytest.mark.slow
@@ -256,13 +256,17 @@ def test_a_contended_ceiling_is_measured_again_and_its_best_kept():
 
 def test_the_best_of_two_ceilings_takes_each_rate_at_its_highest():
     better = replace(QUIET, flop_per_s={"fp64": 2e11, "fp32": 1e11}, bytes_per_s=1e10)
-    assert best_of(QUIET, better).flop_per_s == {"fp64": 2e11, "fp32": 2e11}
-    assert best_of(QUIET, better).bytes_per_s == 5e10
-    assert best_of(None, better) == better
+    assert _best_of(QUIET, better).flop_per_s == {"fp64": 2e11, "fp32": 2e11}
+    assert _best_of(QUIET, better).bytes_per_s == 5e10
+    assert _best_of(None, better) == better
 
     saved = replace(QUIET, caches=(cache_roof(1, 4e11), cache_roof(2, 3e11)))
 
-    assert best_of(saved, replace(QUIET, caches=CACHES)).caches == (cache_roof(1, 4e11), cache_roof(2, 3e11), CACHES[2])
+    assert _best_of(saved, replace(QUIET, caches=CACHES)).caches == (
+        cache_roof(1, 4e11),
+        cache_roof(2, 3e11),
+        CACHES[2],
+    )
 
 
 def test_caches_come_back_from_the_file_and_become_roofs_with_their_source():
