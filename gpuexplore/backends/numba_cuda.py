@@ -42,7 +42,9 @@ def driver_facts(device: str) -> DriverFacts:
 
     if not cuda.is_available():
         return DriverFacts(problem=why_no_gpu("numba-cuda", ".".join(map(str, cuda.runtime.get_version()))))
-    if problem := _why_too_old(cuda):
+    version_of = getattr(cuda.cudadrv.driver.driver, "get_version", None)  # the simulator has none
+    problem = version_of and why_too_old("numba-cuda", cuda.runtime.get_version(), version_of())
+    if problem:  # kernels cannot be loaded then, though Numba is content with any driver
         return DriverFacts(problem=problem)
     gpu = cuda.gpus[index_in_this_process(device)]
     uuid = getattr(gpu, "uuid", None)
@@ -143,12 +145,6 @@ def capture(run: Call, device: str, calls: int) -> None:
 def versions() -> Mapping[str, str]:
     """Return the versions of Numba and its CUDA target."""
     return host.versions_of("numba", "numba-cuda")
-
-
-def _why_too_old(cuda: Any) -> str | None:
-    """Return why kernels cannot be loaded: Numba itself accepts any driver. The simulator has no driver version."""
-    version_of = getattr(cuda.cudadrv.driver.driver, "get_version", None)
-    return version_of and why_too_old("numba-cuda", cuda.runtime.get_version(), version_of())
 
 
 def _select(device: str) -> None:

@@ -74,7 +74,8 @@ def set_threads(count: int) -> None:
 
 def versions() -> Mapping[str, str]:
     """Return NumPy's version, the vectors it found, and the BLAS kernel that was chosen, which can halve its speed."""
-    return {"numpy": np.__version__, **_vectors(), **_blas()}
+    vectors: list[str] = np.show_config(mode="dicts").get("SIMD Extensions", {}).get("found", [])
+    return {"numpy": np.__version__, **({"numpy_vectors": " ".join(vectors)} if vectors else {}), **_blas()}
 
 
 def slow_product(dtype: DType, environment: Environment) -> str | None:
@@ -128,12 +129,6 @@ def _pools() -> Any:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController().select(user_api="blas")
-
-
-def _vectors() -> dict[str, str]:
-    """Return the vector extensions of the CPU that NumPy knows."""
-    found: list[str] = np.show_config(mode="dicts").get("SIMD Extensions", {}).get("found", [])
-    return {"numpy_vectors": " ".join(found)} if found else {}
 
 
 def _blas() -> dict[str, str]:

@@ -29,45 +29,45 @@ from gpuexplore.backends.numpy import (  # noqa: F401 parts of the contract
     unsupported,
 )
 from gpuexplore.core.dtypes import DType, Stored
-from gpuexplore.core.errors import WrongReturn
+from gpuexplore.core.errors import IncorrectOutput
 
 VIEW = "it returns memory of its inputs: it creates no output, so its time is not comparable"
 
 
 @dataclass(slots=True)
-class ReturnedArray:
+class _ReturnedArray:
     """The output that is current, and the inputs of the calls that return it."""
 
     array: npt.NDArray[Any]
     inputs: tuple[npt.NDArray[Any], ...] = ()
 
 
-def empty(shape: tuple[int, ...], dtype: DType, device: str) -> ReturnedArray:
+def empty(shape: tuple[int, ...], dtype: DType, device: str) -> _ReturnedArray:
     """Return a wrapper of an uninitialised array."""
-    return ReturnedArray(plain.empty(shape, dtype, device))
+    return _ReturnedArray(plain.empty(shape, dtype, device))
 
 
-def poison(array: ReturnedArray) -> None:
+def poison(array: _ReturnedArray) -> None:
     """Fill what was returned last with NaN, in place: a late write there is seen."""
     if not array.array.flags.writeable:
         array.array = np.empty_like(array.array)
     array.array.fill(np.nan)
 
 
-def load(array: npt.NDArray[Any] | ReturnedArray, values: Stored) -> None:
+def load(array: npt.NDArray[Any] | _ReturnedArray, values: Stored) -> None:
     """Overwrite an input, or what is wrapped, with `values`."""
-    host.load(array.array if isinstance(array, ReturnedArray) else array, values)
+    host.load(array.array if isinstance(array, _ReturnedArray) else array, values)
 
 
-def stored(array: npt.NDArray[Any] | ReturnedArray, dtype: DType) -> Stored:
+def stored(array: npt.NDArray[Any] | _ReturnedArray, dtype: DType) -> Stored:
     """Return what an input or a wrapper has, in the storage of `dtype`: the same memory where it is contiguous.
 
     Raises:
-        WrongReturn: what was returned last is memory of an input.
+        IncorrectOutput: what was returned last is memory of an input.
     """
-    returned = array.array if isinstance(array, ReturnedArray) else array
-    if isinstance(array, ReturnedArray) and any(np.may_share_memory(returned, given) for given in array.inputs):
-        raise WrongReturn(VIEW)
+    returned = array.array if isinstance(array, _ReturnedArray) else array
+    if isinstance(array, _ReturnedArray) and any(np.may_share_memory(returned, given) for given in array.inputs):
+        raise IncorrectOutput(VIEW)
     contiguous = returned if returned.flags.c_contiguous else np.ascontiguousarray(returned)
     return contiguous.view(dtype.storage)
 

@@ -3,7 +3,7 @@
 GpuExploreError
 ├── InvalidInput        what was asked cannot be done: names the bad value and the accepted ones
 ├── Unsupported         this implementation cannot run this case here: becomes Status.UNSUPPORTED
-├── WrongReturn         what a user's function returned is no output: becomes Status.INCORRECT
+├── IncorrectOutput     the output of a call is wrong, or is none: becomes Status.INCORRECT
 ├── TooLarge            memory is not enough: becomes Status.OUT_OF_MEMORY
 ├── TooSlow             the time budget is not enough: becomes Status.SKIPPED
 ├── Cancelled           the user asked to stop: becomes Status.CANCELLED
@@ -13,6 +13,10 @@ GpuExploreError
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gpuexplore.core.timed import Accuracy
 
 CANCELLED_BY_OWNER = "cancelled by its owner"  # the reason a stopped run carries
 CANCELLED_BY_ADMIN = "cancelled by an administrator"
@@ -71,8 +75,12 @@ class Unsupported(GpuExploreError):
     """This implementation cannot run this case on this device; the text says why."""
 
 
-class WrongReturn(GpuExploreError):
-    """The return value of a user's function cannot be the output of the case; the text says why."""
+class IncorrectOutput(GpuExploreError):
+    """The output is wrong, or not what the timed calls computed; the case is stored and shown, and never timed."""
+
+    def __init__(self, reason: str, accuracy: "Accuracy | None" = None) -> None:
+        super().__init__(reason)
+        self.accuracy = accuracy
 
 
 class TooLarge(GpuExploreError):

@@ -24,11 +24,11 @@ from time import perf_counter_ns
 
 from gpuexplore.backends.timer import Clock
 from gpuexplore.core.dtypes import dtype_named
-from gpuexplore.core.errors import Cancelled, InvalidInput
+from gpuexplore.core.errors import Cancelled, IncorrectOutput, InvalidInput
 from gpuexplore.core.model import Case, Device, Experiment, Result, Status
 from gpuexplore.hardware import device_named
 from gpuexplore.measure.candidates.candidate import Candidate, unsupported
-from gpuexplore.measure.candidates.failure import IncorrectOutput, check_context, is_broken
+from gpuexplore.measure.candidates.failure import check_context, is_broken
 from gpuexplore.measure.check.group import Group, groups_of, open_group
 from gpuexplore.measure.check.guard import open_at_once
 from gpuexplore.measure.check.spot_checks import check_reuse, check_single_calls, checked, on_other_values
@@ -225,7 +225,7 @@ def _sample_by_need(opened: list[_OpenGroup], began_ns: int, device: Device, pro
         neediest = max(opened, key=_OpenGroup.need)
         if neediest.need() == NO_NEED or spent_s >= budget_s:
             break
-        neediest.take_round(_needs_more)
+        neediest.take_round(lambda sampling: not is_complete(sampling))
         if neediest.need() == NO_NEED:
             neediest.take_round(_lacks_other_values)
             neediest.conclude()
@@ -241,14 +241,6 @@ def _conclude_rest(opened: Sequence[_OpenGroup], device: Device, progress: Progr
             group.take_round(_lacks_short_rounds)
         group.take_round(_lacks_other_values)
         group.cancel() if is_broken(device) else group.conclude()
-
-
-def _is_new(sampling: Sampling) -> bool:
-    return sampling.rounds == 0
-
-
-def _needs_more(sampling: Sampling) -> bool:
-    return not is_complete(sampling)
 
 
 def _lacks_short_rounds(sampling: Sampling) -> bool:
@@ -292,7 +284,7 @@ def _prepare(
             progress.report(group.failed(case, error))
     plan_rounds(list(opened.ready.values()))
     watch.begin_samples()
-    opened.take_round(_is_new)
+    opened.take_round(lambda sampling: sampling.rounds == 0)
     opened.report_provisional()
     return opened
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from gpuexplore.backends.numpy_returned import VIEW
 from gpuexplore.core.dtypes import DType
-from gpuexplore.core.errors import Unsupported, WrongReturn
+from gpuexplore.core.errors import IncorrectOutput, Unsupported
 from gpuexplore.operations.implementation import OF_USERS
 
 Function = Callable[..., Any]
@@ -65,7 +65,7 @@ def _of_numpy(function: Function, inputs: Sequence[Any], out: Any) -> Call:
     result = function(*inputs)
     _check(result, np.ndarray, out.array)
     if any(np.may_share_memory(result, array) for array in inputs):
-        raise WrongReturn(VIEW)
+        raise IncorrectOutput(VIEW)
     out.inputs = tuple(inputs)
 
     def run() -> None:
@@ -83,7 +83,7 @@ def _of_torch(function: Function, inputs: Sequence[Any], out: Any) -> Call:
     _check(result, torch.Tensor, out)
     addresses = {array.untyped_storage().data_ptr() for array in inputs if array.numel()}
     if result.untyped_storage().data_ptr() in addresses:
-        raise WrongReturn(VIEW)
+        raise IncorrectOutput(VIEW)
     if result.requires_grad:
         return lambda: take_over(out, function(*inputs).detach())
     return lambda: take_over(out, function(*inputs))
@@ -95,7 +95,7 @@ def _through_dlpack(function: Function, inputs: Sequence[Any], out: Any, library
     finish: Function = (lambda result: result.block_until_ready()) if library == "jax" else lambda result: result
     result = finish(function(*taken))
     if not hasattr(result, "__dlpack__"):
-        raise WrongReturn(f"it returned {_kind(result)}: expected one array of {library}")
+        raise IncorrectOutput(f"it returned {_kind(result)}: expected one array of {library}")
     _check(torch.from_dlpack(result), torch.Tensor, out)
     take_over: Function = import_module("gpuexplore.backends.torch").take_over
     return lambda: take_over(out, torch.from_dlpack(finish(function(*taken))))
@@ -139,14 +139,14 @@ def _check(result: Any, wanted: Any, out: Any) -> None:
     """Raise where what a function returned is no output.
 
     Raises:
-        WrongReturn: it is no array of the library, or has another dtype or shape.
+        IncorrectOutput: it is no array of the library, or has another dtype or shape.
     """
     if type(result) is not wanted:
-        raise WrongReturn(f"it returned {_kind(result)}: expected one array of {wanted.__module__}")
+        raise IncorrectOutput(f"it returned {_kind(result)}: expected one array of {wanted.__module__}")
     if result.dtype != out.dtype:
-        raise WrongReturn(f"it returned {result.dtype} where {out.dtype} is expected")
+        raise IncorrectOutput(f"it returned {result.dtype} where {out.dtype} is expected")
     if tuple(result.shape) != tuple(out.shape):
-        raise WrongReturn(f"it returned the shape {tuple(result.shape)}, expected {tuple(out.shape)}")
+        raise IncorrectOutput(f"it returned the shape {tuple(result.shape)}, expected {tuple(out.shape)}")
 
 
 def _kind(result: Any) -> str:

@@ -30,7 +30,7 @@ REACH = 3  # of the filters that libraries have it for; cuDNN's for 5 x 5 is of 
 
 
 @cache
-def transforms(outputs: int, taps: int = REACH) -> tuple[Matrix, Matrix, Matrix]:
+def _transforms(outputs: int, taps: int = REACH) -> tuple[Matrix, Matrix, Matrix]:
     """Return the matrices of F(`outputs`, `taps`) after Toom and Cook.
 
     By them y = Aᵀ [(G g) ⊙ (Bᵀ d)] for n = outputs + taps - 1 inputs d: Aᵀ, (outputs, n), G, (n, taps), and Bᵀ, (n, n).
@@ -54,12 +54,12 @@ def growth_in_fp32(shape: Shape, dtype: DType, device: Device) -> Growth:
     """
     if device.kind not in GPU_KINDS or dtype.name != "fp32" or shape["r"] != REACH:
         return AS_SUMMED
-    return growth_of(4, shape["c"])  # the largest that libraries have: F(4 x 4, 3 x 3)
+    return _growth_of(4, shape["c"])  # the largest that libraries have: F(4 x 4, 3 x 3)
 
 
-def growth_of(outputs: int, channels: int, taps: int = REACH) -> Growth:
+def _growth_of(outputs: int, channels: int, taps: int = REACH) -> Growth:
     """Return the growth of F(`outputs` x `outputs`, `taps` x `taps`) over as many `channels`."""
-    output, weights, inputs = transforms(outputs, taps)
+    output, weights, inputs = _transforms(outputs, taps)
     sizes = np.square(weights).sum(axis=1) * np.square(inputs).sum(axis=1)
     variances = np.square(output) @ sizes / taps
     summed = channels + 2 * (taps + 2 * len(sizes))

@@ -7,9 +7,9 @@ import torch
 
 from gpuexplore.backends import torch as backend
 from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.errors import IncorrectOutput
 from gpuexplore.core.model import Case, Shape
 from gpuexplore.measure.candidates import candidate as candidates
-from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.check.group import open_group
 from gpuexplore.measure.check.spot_checks import check_single_calls, checked
 from tests.measure.fakes import CPU, QUIET, FakeClock

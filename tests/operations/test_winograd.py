@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.errors import IncorrectOutput
 from gpuexplore.core.model import Case, Shape
-from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.group import open_group
 from gpuexplore.measure.check.inputs import Reference, make_inputs
 from gpuexplore.measure.check.spot_checks import checked
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.implementation import AS_SUMMED
-from gpuexplore.operations.winograd import growth_in_fp32, growth_of, transforms
+from gpuexplore.operations.winograd import _growth_of, _transforms, growth_in_fp32
 from tests.measure.fakes import CPU, GPU, QUIET, FakeClock, FakeWork, candidate
 
 CONV2D, FP32 = OPERATIONS["conv2d"], DTYPES["fp32"]
@@ -26,7 +26,7 @@ def winograd(x, weights, outputs, taps=None):
 
     `taps` is what the algorithm takes for the weights: another array where it is wrong.
     """
-    made = [matrix.astype(np.float32) for matrix in transforms(outputs)]
+    made = [matrix.astype(np.float32) for matrix in _transforms(outputs)]
     output, filters, inputs = made
     pad, count = weights.shape[-1] // 2, outputs + weights.shape[-1] - 1
     rows, columns = (-(-length // outputs) * outputs for length in x.shape[1:])
@@ -76,12 +76,12 @@ def judged(out, reference, growth, shape=SHAPE):
     ],
 )
 def test_transforms_are_those_of_lavin_and_gray_but_for_signs(outputs, rows):
-    np.testing.assert_allclose(np.abs(transforms(outputs)[2]), np.abs(rows))
+    np.testing.assert_allclose(np.abs(_transforms(outputs)[2]), np.abs(rows))
 
 
 @pytest.mark.parametrize("outputs", [2, 4])
 def test_transforms_compute_a_convolution(outputs):
-    output, weights, inputs = transforms(outputs)
+    output, weights, inputs = _transforms(outputs)
     generator = np.random.default_rng(1)
     taps, numbers = generator.standard_normal(3), generator.standard_normal(outputs + 2)
 
@@ -94,7 +94,7 @@ def test_honest_results_of_it_pass_with_room_to_spare(outputs, channels):
     shape = Shape.of(b=1, c=channels, h=33, w=30, o=16, r=3)
     reference, x, weights = convolution(shape)
 
-    found = judged(winograd(x[0], weights, outputs), reference, growth_of(outputs, channels), shape)
+    found = judged(winograd(x[0], weights, outputs), reference, _growth_of(outputs, channels), shape)
 
     assert found.share < 0.5
 
@@ -146,7 +146,7 @@ def with_a_tile_of_its_neighbour(x, weights):
 def test_wrong_results_of_it_still_fail(wrong):
     reference, x, weights = convolution()
 
-    assert not judged(wrong(x[0], weights), reference, growth_of(4, SHAPE["c"])).within
+    assert not judged(wrong(x[0], weights), reference, _growth_of(4, SHAPE["c"])).within
 
 
 @pytest.mark.parametrize(

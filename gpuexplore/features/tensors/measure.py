@@ -16,7 +16,7 @@ import numpy.typing as npt
 from gpuexplore.backends import load_backend
 from gpuexplore.backends.timer import Call, Clock
 from gpuexplore.core.dtypes import dtype_named
-from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.errors import IncorrectOutput, InvalidInput
 from gpuexplore.core.model import Accuracy, Case, Device, Measurement, Options, Shape
 from gpuexplore.core.serialization import encode
 from gpuexplore.core.statistics import paired_ratio
@@ -26,7 +26,6 @@ from gpuexplore.features.tensors.analysis.reading import ITEMSIZE_BYTES, LAYOUTS
 from gpuexplore.hardware import check_measured_on
 from gpuexplore.kernels.strided_sum import AXES, MOST_CELLS
 from gpuexplore.measure.candidates.candidate import Candidate, cache_mode, device_for, new_flush
-from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.check.guard import check_memory
 from gpuexplore.measure.conditions.environment import describe_environment, free_bytes
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks

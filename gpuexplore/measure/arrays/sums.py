@@ -40,11 +40,11 @@ class Sums:
 
     def of(self, values: Array) -> Array:
         """Return the sums of an output, or of some of its rows."""
-        return folded(values, self.signs, self.axis)
+        return _folded(values, self.signs, self.axis)
 
     def of_squares(self, values: Array) -> Array:
         """Return the sums of the squares of the same elements."""
-        return folded(np.square(values), np.ones_like(self.signs), self.axis)
+        return _folded(np.square(values), np.ones_like(self.signs), self.axis)
 
 
 def sums_of(operation: Operation, inputs: Arrays, seed: int) -> Sums | None:
@@ -54,13 +54,13 @@ def sums_of(operation: Operation, inputs: Arrays, seed: int) -> Sums | None:
     of_input, of_output = operation.linear
     *given, last = inputs
     signs = np.random.default_rng((seed, TOGETHER)).choice((-1.0, 1.0), last.shape[of_input])
-    together = folded(last, signs, of_input)
+    together = _folded(last, signs, of_input)
     expected = operation.reference(*given, together)
     scale: Any = operation.scale(expected, *given, together)
     return Sums(of_output % expected.ndim, signs, expected, np.broadcast_to(scale, expected.shape))
 
 
-def folded(values: Array, factors: Array, axis: int) -> Array:
+def _folded(values: Array, factors: Array, axis: int) -> Array:
     """Return the sums of neighbours along `axis`, each times its factor."""
     lengths = np.ones(values.ndim, int)
     lengths[axis] = -1

@@ -10,13 +10,13 @@ import re
 from gpuexplore.core.errors import (
     Cancelled,
     GpuExploreError,
+    IncorrectOutput,
     TooLarge,
     TooSlow,
     Unsupported,
-    WrongReturn,
     not_installed,
 )
-from gpuexplore.core.model import Accuracy, Case, Device, Environment, Result, Status
+from gpuexplore.core.model import Case, Device, Environment, Result, Status
 from gpuexplore.core.typed_text import LONGEST_REASON, readable
 from gpuexplore.hardware import GPU_KINDS, is_lost
 
@@ -29,14 +29,6 @@ BREAKS_CONTEXT = re.compile(
 _broken: dict[str, str] = {}  # by device: the cause of its broken context
 
 
-class IncorrectOutput(GpuExploreError):
-    """The output is wrong, or not what the timed calls computed; the case is stored and shown, and never timed."""
-
-    def __init__(self, reason: str, accuracy: Accuracy | None = None) -> None:
-        super().__init__(reason)
-        self.accuracy = accuracy
-
-
 def failed(case: Case, error: Exception, environment: Environment | None = None) -> Result:
     """Return the result of a case that ended with `error`."""
     statuses: dict[type[Exception] | tuple[type[Exception], ...], Status] = {
@@ -44,7 +36,7 @@ def failed(case: Case, error: Exception, environment: Environment | None = None)
         TooSlow: Status.SKIPPED,
         (TooLarge, MemoryError): Status.OUT_OF_MEMORY,
         Cancelled: Status.CANCELLED,
-        (IncorrectOutput, WrongReturn): Status.INCORRECT,
+        IncorrectOutput: Status.INCORRECT,
     }
     status = next((found for kinds, found in statuses.items() if isinstance(error, kinds)), _status_by_name(error))
     reason = describe_error(error) if status is Status.ERROR else _words_of(error) or type(error).__name__

@@ -34,7 +34,7 @@ Compared = tuple[Array, Array, Array]  # found, expected and allowed difference
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class _Bound:
     """The largest error of an element that rounding explains: shares of its own size and of its terms', and a least."""
 
     own: float
@@ -50,11 +50,11 @@ class Bound:
         return size
 
 
-def bound_of(operation: Operation, shape: Shape, dtype: DType, growth: Growth = AS_SUMMED) -> Bound:
+def bound_of(operation: Operation, shape: Shape, dtype: DType, growth: Growth = AS_SUMMED) -> _Bound:
     """Return the largest error of an element that rounding explains for this case."""
     inner = 4 * rounded_error(dtype) * sqrt(operation.roundings(shape) - 1)
     terms = inner + growth.element * summed_error(dtype) * sqrt(operation.reduction_length(shape))
-    return Bound(rounded_error(dtype) + terms, terms, 2 * dtype.underflow)
+    return _Bound(rounded_error(dtype) + terms, terms, 2 * dtype.underflow)
 
 
 def judge(out: Output, reference: AnyReference, shape: Shape, growth: Growth = AS_SUMMED) -> Accuracy:
@@ -125,7 +125,7 @@ def _underflow(expected: Array, dtype: DType) -> float:
 
 
 def _worst(
-    out: Output, part: tuple[Any, Array], scale: Any, bound: Bound, *, in_output: Callable[[Sequence[Any]], Index]
+    out: Output, part: tuple[Any, Array], scale: Any, bound: _Bound, *, in_output: Callable[[Sequence[Any]], Index]
 ) -> WorstElement:
     """Return the worst element of a part of the output, whose expected values are given."""
     index, expected = part
@@ -140,7 +140,7 @@ def _worst(
     return WorstElement(f"element {_named(in_output(_in_output(index, position)))}", *figures)
 
 
-def _worst_sum(out: Output, sums: Sums, bound: Bound, in_output: Callable[[Sequence[Any]], Index]) -> WorstElement:
+def _worst_sum(out: Output, sums: Sums, bound: _Bound, in_output: Callable[[Sequence[Any]], Index]) -> WorstElement:
     """Return the worst sum of neighbours with random signs."""
     of_sums = 2.0  # times the root of the sum of squared bounds, which honest errors fill to a fifth: ten sigma
     tiny = float(np.finfo(np.float64).tiny)

@@ -131,13 +131,6 @@ def groups_of(cases: Sequence[Case]) -> list[list[Case]]:
     return [list(group) for _, group in groupby(cases, key=lambda case: case.group)]
 
 
-def _load(operation: Operation, cases: Sequence[Case]) -> None:
-    """Load what the cases compute with, so that it is in the snapshot. A failure is reported when the case is built."""
-    for case in cases:
-        with suppress(Exception):
-            load_build(operation, operation.implementation_named(case.implementation))
-
-
 def open_group(cases: Sequence[Case], device: Device, *, clock: Clock, isolation: Isolation, seed: int = SEED) -> Group:
     """Return what `cases`, which agree in `Case.group`, share; `seed` decides the numbers they compute with."""
     first = cases[0]
@@ -147,7 +140,9 @@ def open_group(cases: Sequence[Case], device: Device, *, clock: Clock, isolation
     backends = [operation.implementation_named(case.implementation).backend for case in cases]
     threads = first.options.threads or (device.cores if device.kind == "cpu" else None)  # a GPU's cores are no threads
     torch_device = torch_device_for(operation, first.shape, device)  # loads the checks there, part of the snapshot then
-    _load(operation, cases)
+    for case in cases:  # so that what they compute with is in the snapshot
+        with suppress(Exception):  # it is reported when the case is built
+            load_build(operation, operation.implementation_named(case.implementation))
     dtype = dtype_named(first.dtype)
     allow_tf32(dtype.matrix_only)  # so that no implementation has to change it: as in Group.resume
     process = ProcessSnapshot(threads, is_tf32_allowed=dtype.matrix_only)

@@ -28,7 +28,7 @@ import numpy as np
 import numpy.random
 
 from gpuexplore.backends import numpy as numpy_backend
-from gpuexplore.measure.candidates.failure import IncorrectOutput
+from gpuexplore.core.errors import IncorrectOutput
 from gpuexplore.measure.conditions.environment import SETTINGS
 
 PACKAGE = "gpuexplore"

@@ -204,10 +204,10 @@ def check_often(candidate: Candidate, group: Group, call_s: float) -> float | No
     if candidate.device.kind != "cpu" or candidate.case.options.threads is None or call_s > CALLS_S:
         return None
     group.isolation.wait_for_idle_threads()
-    return cores_of(candidate, call_s)
+    return _cores_of(candidate, call_s)
 
 
-def cores_of(
+def _cores_of(
     candidate: Candidate,
     call_s: float,
     *,

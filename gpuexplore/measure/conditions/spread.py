@@ -112,7 +112,7 @@ def note_results(device: Device, process: str, results: Iterable[Result]) -> Non
     found = [result for result in results if result.measurement]
     if found:
         with suppress(OSError, InvalidInput):
-            write_json(_path(device), _joined_log(load_log(device), process, found, device))
+            write_json(_path(device), _joined_log(_load_log(device), process, found, device))
 
 
 def _joined_log(log: _SpreadLog, process: str, results: Iterable[Result], device: Device) -> _SpreadLog:
@@ -156,7 +156,7 @@ def _threads_of(case: Case, device: Device) -> Threads:
     return "one" if threads == 1 or alone else "many"
 
 
-def load_log(device: Device) -> _SpreadLog:
+def _load_log(device: Device) -> _SpreadLog:
     """Return the log of this machine; empty where there is no file, or it cannot be read."""
     with suppress(OSError, InvalidInput):
         path = _path(device)
@@ -227,7 +227,7 @@ def with_spread(result: Result) -> Result:
         return result
     device = result.environment.device
     expected = _of_calls(result.measurement.median_s, _threads_of(result.case, device), device)
-    seen = _learned(load_log(device))[1].get(_case_key(result), _NO_OBSERVATIONS)
+    seen = _learned(_load_log(device))[1].get(_case_key(result), _NO_OBSERVATIONS)
     found = _by_table(result.case, device, _joined(seen, expected, weight=4.0))
     return replace(
         result,
@@ -247,7 +247,7 @@ def _with(measurement: Measurement, found: _Deviation) -> Measurement:
 
 def _of_calls(median_s: float, threads: Threads, device: Device) -> _Deviation:
     kind_of_call = length_of(median_s), threads
-    of_class, _ = _learned(load_log(device))
+    of_class, _ = _learned(_load_log(device))
     return _joined(of_class.get(kind_of_call, _NO_OBSERVATIONS), prior(_kind(device), *kind_of_call), weight=8.0)
 
 
@@ -260,7 +260,7 @@ def _by_table(case: Case, device: Device, found: _Deviation) -> _Deviation:
 
 def _kind(device: Device) -> MachineKind | None:
     """Return the kind of a CPU's machine, as far as its probes show; None of other devices."""
-    return _kind_by_probes(load_log(device)) if device.kind == "cpu" else None
+    return _kind_by_probes(_load_log(device)) if device.kind == "cpu" else None
 
 
 @lru_cache(maxsize=8)

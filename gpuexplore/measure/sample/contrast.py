@@ -11,7 +11,7 @@ from math import log
 
 from gpuexplore.core.model import CacheState, Case, Contrast, Phase, Shape
 from gpuexplore.core.statistics import interval_of_few, median, paired_ratios
-from gpuexplore.core.timed import Alignment, PhaseName
+from gpuexplore.core.timed import Alignment
 from gpuexplore.measure.candidates.candidate import Candidate, cache_mode, new_flush
 from gpuexplore.measure.candidates.failure import describe_error
 from gpuexplore.measure.check.group import Group
@@ -100,20 +100,17 @@ def take_phases(sampling: Sampling, group: Group, progress: ProgressHooks) -> tu
     candidate.run()  # produces the input of a later phase
     candidate.poison()
     try:
-        timed = tuple(_timed(wanted, sampling, group, progress))
+        timed = []
+        for name in wanted:
+            phase = replace(candidate, run=candidate.phases[name])
+            samples_s = _samples_of(sampling, phase, group, progress, call_s=sampling.call_s / len(wanted))
+            timed.append(Phase(name, samples_s))
         checked(candidate, group, group.timed_reference)
     except ChangedProcess:
         raise
     except Exception as error:  # the whole call was right, and its samples stand
         return tuple(Phase(name, reason=describe_error(error)) for name in wanted)
-    return timed
-
-
-def _timed(wanted: tuple[PhaseName, ...], sampling: Sampling, group: Group, progress: ProgressHooks) -> Iterator[Phase]:
-    call_s = sampling.call_s / len(wanted)
-    for name in wanted:
-        phase = replace(sampling.candidate, run=sampling.candidate.phases[name])
-        yield Phase(name, _samples_of(sampling, phase, group, progress, call_s=call_s))
+    return tuple(timed)
 
 
 def _samples_of(

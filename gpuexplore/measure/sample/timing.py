@@ -22,10 +22,10 @@ from operator import itemgetter
 from random import Random
 
 from gpuexplore.backends.timer import Clock
+from gpuexplore.core.errors import IncorrectOutput
 from gpuexplore.core.model import Accuracy, Case, Measurement
 from gpuexplore.core.statistics import interval_of_few, median, median_interval, paired_ratios
 from gpuexplore.measure.candidates.candidate import LEAST_S, WAKING_CALL_S, Candidate, wake
-from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.conditions.contention import WAITED_ABOVE
 from gpuexplore.measure.conditions.environment import resident_bytes
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks, longest_wait_s

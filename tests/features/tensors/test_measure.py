@@ -4,14 +4,13 @@ from functools import partial
 import numpy as np
 import pytest
 
-from gpuexplore.core.errors import Cancelled, InvalidInput, TooLarge, Unsupported
+from gpuexplore.core.errors import Cancelled, IncorrectOutput, InvalidInput, TooLarge, Unsupported
 from gpuexplore.core.model import Device
 from gpuexplore.features.tensors import measure
 from gpuexplore.features.tensors.analysis import TensorView, row_order
 from gpuexplore.features.tensors.measure import _check_read, _elements_of, _layout_of, perform, readers
 from gpuexplore.hardware import CpuLoss
 from gpuexplore.measure import together
-from gpuexplore.measure.candidates.failure import IncorrectOutput
 from tests.measure.fakes import CPU, QUIET, FakeClock, FakeWork, candidate, run_with
 
 NAMES = ("loop contiguous", "loop strided", "copy contiguous", "copy strided")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gpuexplore.activity import kind_named
-from gpuexplore.core.errors import Cancelled, InvalidInput, TooLarge
+from gpuexplore.core.errors import Cancelled, IncorrectOutput, InvalidInput, TooLarge
 from gpuexplore.core.serialization import decode
 from gpuexplore.features.transfer import measure as transfer
 from gpuexplore.features.transfer.measure import perform
@@ -23,7 +23,6 @@ from gpuexplore.features.transfer.measure.contract import (
 )
 from gpuexplore.features.transfer.measure.ways import IN_A_ROW, Way, _awaited, moves
 from gpuexplore.hardware.nvml import Link, link_of
-from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.operations import OPERATIONS
 from tests.measure.fakes import CPU, GPU, QUIET, FakeClock, FakeWork, candidate, measurement, run_with
 from tests.waiting import DEADLINE_S

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gpuexplore.measure.arrays.sums import TOGETHER, folded, sums_of
+from gpuexplore.measure.arrays.sums import TOGETHER, _folded, sums_of
 from gpuexplore.operations import OPERATIONS
 
 MATMUL, CONV2D = OPERATIONS["matmul"], OPERATIONS["conv2d"]
@@ -12,7 +12,7 @@ MATMUL, CONV2D = OPERATIONS["matmul"], OPERATIONS["conv2d"]
 def test_neighbours_are_added_in_groups_of_which_the_last_may_be_short():
     values = np.arange(1.0, 71.0)
 
-    assert folded(values, np.ones(70), 0).tolist() == [sum(range(1, 33)), sum(range(33, 65)), sum(range(65, 71))]
+    assert _folded(values, np.ones(70), 0).tolist() == [sum(range(1, 33)), sum(range(33, 65)), sum(range(65, 71))]
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,9 @@
 
 import pytest
 
-from gpuexplore.core.errors import Cancelled, TooLarge, TooSlow, Unsupported
+from gpuexplore.core.errors import Cancelled, IncorrectOutput, TooLarge, TooSlow, Unsupported
 from gpuexplore.core.model import UNREADABLE, Accuracy, Result, Status
-from gpuexplore.measure.candidates.failure import IncorrectOutput, describe_error, failed
+from gpuexplore.measure.candidates.failure import describe_error, failed
 from tests.measure.fakes import case, environment
 
 

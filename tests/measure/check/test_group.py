@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from gpuexplore.core.errors import IncorrectOutput
 from gpuexplore.core.model import Case, Result, Shape, Status
-from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.check.group import open_group
 from gpuexplore.measure.conditions.isolation import ProgressHooks
 from gpuexplore.measure.runner import measure_group

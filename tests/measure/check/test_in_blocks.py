@@ -13,9 +13,8 @@ from gpuexplore.backends import numpy as numpy_backend
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.errors import GpuExploreError
 from gpuexplore.core.model import Shape, Status
-from gpuexplore.measure.arrays import device_arrays, device_float64, large
-from gpuexplore.measure.arrays.device_arrays import DeviceOutput
-from gpuexplore.measure.arrays.device_float64 import DeviceFloat64
+from gpuexplore.measure.arrays import device_arrays, large
+from gpuexplore.measure.arrays.device_arrays import DeviceFloat64, DeviceOutput
 from gpuexplore.measure.arrays.large import drawn, layout
 from gpuexplore.measure.check import guard, in_blocks
 from gpuexplore.measure.check.elements import judge
@@ -169,7 +168,7 @@ def test_right_output_is_accepted_and_a_wrong_last_element_is_found_and_named(op
     assert re.search(named, accuracy.worst.where), accuracy.worst.where
 
 
-@pytest.mark.parametrize("function", [each for each in device_float64.BY_TORCH if isinstance(each, np.ufunc)], ids=str)
+@pytest.mark.parametrize("function", [each for each in device_arrays.BY_TORCH if isinstance(each, np.ufunc)], ids=str)
 def test_function_on_a_device_is_that_of_numpy(function):
     values = [np.linspace(0.1, 2, 12).reshape(3, 4)[:, :3], np.linspace(0.5, 1, 9).reshape(3, 3)][: function.nin]
 
@@ -202,10 +201,10 @@ def test_device_that_computes_or_draws_wrongly_is_not_believed(monkeypatch, oper
             judged(out, reference)
     wrong = {
         function: lambda *of, by_torch=by_torch, **named: by_torch(*of, **named) * (1 + 1e-9)
-        for function, by_torch in device_float64.BY_TORCH.items()
+        for function, by_torch in device_arrays.BY_TORCH.items()
         if (isinstance(function, np.ufunc) and function is not np.less) or function is np.sum
     }
-    monkeypatch.setattr(device_float64, "BY_TORCH", MappingProxyType({**device_float64.BY_TORCH, **wrong}))
+    monkeypatch.setattr(device_arrays, "BY_TORCH", MappingProxyType({**device_arrays.BY_TORCH, **wrong}))
     monkeypatch.setattr(device_arrays, "matmul", lambda a, b: torch.matmul(a, b) * (1 + 1e-9))
 
     with pytest.raises(GpuExploreError, match=f"float64 {operation.name} on cpu differs from the host's result"):

@@ -11,8 +11,8 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 
+from gpuexplore.core.errors import IncorrectOutput
 from gpuexplore.core.model import Accuracy
-from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.check import correctness, process_snapshot
 from gpuexplore.measure.check.process_snapshot import ProcessSnapshot, allow_tf32
 from tests.waiting import wait_until

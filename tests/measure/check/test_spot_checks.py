@@ -10,8 +10,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from gpuexplore.core.errors import IncorrectOutput
 from gpuexplore.core.model import Case, Shape
-from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.check import spot_checks
 from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.group import open_group

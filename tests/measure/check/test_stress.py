@@ -7,12 +7,11 @@ import pytest
 
 from gpuexplore import operations
 from gpuexplore.core.dtypes import dtype_named
-from gpuexplore.core.errors import Unsupported, WrongReturn
+from gpuexplore.core.errors import IncorrectOutput, Unsupported
 from gpuexplore.core.model import Case, Measurement, Options, Shape
 from gpuexplore.measure.candidates.candidate import unsupported
-from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.check.group import open_group
-from gpuexplore.measure.check.stress import UNCHANGED, _stresses, check_often, cores_of, weakness
+from gpuexplore.measure.check.stress import UNCHANGED, _cores_of, _stresses, check_often, weakness
 from gpuexplore.measure.flags import MeasuredCase, find_flags
 from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.operations.own_code import build_of_function
@@ -147,7 +146,7 @@ def test_a_view_that_is_returned_now_and_then_is_no_output(monkeypatch):
     case, group = opened("copy", copied_once, monkeypatch)
     candidate = group.build(case, case.shape, group.checked_reference.inputs)
 
-    with pytest.raises(WrongReturn, match="memory of its inputs"):
+    with pytest.raises(IncorrectOutput, match="memory of its inputs"):
         check_often(candidate, group, 1e-5)
 
 
@@ -178,7 +177,7 @@ def test_threads_of_its_own_are_told_by_the_cpu_that_others_than_the_busiest_use
     candidate = group.build(case, case.shape, group.checked_reference.inputs)
     runs, cpu_s = iter([{1: 0.0, 2: 0.0}, {1: longest_s, 2: 0.08 - longest_s}]), iter([1.0, 1.08])
 
-    cores = cores_of(candidate, 1e-2, runs=lambda: next(runs), cpu=lambda: next(cpu_s))
+    cores = _cores_of(candidate, 1e-2, runs=lambda: next(runs), cpu=lambda: next(cpu_s))
 
     assert cores == pytest.approx(0.08 / longest_s)
     measured = measurement_of(case, group, cores)

@@ -14,8 +14,8 @@ from gpuexplore.measure.conditions.spread import (
     MOST_PROCESSES,
     Length,
     Threads,
+    _load_log,
     length_of,
-    load_log,
     note_results,
     prior,
     with_spread,
@@ -113,7 +113,7 @@ def test_a_process_counts_once_however_often_it_measures():
         note_results(CPU, "the same", [ok(1e-4 * exp(number))])
 
     assert both(ok())[0] == pytest.approx(ASSUMED.times)
-    (seen,) = load_log(CPU).seen
+    (seen,) = _load_log(CPU).seen
     assert list(seen.medians_s) == ["the same"]
 
 
@@ -122,7 +122,7 @@ def test_what_is_kept_is_bounded_and_the_latest():
     for number in range(MOST_PROCESSES + 3):
         note_results(CPU, f"process {number}", [ok(n=5000)])
 
-    log = load_log(CPU)
+    log = _load_log(CPU)
 
     assert len(log.seen) == MOST_CASES
     assert list(log.seen[-1].medians_s) == [f"process {number}" for number in range(3, MOST_PROCESSES + 3)]
@@ -134,7 +134,7 @@ def test_a_log_that_cannot_be_read_teaches_nothing(home, text):
     note_results(CPU, "one", [ok()])
     next((home / "cache").glob("spread-*.json")).write_text(text)
 
-    assert load_log(CPU).seen == ()
+    assert _load_log(CPU).seen == ()
 
 
 def test_a_home_that_cannot_be_written_leaves_the_results_alone(home, monkeypatch):
@@ -143,7 +143,7 @@ def test_a_home_that_cannot_be_written_leaves_the_results_alone(home, monkeypatc
 
     note_results(CPU, "one", [ok()])
 
-    assert load_log(CPU).seen == ()
+    assert _load_log(CPU).seen == ()
 
 
 def test_a_measured_table_goes_before_what_was_learned():

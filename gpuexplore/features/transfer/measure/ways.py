@@ -18,11 +18,10 @@ from gpuexplore.backends import load_backend
 from gpuexplore.backends.cuda_driver import index_in_this_process
 from gpuexplore.backends.timer import Call, Clock, HostTimer
 from gpuexplore.core.dtypes import dtype_named
-from gpuexplore.core.errors import Cancelled
+from gpuexplore.core.errors import Cancelled, IncorrectOutput
 from gpuexplore.core.model import Accuracy, Case, Device, Options, Result, Shape, Status
 from gpuexplore.features.transfer.measure.contract import CACHE, DTYPE, TransferReading, timed, work_sizes_of
 from gpuexplore.measure.candidates.candidate import Candidate, build_candidate, device_for, unsupported
-from gpuexplore.measure.candidates.failure import IncorrectOutput
 from gpuexplore.measure.check.inputs import make_inputs
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
 from gpuexplore.measure.runner import measure_group
