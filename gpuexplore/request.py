@@ -169,13 +169,8 @@ def to_query(request: Request) -> dict[str, str]:
     return {SHORT_NAMES[name]: text for name, text in changed.items() if text != getattr(standard, name)}
 
 
-def from_query(query: Mapping[str, str]) -> Request:
-    """Return the request that URL parameters stand for; parameters of other pages are left alone."""
-    return Request(**fields_in(query))
-
-
 def fields_in(query: Mapping[str, str]) -> dict[str, str]:
-    """Return the fields of a request that URL parameters name."""
+    """Return the fields of a request that URL parameters name; parameters of other pages are left alone."""
     given = short_names(query)
     return {name: listed(name, given[short].strip()) for name, short in SHORT_NAMES.items() if short in given}
 

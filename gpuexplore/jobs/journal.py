@@ -84,11 +84,6 @@ KINDS: Mapping[str, type[Event]] = {  # by their names in journals, also those o
 }
 
 
-def write_task(directory: Path, task: WorkerTask) -> None:
-    """Leave `task` for a worker in `directory`."""
-    (directory / TASK).write_text(json.dumps(encode(task)), encoding="utf-8")
-
-
 def read_task(directory: Path) -> WorkerTask:
     """Return the task in `directory`."""
     return decode(WorkerTask, json.loads((directory / TASK).read_text(encoding="utf-8")))

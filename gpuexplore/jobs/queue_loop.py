@@ -131,7 +131,7 @@ def _measure_cases(engine: Engine, run: "_ClaimedRun") -> None:
     if (claim.done or claim.passed) and (reason := _begun_elsewhere(run)):
         run.finish(RunState.FAILED, reason)
         return
-    take = crash_limit(run.take)
+    take = _crash_limit(run.take)
     for batch in batches_of(claim.remaining):
         if not run.must_yield():
             run.begin_pass(batch)
@@ -392,7 +392,7 @@ def throttled(
     return asked
 
 
-def crash_limit(on_event: Callable[[Case | Result], None]) -> Callable[[Case | Result], None]:
+def _crash_limit(on_event: Callable[[Case | Result], None]) -> Callable[[Case | Result], None]:
     """Return what passes on the reports on one run, and raises out of `Engine.measure` at the third crash in a row.
 
     What is wrong where cases crash one after the other is not the next case: the GpuExploreError names the three.

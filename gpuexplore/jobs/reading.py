@@ -49,7 +49,8 @@ def read_apart(function: str, *arguments: object, cpu_s: int = CPU_S) -> Any:
     except subprocess.TimeoutExpired as error:
         raise InvalidInput(_TOO_MUCH) from error
     finally:
-        _give_back_memory()
+        with suppress(AttributeError, OSError):  # not glibc
+            ctypes.CDLL(None).malloc_trim(0)  # of many large files the C library kept 150 MB
     if done.returncode < 0:
         raise InvalidInput(_TOO_MUCH)
     if done.returncode:
@@ -59,12 +60,6 @@ def read_apart(function: str, *arguments: object, cpu_s: int = CPU_S) -> Any:
     if isinstance(found, GpuExploreError):
         raise found
     return found
-
-
-def _give_back_memory() -> None:
-    """Have the C library return free memory to the system: of many large files it kept 150 MB."""
-    with suppress(AttributeError, OSError):  # not glibc
-        ctypes.CDLL(None).malloc_trim(0)
 
 
 def main() -> None:

@@ -28,15 +28,6 @@ ROW = (
 )  # the keys of a line as a flat row
 
 
-def _run_named(store: Store, run_id: str) -> Run:
-    """Return a run of the store, or a recorded one, with its title.
-
-    Raises:
-        NotFound: there is no such run.
-    """
-    return recorded_run(run_id) if run_id.startswith(RUN_PREFIX) else store.load(run_id)
-
-
 def side_of(run: Run) -> Side:
     """Return a run as one of two that are compared."""
     when = run.created_utc or next((at.started_utc for result in run.results if (at := result.environment)), None)
@@ -53,7 +44,7 @@ def side_named(store: Store, name: str) -> Side:
     path = Path(name)
     if path.suffix not in SUFFIXES:
         try:
-            return side_of(_run_named(store, name))
+            return side_of(recorded_run(name) if name.startswith(RUN_PREFIX) else store.load(name))
         except NotFound as error:
             if path.is_file():
                 read_runs(path.name, path.read_bytes())  # says what it is
@@ -146,11 +137,11 @@ def listed_with_summaries(
     page = store.listed(wanted, before=before, limit=limit)
     most = 25  # the others are worked out when the list is looked at again
     missing = [run.id for run in page if run.summary is None and not run.active][:most]
-    made = {run_id: summarize(store, run_id) for run_id in missing}
+    made = {run_id: _summarize(store, run_id) for run_id in missing}
     return tuple(replace(run, summary=made.get(run.id) or run.summary) for run in page)
 
 
-def summarize(store: Store, run_id: str) -> RunSummary:
+def _summarize(store: Store, run_id: str) -> RunSummary:
     """Return what a list says of a run that has ended, and keep it; of one that this version cannot read, nothing."""
     try:
         run = store.load(run_id)

@@ -86,14 +86,12 @@ def perform(directory: Path) -> None:
     task = read_task(directory)
     with (directory / JOURNAL).open("a", encoding="utf-8") as journal:
         write_event(journal, Begun(os.getpid()))
-        write_event(journal, _carry_out(task, directory, journal))
-
-
-def _carry_out(task: WorkerTask, directory: Path, journal: IO[str]) -> Ended:
-    _raise_priority()
-    if task.activity:
-        return _perform_activity(task, directory, journal)
-    return _measure(task, directory, journal) if task.cases else _warm_up(task, directory)
+        _raise_priority()
+        if task.activity:
+            ended = _perform_activity(task, directory, journal)
+        else:
+            ended = _measure(task, directory, journal) if task.cases else _warm_up(task, directory)
+        write_event(journal, ended)
 
 
 def _take_pipes() -> tuple[IO[str], IO[str]]:

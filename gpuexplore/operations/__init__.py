@@ -87,13 +87,6 @@ def operation_named(name: str) -> Operation:
     raise InvalidInput.of("operation", name, OPERATIONS)
 
 
-def implementation_names() -> tuple[str, ...]:
-    """Return the name of every implementation of any operation, each once, baselines first."""
-    return tuple(
-        dict.fromkeys(implementation.name for op in OPERATIONS.values() for implementation in op.implementations)
-    )
-
-
 def first_kernels(device: Device) -> Iterator[tuple[Operation, Implementation, str]]:
     """Yield operation, implementation and dtype of what the form has chosen on a first visit, for one device.
 
@@ -116,12 +109,10 @@ def load_build(operation: Operation, implementation: Implementation) -> Build:
         Unsupported: it is a user's, and this process does not know its file.
     """
     if implementation.of_a_user:
-        build: Build | None = next((module.build_of(implementation.name) for module in additions()), None)
-        if build is None:
-            raise Unsupported(f"{implementation.name} is a user's, and nothing here runs code of users")
-        return build
-    if implementation.calls:
-        return _calling(resolve_name(implementation.calls))
+        return _build_of_user(implementation.name)
+    if implementation.calls:  # a library's function that writes to `out=`
+        function = resolve_name(implementation.calls)
+        return lambda inputs, out, _: partial(function, *inputs, out=out)
     found = getattr(import_module(implementation.module_in(operation.name)), implementation.export)
     if implementation.technique:
         found = getattr(import_module("gpuexplore.operations.torch_steps"), implementation.technique)(found)
@@ -129,6 +120,14 @@ def load_build(operation: Operation, implementation: Implementation) -> Build:
     return made
 
 
-def _calling(function: Callable[..., object]) -> Build:
-    """Return the `build` of a library's function that writes to `out=`."""
-    return lambda inputs, out, _: partial(function, *inputs, out=out)
+def _build_of_user(name: str) -> Build:
+    """Return the `build` that the first of `additions` has under this name, else raise what the last one said."""
+    refusal = Unsupported(f"{name} is a user's, and nothing here runs code of users")
+    for module in additions():
+        try:
+            build: Build = module.build_of(name)
+        except Unsupported as error:
+            refusal = error
+        else:
+            return build
+    raise refusal

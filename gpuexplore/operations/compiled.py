@@ -11,7 +11,7 @@ from gpuexplore.kernels.sass import LoopFacts
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class _Recorded:
     """One kernel in one dtype for one compute capability, in its default block."""
 
     registers_per_thread: int
@@ -21,19 +21,21 @@ class Recorded:
     main_loop: LoopFacts
 
 
-def recorded(operation: str, implementation: str, dtype: str, compute_capability: str) -> Recorded | None:
+def recorded(operation: str, implementation: str, dtype: str, compute_capability: str) -> _Recorded | None:
     """Return what is recorded of a kernel, or None where nothing is."""
     found = _record()["kernels"].get(f"{operation}/{implementation}/{dtype}", {}).get(compute_capability)
-    return decode(Recorded, found) if found else None
+    return decode(_Recorded, found) if found else None
 
 
-def recorded_elsewhere(operation: str, implementation: str, dtype: str, compute_capability: str) -> dict[str, Recorded]:
+def recorded_elsewhere(
+    operation: str, implementation: str, dtype: str, compute_capability: str
+) -> dict[str, _Recorded]:
     """Return what other CUDA toolkits make of a kernel, by their version: none where it is the same."""
     name = f"{operation}/{implementation}/{dtype}"
     found = {}
     for other in _record()["others"]:
         if made := other["kernels"].get(name, {}).get(compute_capability):
-            found[other["toolkit"]] = decode(Recorded, made)
+            found[other["toolkit"]] = decode(_Recorded, made)
     return found
 
 

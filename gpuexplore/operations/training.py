@@ -34,7 +34,7 @@ def flat_length(parameters: Iterable[Lengths]) -> tuple[int]:
     return (1 + sum(map(prod, parameters)),)
 
 
-def slices_of(parameters: Sequence[Lengths]) -> tuple[slice, ...]:
+def _slices_of(parameters: Sequence[Lengths]) -> tuple[slice, ...]:
     """Return where the loss and the gradient of each parameter lie in the output."""
     ends = accumulate((1, *map(prod, parameters)), initial=0)
     return tuple(slice(*ends_of_one) for ends_of_one in pairwise(ends))
@@ -42,7 +42,7 @@ def slices_of(parameters: Sequence[Lengths]) -> tuple[slice, ...]:
 
 def quantities(inputs: Arrays) -> tuple[slice, ...]:
     """Return where the loss and each gradient lie in the output, from batch, targets and parameters."""
-    return slices_of([parameter.shape for parameter in inputs[2:]])
+    return _slices_of([parameter.shape for parameter in inputs[2:]])
 
 
 def gradient_scale(reference: Callable[..., Array]) -> Callable[..., Array]:
@@ -66,14 +66,14 @@ def gradient_scale(reference: Callable[..., Array]) -> Callable[..., Array]:
             squares = np.square(apart) + np.square(expected - apart)
             terms = np.sqrt(np.square(expected) + squares / max(1.0, samples / few_samples))
             terms[0] = max(1.0, expected[0])  # of a logarithm of a sum less a logit
-        return of_gradients(terms, slices_of(shapes), [(1,), *shapes])
+        return of_gradients(terms, _slices_of(shapes), [(1,), *shapes])
 
     return scale
 
 
 def views(out: Any, parameters: Sequence[Lengths]) -> list[Any]:
     """Return views of the flat `out`, of any library: the loss (1), and each gradient in its parameter's shape."""
-    loss, *gradients = (out[part] for part in slices_of(parameters))
+    loss, *gradients = (out[part] for part in _slices_of(parameters))
     return [loss, *(flat.reshape(shape) for flat, shape in zip(gradients, parameters, strict=True))]
 
 

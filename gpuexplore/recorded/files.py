@@ -27,10 +27,9 @@ from gpuexplore.recorded.validation import (
     check_device,
     check_names,
     check_result,
-    finite,
+    json_of,
     named,
     validate,
-    whole,
 )
 
 MOST_BYTES = 20_000_000
@@ -287,7 +286,7 @@ def _short(name: str) -> str:
 
 def _parsed(name: str, text: str) -> Any:
     try:
-        return json.loads(text, parse_constant=finite, parse_float=finite, parse_int=whole)
+        return json_of(text)
     except json.JSONDecodeError as error:
         raise InvalidInput(f"{name}: invalid JSON at line {error.lineno}: {error.msg}") from error
     except RecursionError as error:

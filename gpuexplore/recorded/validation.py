@@ -86,7 +86,7 @@ def named(place: str) -> Iterator[None]:
 
 def _parsed(line: str) -> Mapping[str, Any]:
     try:
-        value = json.loads(line, parse_constant=finite, parse_float=finite, parse_int=whole)
+        value = json_of(line)
     except json.JSONDecodeError as error:
         raise InvalidInput(f"{line.strip()[:40]!r} is not a JSON object on one line: {error.msg}") from error
     if not isinstance(value, Mapping):
@@ -94,24 +94,24 @@ def _parsed(line: str) -> Mapping[str, Any]:
     return value
 
 
-def whole(text: str) -> int:
-    """Return a whole number of a file.
+def json_of(text: str) -> Any:
+    """Return what JSON of a file says.
 
     Raises:
-        InvalidInput: it has more digits than any quantity.
+        JSONDecodeError: it is none.
+        InvalidInput: a number in it is infinite or NaN, or has more digits than any quantity.
     """
+    return json.loads(text, parse_constant=_finite, parse_float=_finite, parse_int=_whole)
+
+
+def _whole(text: str) -> int:
     most = 300  # a floating-point number has no more
     if len(text) > most:
         raise InvalidInput.of("number", text, f"those of up to {most} digits")
     return int(text)
 
 
-def finite(text: str) -> float:
-    """Return a number of a file.
-
-    Raises:
-        InvalidInput: it is infinite or NaN.
-    """
+def _finite(text: str) -> float:
     number = float(text)
     if not isfinite(number):
         raise InvalidInput.of("number", text, "finite numbers")

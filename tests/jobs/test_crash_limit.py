@@ -4,7 +4,7 @@ import pytest
 
 from gpuexplore.core.errors import GpuExploreError
 from gpuexplore.core.model import Measurement, Result, Status
-from gpuexplore.jobs.queue_loop import crash_limit
+from gpuexplore.jobs.queue_loop import _crash_limit
 
 THREE = "3 crashes in a row: matmul a fp32 n=1 on fake; matmul b fp32 n=1 on fake; matmul c fp32 n=1 on fake"
 
@@ -21,7 +21,7 @@ def fine(cases_of):
 
 def test_third_crash_in_a_row_is_kept_and_names_all_three(crashed, cases_of):
     kept, (first, second, third) = [], crashed("a", "b", "c")
-    take = crash_limit(kept.append)
+    take = _crash_limit(kept.append)
     for event in (first, *cases_of("b"), second, *cases_of("c")):
         take(event)
 
@@ -33,7 +33,7 @@ def test_third_crash_in_a_row_is_kept_and_names_all_three(crashed, cases_of):
 
 def test_any_other_result_between_them_begins_a_new_row(crashed, fine):
     kept, (first, second, third) = [], crashed("a", "b", "c")
-    take = crash_limit(kept.append)
+    take = _crash_limit(kept.append)
 
     for event in (first, second, fine, third):
         take(event)
@@ -47,7 +47,7 @@ def test_engine_stops_where_three_cases_crash_and_measures_the_next_run(engine_w
     with engine_with() as engine:
         with pytest.raises(GpuExploreError, match="matmul kill fp32 n=1 on fake"):
             engine.measure(
-                cases_of("fine", "kill", "leave", "touch-nothing", "fine-too"), crash_limit(kept.append), _never
+                cases_of("fine", "kill", "leave", "touch-nothing", "fine-too"), _crash_limit(kept.append), _never
             )
         engine.measure(cases_of("tell"), kept.append, _never)
 

@@ -13,7 +13,7 @@ import pytest
 
 from gpuexplore.core.errors import GpuExploreError, InvalidInput
 from gpuexplore.core.model import Case, Device, Options, Result, Shape, Status
-from gpuexplore.hardware.discovery import VARIABLE, simulated_devices
+from gpuexplore.hardware.discovery import VARIABLE, _simulated_devices
 from gpuexplore.jobs.engines import PREEMPT, local
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.jobs.locks import compiler_lock
@@ -36,7 +36,7 @@ def test_what_was_printed_is_logged_and_cut(engine_with, cases_of, caplog):
 
 def test_simulated_device_takes_the_time_of_a_measurement_and_its_results_are_flagged():
     case = Case("matmul", Shape.of(m=100, k=100, n=100), "fp32", "numpy", "simulated:0", Options(budget_s=0.05))
-    engine, start_s = LocalEngine(simulated_devices({VARIABLE: "1"})), time.monotonic()
+    engine, start_s = LocalEngine(_simulated_devices({VARIABLE: "1"})), time.monotonic()
 
     result = measured(engine, [case])["numpy"]
     cancelled = measured(engine, [replace(case, options=Options(budget_s=60))], cancelled=Later(3))["numpy"]
@@ -50,7 +50,7 @@ def test_simulated_device_takes_the_time_of_a_measurement_and_its_results_are_fl
 
 def test_who_leaves_off_after_the_first_pass_has_it_at_once_and_a_warm_worker():
     case = Case("matmul", Shape.of(m=100, k=100, n=100), "fp32", "numpy", "simulated:0", Options(budget_s=2.0))
-    engine, events = LocalEngine(simulated_devices({VARIABLE: "1"})), []
+    engine, events = LocalEngine(_simulated_devices({VARIABLE: "1"})), []
 
     def told():
         return any(isinstance(event, Result) for event in events) and PREEMPT

@@ -9,10 +9,11 @@ import pytest
 
 from gpuexplore.core import pools
 from gpuexplore.core.model import Device, Result, Status
+from gpuexplore.core.serialization import write_json
 from gpuexplore.hardware import TORCH_KINDS
 from gpuexplore.jobs import worker
 from gpuexplore.jobs.engines.worker_process import THREAD_VARIABLES, _worker_environment
-from gpuexplore.jobs.journal import Begun, Ended, WorkerTask, current_case_word, journal_reader, write_task
+from gpuexplore.jobs.journal import TASK, Begun, Ended, WorkerTask, current_case_word, journal_reader
 from gpuexplore.jobs.worker import perform
 
 
@@ -24,7 +25,7 @@ def no_priority_here(monkeypatch):
 
 def test_every_case_ends_with_a_result_even_when_the_runner_raises(tmp_path, cases_of):
     fine, raising, late = cases = cases_of("fine", "raising", "fine-too")
-    write_task(tmp_path, WorkerTask("tests.jobs.fake_runner", Device("fake", "fake", "x"), tuple(cases)))
+    write_json(tmp_path / TASK, WorkerTask("tests.jobs.fake_runner", Device("fake", "fake", "x"), tuple(cases)))
     current_case_word(tmp_path, create=True)
 
     perform(tmp_path)

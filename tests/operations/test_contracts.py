@@ -10,7 +10,7 @@ from gpuexplore.backends import BACKENDS, load_backend
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.measure.candidates.candidate import support_matrix
-from gpuexplore.operations import NAMES, OPERATIONS, implementation_names, load_build, operation_named
+from gpuexplore.operations import NAMES, OPERATIONS, load_build, operation_named
 from tests.measure.fakes import CPU, GPU
 from tests.operations.shapes import awkward_shapes, simulated_shapes
 
@@ -93,12 +93,11 @@ def test_names_are_unique_the_baseline_comes_first_and_optional_ones_last(operat
     assert optional == sorted(optional)
 
 
-def test_implementation_names_are_listed_once_baselines_first():
-    names = implementation_names()
+@EACH
+def test_names_of_implementations_begin_with_their_library(operation):
+    libraries = {name.split("_")[0] for name in BACKENDS}
 
-    assert len(set(names)) == len(names)
-    assert names[0] == "numpy"
-    assert {name.split("-")[0] for name in names} <= {name.split("_")[0] for name in BACKENDS}
+    assert {row.name.split("-")[0] for row in operation.implementations} <= libraries
 
 
 @EACH

@@ -43,7 +43,7 @@ class Engine(Protocol):
 
         Args:
             on_event: gets a case when work on it starts, provisional results as they come, and exactly one final
-                result for every case; what it raises ends the measurement (see `crash_limit`).
+                result for every case; what it raises ends the measurement.
             cancelled: asked all the while; once true, what was measured is final, and what was not ends CANCELLED;
                 once PREEMPT, what was measured may end CANCELLED too, where it has a provisional result.
 

@@ -19,10 +19,11 @@ from filelock import Timeout
 from gpuexplore.activity import Activity, ActivityReport, kind_named
 from gpuexplore.core.errors import GpuExploreError, InvalidInput
 from gpuexplore.core.model import Case, Device, Result, Status
+from gpuexplore.core.serialization import write_json
 from gpuexplore.hardware import GPU_KINDS
 from gpuexplore.jobs.engines import IsCancelled, WorkerLimits
 from gpuexplore.jobs.engines.worker_process import CANCELLATION, Attempt, Failure, Worker
-from gpuexplore.jobs.journal import WorkerTask, write_task
+from gpuexplore.jobs.journal import TASK, WorkerTask
 from gpuexplore.jobs.locks import HostLock, asking_for_cpu, compiler_lock, device_lock
 from gpuexplore.jobs.pooling import pooled
 from gpuexplore.measure.conditions.spread import note_results
@@ -272,7 +273,7 @@ class LocalEngine:
         try:
             with tempfile.TemporaryDirectory(prefix="gpuexplore-", ignore_cleanup_errors=True) as name:
                 directory = Path(name)
-                write_task(directory, task)
+                write_json(directory / TASK, task)
                 failure = attempt.follow(self._worker_of(device), directory, cancelled)
             healthy = failure is None and not _is_tainted(device, attempt)
             return failure

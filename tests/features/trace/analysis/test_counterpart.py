@@ -7,7 +7,7 @@ import pytest
 from gpuexplore.features.trace.analysis.counterpart import MATCHES, counterpart
 from gpuexplore.features.trace.analysis.flops import flop_count
 from gpuexplore.operations import OPERATIONS
-from gpuexplore.request import from_query, resolve
+from gpuexplore.request import Request, fields_in, resolve
 from tests.features.trace.analysis.test_flops import call
 
 HALF = ("[1, 1]", "[1, 1]", "[1, 1]", "1")
@@ -53,7 +53,7 @@ def test_a_call_maps_to_the_operation_with_its_flops(name, made):
 @pytest.mark.parametrize("made", FOUND.values(), ids=FOUND)
 def test_links_and_commands_are_taken(made):
     found = counterpart(made, "bf16")
-    experiment = resolve(from_query(found.query), ["cpu"])
+    experiment = resolve(Request(**fields_in(found.query)), ["cpu"])
 
     assert experiment.shapes == (found.shape,)
     assert experiment.dtypes == ("bf16",)
@@ -90,7 +90,7 @@ def test_matrices_that_lie_by_columns_are_measured_by_columns(made, name, layout
     assert (found.operation, found.layout) == (name, layout)
     assert ("--layout" in found.run_command) == (layout != "NN")
     assert OPERATIONS[name].flop_count(found.shape) == flop_count(made)
-    assert resolve(from_query(found.query), ["cpu"]).options.layout == layout
+    assert resolve(Request(**fields_in(found.query)), ["cpu"]).options.layout == layout
 
 
 @pytest.mark.parametrize("made", NOT_FOUND, ids=lambda made: made.name)
