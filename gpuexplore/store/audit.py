@@ -4,11 +4,12 @@ An account is named as it signed in; a browser by a digest of its cookie, which 
 credential.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from enum import StrEnum
 from hashlib import sha256
+from typing import Any
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, Row, insert, select
 
 from gpuexplore.store.database import Database
 from gpuexplore.store.tables import AUDIT
@@ -35,25 +36,6 @@ class Action(StrEnum):
     ROOM_DELETED = "room deleted"
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One thing that a user did.
-
-    Attributes:
-        at_utc: when, in ISO 8601.
-        who: an account, `command line`, or `browser` and a digest of its cookie.
-        address: where from on the network; None for this machine, and where it is unknown.
-        action: what.
-        object: to what: the id of a run, or the code of a room.
-    """
-
-    at_utc: str
-    who: str
-    address: str | None
-    action: str
-    object: str
-
-
 def note(connection: Connection, at_utc: str, entry: tuple[Action, str, str], address: str | None = None) -> None:
     """Write down what is done in this transaction.
 
@@ -68,12 +50,17 @@ def note(connection: Connection, at_utc: str, entry: tuple[Action, str, str], ad
     connection.execute(insert(AUDIT).values(**row))
 
 
-def noted(database: Database, since_utc: str = "", *, limit: int = 1000) -> tuple[Entry, ...]:
-    """Return what was done since then, the newest first, `limit` entries at most."""
+def noted(database: Database, since_utc: str = "", *, limit: int = 1000) -> Sequence[Row[Any]]:
+    """Return what was done since then, the newest first, `limit` rows at most.
+
+    Of each it is `at_utc`, in ISO 8601, `who` did it, an account, `command line`, or `browser` and a digest of its
+    cookie, from which `address`, None for this machine and where it is unknown, the `action`, and its `object`: the id
+    of a run, or the code of a room.
+    """
     columns = (AUDIT.c.at_utc, AUDIT.c.who, AUDIT.c.address, AUDIT.c.action, AUDIT.c.object)
     wanted = select(*columns).where(AUDIT.c.at_utc >= since_utc).order_by(AUDIT.c.number.desc()).limit(limit)
     with database.reading() as connection:
-        return tuple(Entry(*row) for row in connection.execute(wanted))
+        return connection.execute(wanted).all()
 
 
 def shown(owner: str) -> str:

@@ -1,7 +1,6 @@
 """`gpuexplore audit`: the log of runs started, cancelled and deleted, by user and time."""
 
 import argparse
-from dataclasses import asdict
 
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import print_columns, print_json, utc_before
@@ -28,7 +27,7 @@ def execute(arguments: argparse.Namespace) -> int:
     with open_store() as store:
         found = noted(store, since, limit=arguments.limit)
     if arguments.json:
-        print_json([asdict(entry) for entry in found])
+        print_json([entry._asdict() for entry in found])
     elif found:
         rows = [(entry.at_utc[:19].replace("T", " "), entry.who, entry.address or "", entry.action) for entry in found]
         print_columns(

@@ -47,7 +47,7 @@ FIRST_ITERATIONS = 10_000
 TRIAD_ARRAYS = 3
 LINE_ELEMENTS = 8  # a cache line of doubles: where one thread's part ends and the next begins
 CACHED_LENGTH = 8 * CACHED_TRIAD_VECTORS  # doubles of an iteration in the widest registers: arrays are multiples of it
-TRIADS = {
+TRIADS: Mapping[str, Callable[[str, int], str]] = {
     "triad": partial(triad_code, past_cache=True),
     "ordinary_triad": partial(triad_code, past_cache=False),
     "cached_triad": cached_triad_code,
