@@ -122,7 +122,6 @@ class Accelerator:
     compute_capability: str
     rate_class: str
     release_year: int | None
-    devices_per_board: int | None
     multiprocessors: int | None
     boost_clock_hz: float | None
     tensor_clock_hz: float | None
@@ -133,7 +132,6 @@ class Accelerator:
     cache_bytes: int | None
     power_w: float | None
     pcie_bytes_per_s: float | None
-    link_bytes_per_s: float | None
     rates: Mapping[str, float] = field(hash=False)
     derived: Mapping[str, str] = field(hash=False)
     source_url: str
@@ -163,7 +161,6 @@ def _accelerator(row: Mapping[str, str]) -> Accelerator:
         driver_names=tuple(row["driver_names"].split(";")),
         pci_ids=tuple(filter(None, row["pci_ids"].split(";"))),
         release_year=_whole(row["release_year"]),
-        devices_per_board=_whole(row["devices_per_board"]),
         multiprocessors=_whole(row["sm_count"]),
         boost_clock_hz=_number(row["boost_clock_mhz"], 6),
         tensor_clock_hz=_number(row["tensor_clock_mhz"], 6),
@@ -174,7 +171,6 @@ def _accelerator(row: Mapping[str, str]) -> Accelerator:
         cache_bytes=_whole(row["l2_cache_mib"], 2**20),
         power_w=_number(row["tdp_w"]),
         pcie_bytes_per_s=_number(row["pcie_gbs_per_dir"], 9),
-        link_bytes_per_s=_number(row["link_gbs_bidir"], 9),
         rates={name: float(f"{row[name]}e12") for name in RATE_FIELDS if row[name]},
         derived=dict(_derivation(entry) for entry in row["derived_fields"].split(";") if entry),
     )

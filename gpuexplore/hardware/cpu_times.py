@@ -60,7 +60,6 @@ class CpuLoss:
     """CPU time that other processes used in a time window.
 
     Attributes:
-        window_s: how long it was.
         share: of the CPU time, what went to other processes and to other guests of the host; None is unknown.
         step: the step in which `share` can be known.
         waited_share: how long threads of this process waited for a core that others had, over the window.
@@ -68,7 +67,6 @@ class CpuLoss:
         reason: why the share is unknown.
     """
 
-    window_s: float = 0.0
     share: float | None = None
     step: float = 0.0
     waited_share: float = 0.0
@@ -161,9 +159,8 @@ def cpu_loss(before: CpuTimes | None, after: CpuTimes | None, *, with_children: 
     """
     if before is None or after is None:
         return CpuLoss(reason=UNREADABLE)
-    window_s = after.at_s - before.at_s
     pairs = [pair for pair in zip(before.accounts, after.accounts, strict=False) if pair[0].cpus == pair[1].cpus]
-    gone = CpuLoss(window_s, reason="CPUs were added or removed during the measurement")
+    gone = CpuLoss(reason="CPUs were added or removed during the measurement")
     own_s = after.own_s - before.own_s + (after.children_s - before.children_s if with_children else 0.0)
     worst = max(
         (_loss((old, new), before, after, own_s) for old, new in pairs),
@@ -179,16 +176,16 @@ def _loss(accounts: tuple[Account, Account], before: CpuTimes, after: CpuTimes, 
     capacity_s = old.cpus * window_s
     counted_s = new.counted_s - old.counted_s
     if old.tick_s > 0.25 * capacity_s:
-        return CpuLoss(window_s, reason=f"{format_seconds(window_s)} are too short to see what used the CPU")
+        return CpuLoss(reason=f"{format_seconds(window_s)} are too short to see what used the CPU")
     # In some sandboxes accounts advance by less than the time that passed.
     if counted_s < 0.5 * capacity_s - 2 * old.tick_s:
-        return CpuLoss(window_s, reason="the counters in /proc/stat do not advance")
+        return CpuLoss(reason="the counters in /proc/stat do not advance")
     stolen_s = new.stolen_s - old.stolen_s  # of time in which this process ran, where the kernel counts it to both
     lost_s = min(capacity_s, max(capacity_s - (new.idle_s - old.idle_s) - own_s, stolen_s, 0.0))
     threads = before.waits_s.keys() & after.waits_s.keys()
     waited_s = sum(max(0.0, after.waits_s[thread] - before.waits_s[thread]) for thread in threads)
     waited_s = min(waited_s, max(0.0, lost_s - old.tick_s))  # own threads also wait for each other
-    return CpuLoss(window_s, lost_s / capacity_s, old.tick_s / capacity_s, waited_s / window_s)
+    return CpuLoss(lost_s / capacity_s, old.tick_s / capacity_s, waited_s / window_s)
 
 
 def cpu_lost_share(before: CpuTimes | None, after: CpuTimes | None) -> float | None:

@@ -13,7 +13,7 @@ from tests.measure.fakes import CPU, GPU, case, environment, measurement
 
 SHAPE = Shape.of(m=10, k=10, n=10)  # 2000 FLOPs
 STEADY_S = (1.0,) * 10
-QUIET = (CpuLoss(1.0, 0.0),)
+QUIET = (CpuLoss(0.0),)
 
 
 def flags(**about):
@@ -49,8 +49,8 @@ def raised(
     ("about", "sizes"),
     [
         ({"samples_s": (0.8, 0.8, 1.0, 1.2, 1.2)}, {"noisy": 0.4}),
-        ({"losses": (CpuLoss(1.0, 0.25), CpuLoss(1.0, 0.5))}, {"contended": 0.5}),
-        ({"losses": (CpuLoss(1.0, 0.0, waited_share=0.3),)}, {"contended": 0.3}),
+        ({"losses": (CpuLoss(0.25), CpuLoss(0.5))}, {"contended": 0.5}),
+        ({"losses": (CpuLoss(0.0, waited_share=0.3),)}, {"contended": 0.3}),
         ({"core_speeds": (0.5,) * 5 + (1.0,) * 5}, {"drifted": 0.5}),
         ({"has_busy_idle_threads": True}, {"contended": None}),
         (

@@ -69,7 +69,7 @@ def test_the_report_is_json_with_bytes_layout_and_environment(reported):
 
 
 def test_what_disturbed_it_is_flagged(reported, monkeypatch):
-    monkeypatch.setattr(together, "cpu_loss", lambda *_: CpuLoss(1.0, 0.5))
+    monkeypatch.setattr(together, "cpu_loss", lambda *_: CpuLoss(0.5))
     (report,) = reported()
 
     assert [reading for reading in report["readings"].values() if "contended" not in str(reading["flags"])] == []

@@ -7,8 +7,8 @@ from gpuexplore.hardware import CpuLoss
 from gpuexplore.measure.conditions.contention import WAITED_ABOVE, WAITS, contention, is_contended
 from tests.measure.fakes import CPU, GPU, environment
 
-QUIET, BUSY = CpuLoss(1.0, 0.0), CpuLoss(1.0, 0.25)
-BLIND = CpuLoss(0.01, reason="10 ms are too short")
+QUIET, BUSY = CpuLoss(0.0), CpuLoss(0.25)
+BLIND = CpuLoss(reason="10 ms are too short")
 
 
 def found(*losses, device=CPU, others=None):
@@ -46,8 +46,8 @@ def test_without_a_window_that_can_be_judged_the_reason_is_told():
 
 
 def test_what_rounding_makes_of_nothing_is_not_other_work():
-    assert found(CpuLoss(0.1, share=0.09, step=0.05)) is None
-    assert found(CpuLoss(0.1, share=0.11, step=0.05))[0] == "contended"
+    assert found(CpuLoss(share=0.09, step=0.05)) is None
+    assert found(CpuLoss(share=0.11, step=0.05))[0] == "contended"
 
 
 @pytest.mark.parametrize(("share", "contended"), [(None, False), (0.0, False), (0.05, False), (0.3, True)])
@@ -68,7 +68,7 @@ def test_a_twentieth_of_the_cpu_is_too_much(share, contended):
     ],
 )
 def test_the_size_of_contention_is_what_the_rounds_of_a_case_felt_of_it(waited_share, size):
-    flag = contention(environment(CPU), [CpuLoss(1.0, 0.5)], waited_share)
+    flag = contention(environment(CPU), [CpuLoss(0.5)], waited_share)
 
     assert flag.size == pytest.approx(size)
     assert flag.evidence.startswith("other work took 50.0 % of the CPU during the measurement")
@@ -76,8 +76,8 @@ def test_the_size_of_contention_is_what_the_rounds_of_a_case_felt_of_it(waited_s
 
 
 def test_on_many_cores_the_wait_of_a_thread_tells_what_the_share_does_not():
-    assert found(CpuLoss(1.0, share=0.01, waited_share=0.5, preempted=12)) == (
+    assert found(CpuLoss(share=0.01, waited_share=0.5, preempted=12)) == (
         "contended",
         "threads waited 50.0 % of the time for cores used by other work, and interrupted this process 12 times",
     )
-    assert found(CpuLoss(1.0, share=0.01, waited_share=0.04)) is None
+    assert found(CpuLoss(share=0.01, waited_share=0.04)) is None
