@@ -7,7 +7,7 @@ from importlib import import_module
 
 from gpuexplore.core.model import Device
 
-NEEDED = ("filelock", "psutil")
+NEEDED = "psutil"
 
 
 @contextmanager
@@ -35,8 +35,7 @@ def report_lock_holder(device: Device) -> None:
 
 def _have_locks() -> bool:
     try:
-        for name in NEEDED:
-            import_module(name)
+        import_module(NEEDED)
     except ImportError:
         return False
     return True

@@ -14,7 +14,6 @@ from contextlib import contextmanager, suppress
 from threading import Event
 
 import psutil
-from filelock import Timeout
 
 import gpuexplore
 from gpuexplore.core.errors import InvalidInput
@@ -64,13 +63,14 @@ class SupervisorKeeper:
 
     def start(self) -> None:
         """Start a supervisor unless there is one, or another process starts one; it outlives this process."""
-        with suppress(Timeout), self._starting(timeout_s=0):
+        with suppress(TimeoutError), self._starting(timeout_s=0):
             if not self._lock.is_held():
                 self._start()
 
     def replace_other_version(self) -> None:
         """Replace a supervisor of another version than this process: it would measure by other rules."""
-        with suppress(Timeout), self._starting(START_S):  # so that no server of the other version starts one meanwhile
+        # inside, no server of the other version starts one
+        with suppress(TimeoutError), self._starting(START_S):
             holder = self._lock.holder()
             if holder is not None and holder.version != gpuexplore.__version__:
                 LOG.warning("%s is version %s: it is replaced by %s", holder, holder.version, gpuexplore.__version__)

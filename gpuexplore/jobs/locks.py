@@ -20,7 +20,6 @@ from hashlib import sha256
 from pathlib import Path
 
 import psutil
-from filelock import Timeout
 
 import gpuexplore
 from gpuexplore.core.errors import InvalidInput
@@ -69,16 +68,16 @@ class HostLock:
     def acquire(self, timeout: float = -1, cancel_check: Callable[[], bool] | None = None) -> None:
         """Wait at most `timeout` seconds, without end if negative, and no longer once `cancel_check` is true.
 
-        By flock alone: filelock 4.3 refuses the file of another user, who would keep all others out by making it first.
+        By flock, whoever made the file: a user cannot keep all others out by making it first.
 
         Raises:
-            Timeout: another process holds it.
+            TimeoutError: another process holds it.
             InvalidInput: its file cannot be opened, as where another user put a link at its path.
         """
         began_s = time.monotonic()
         while not self._has_taken():
             if 0 <= timeout <= time.monotonic() - began_s or (cancel_check is not None and cancel_check()):
-                raise Timeout(str(self._path))
+                raise TimeoutError(str(self._path))
             time.sleep(0.05)
         with suppress(OSError):  # a full disk: then it is not known who it is
             myself = LockHolder(os.getpid(), _start_of(os.getpid()), user_name(), _program(), gpuexplore.__version__)
@@ -219,7 +218,7 @@ def first_free(name: str, most: int) -> Iterator[None]:
         lock = HostLock(f"{name}{number}")
         try:
             lock.acquire(timeout=0)
-        except Timeout:
+        except TimeoutError:
             continue
         try:
             yield

@@ -24,8 +24,6 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from threading import Event, Thread
 
-from filelock import Timeout
-
 from gpuexplore.core.errors import GpuExploreError, InvalidInput, StoreUnavailable
 from gpuexplore.core.model import Device
 from gpuexplore.hardware import discover
@@ -61,7 +59,7 @@ def _alone(options: argparse.Namespace) -> None:
     lock = supervisor_lock(database_url(options.database))
     try:
         lock.acquire(timeout=1)  # testing whether it is free takes it for a moment
-    except Timeout:
+    except TimeoutError:
         LOG.info("%s already serves this database: there is nothing to do", lock.holder() or "Another supervisor")
         return
     try:

@@ -42,7 +42,7 @@ def test_whoever_holds_the_device_is_named_and_waited_for(capsys):
     "act", [device_locking.report_lock_holder, lambda device: device_locking.locked(device).__enter__()]
 )
 def test_bare_machine_waits_for_nobody(monkeypatch, capsys, act):
-    monkeypatch.setattr(device_locking, "NEEDED", ("a_library_nobody_has",))
+    monkeypatch.setattr(device_locking, "NEEDED", "a_library_nobody_has")
     with device_lock(CPU):
         act(CPU)
 

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import psutil
 import pytest
-from filelock import Timeout
 
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Device
@@ -47,7 +46,7 @@ def hold_gpu(tmp_path):
 
 
 def test_one_supervisor_per_database():
-    with supervisor_lock("sqlite:///one"), supervisor_lock("sqlite:///two"), pytest.raises(Timeout):
+    with supervisor_lock("sqlite:///one"), supervisor_lock("sqlite:///two"), pytest.raises(TimeoutError):
         supervisor_lock("sqlite:///one").acquire(timeout=0)
 
 
@@ -70,7 +69,7 @@ def test_devices_have_locks_of_their_own():
 
 
 def test_one_gpu_is_locked_under_whatever_number_a_process_has_for_it():
-    with device_lock(ANOTHER), pytest.raises(Timeout):
+    with device_lock(ANOTHER), pytest.raises(TimeoutError):
         device_lock(replace(ANOTHER, id="cuda:0")).acquire(timeout=0)
 
 
@@ -78,7 +77,7 @@ def test_one_gpu_is_locked_under_whatever_number_a_process_has_for_it():
 def test_lock_is_the_hosts_and_ends_with_the_process_that_holds_it(hold_gpu):
     """Each home had locks of its own: two users measured on one GPU at once."""
     with hold_gpu() as holder:
-        with pytest.raises(Timeout):
+        with pytest.raises(TimeoutError):
             device_lock(GPU).acquire(timeout=0)
         assert device_lock(GPU).holder().pid == holder.pid
         holder.kill()

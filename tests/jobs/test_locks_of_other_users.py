@@ -51,7 +51,7 @@ def secret(tmp_path):
 
 
 def test_a_lock_that_another_user_made_first_is_held_by_one_at_a_time(locks):
-    """filelock 4.3 refused it: the first user of a lock kept all others out."""
+    """Else the first user of a lock would keep all others out."""
     assert as_another_user(lambda: HostLock("device-cpu").acquire())
     lock = HostLock("device-cpu")
 

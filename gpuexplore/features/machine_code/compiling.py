@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from filelock import Timeout
 
 import gpuexplore
 from gpuexplore.backends import host
@@ -115,7 +114,7 @@ def exclusive_cpu() -> Iterator[HostLock]:
         ):
             try:
                 stack.enter_context(held(lock, wait_s))
-            except Timeout as error:
+            except TimeoutError as error:
                 raise Unsupported(busy) from error
         yield cpu
 
@@ -249,7 +248,7 @@ def _suspend(process: "subprocess.Popen[bytes]", cpu: HostLock) -> None:
     finally:
         try:
             cpu.acquire(timeout=max(end_s - time.monotonic(), 0.0))
-        except Timeout as error:
+        except TimeoutError as error:
             raise Unsupported(CPU_BUSY) from error
     for each in tree:
         with suppress(psutil.NoSuchProcess):

@@ -14,8 +14,6 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
-from filelock import Timeout
-
 from gpuexplore.activity import Activity, ActivityReport, kind_named
 from gpuexplore.core.errors import GpuExploreError, InvalidInput
 from gpuexplore.core.model import Case, Device, Result, Status
@@ -311,7 +309,7 @@ def _locked(lock: HostLock, stop: IsCancelled, *, asks: bool) -> bool:
     try:
         with asking_for_cpu() if asks else nullcontext():
             lock.acquire(cancel_check=lambda: bool(stop()))
-    except Timeout:
+    except TimeoutError:
         return False
     return True
 
