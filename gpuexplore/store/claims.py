@@ -96,7 +96,7 @@ class WorkClaim:
 
 
 class Claims(Database):
-    """What a supervisor writes under its claims."""
+    """Claims of runs, and what is written under them."""
 
     def claim(self, supervisor: str, device_ids: Collection[str]) -> WorkClaim | None:
         """Take the run whose turn it is on these devices; None when none waits for them.
