@@ -110,7 +110,7 @@ def _within_its_row(result: Result) -> Result:
 
 
 def _capped(device: Device) -> Device:
-    row = accelerators.row_of(device) or accelerators.match(device.name)
+    row = accelerators.row_of(device) or next(iter(accelerators.rows_named(device.name)), None)
     if row is None:
         return device
     most = {(peak.dtype, peak.unit): peak for peak in accelerators.peaks_of(row)}

@@ -206,7 +206,7 @@ def test_record_writes_where_the_numbers_come_from_and_a_result_a_line_and_check
 BARE = """
 import sys
 BLOCKED = {"streamlit", "sqlalchemy", "alembic", "altair", "pandas", "pyarrow", "psutil", "pynvml", "platformdirs",
-           "threadpoolctl", "ml_dtypes", "filelock", "typer", "click"}
+           "threadpoolctl", "ml_dtypes", "typer", "click"}
 
 class Bare:
     def find_spec(self, name, path=None, target=None):
