@@ -44,7 +44,7 @@ def driver_facts(device: str) -> DriverFacts:
         return DriverFacts(problem=why_no_gpu("numba-cuda", ".".join(map(str, cuda.runtime.get_version()))))
     version_of = getattr(cuda.cudadrv.driver.driver, "get_version", None)  # the simulator has none
     problem = version_of and why_too_old("numba-cuda", cuda.runtime.get_version(), version_of())
-    if problem:  # kernels cannot be loaded then, though Numba is content with any driver
+    if problem:  # kernels cannot be loaded then; Numba itself accepts any driver
         return DriverFacts(problem=problem)
     gpu = cuda.gpus[index_in_this_process(device)]
     uuid = getattr(gpu, "uuid", None)
