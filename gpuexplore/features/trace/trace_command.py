@@ -90,7 +90,7 @@ def _print(table: TraceTable, rows: Sequence[TraceRow]) -> None:
         print(f"{left:,} more rows took less: --top N, or --json")
     commands = [(row.counterpart.run_command, predict_command(table, row)) for row in rows if row.counterpart]
     if commands:
-        print("\nCommands that measure the same operations here, and predict them:")
+        print("\nCommands for measurements and predictions of the same operations:")
     for run, predict in dict.fromkeys(commands):
         print(f"  {run}")
         if predict:

@@ -100,7 +100,7 @@ def test_a_room_is_asked_and_what_came_of_it_is_written(said, tmp_path):
         (["ask", "share", "50"], "setting '50': expected NAME=VALUE"),
         (["ask", "lesson"], "lesson '': expected tour"),
         (["export", "room.doc"], "file 'room.doc': expected names that end with .csv or .html"),
-        (["export", "/nowhere/room.csv"], "expected those that can be written"),
+        (["export", "/nowhere/room.csv"], "expected writable files"),
     ],
 )
 def test_what_a_room_cannot_be_asked_says_what_it_can(said, words, message):

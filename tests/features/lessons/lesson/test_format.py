@@ -57,7 +57,7 @@ def test_a_heading_inside_a_block_begins_no_step():
         (FRONT.replace("minutes = 3\n", "") + "## a", "lacks minutes"),
         (FRONT.replace("= 3", "= 0") + "## a", "mine.md, line 1: minutes '0': expected 1 to 600"),
         (FRONT.replace("= 3", f"= {'1' * 5000}") + "## a", "mine.md, line 2: no TOML: .*4300 digits"),
-        (FRONT.replace('"Twice"', '" "') + "## a", "mine.md, line 1: title ' ': expected a text"),
+        (FRONT.replace('"Twice"', '" "') + "## a", "mine.md, line 1: title ' ': expected a non-empty text"),
         (FRONT.replace("Twice", "x" * 201) + "## a", "mine.md, line 1: title '201 characters'.*at most 200"),
         (FRONT + "## a\nNever \x00 seen", r"mine.md, line 7 '.x00': expected characters that can be shown"),
         (FRONT, "no step"),

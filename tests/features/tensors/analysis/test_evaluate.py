@@ -139,7 +139,7 @@ def test_large_tensors_are_arithmetic_on_strides():
         ("x = 4x4; x[..., ...]", ("[..., ...]", "one ... at most")),
         ("arange(3, 1)", ("(3, 1)", "not above the end")),
         ("1x1x1x1x1x1x1x1x1", ("9 axes", "at most 8")),
-        ("None = 4x4", ("None", "nothing else")),
+        ("None = 4x4", ("None", "already functions or keywords")),
         ("4x4;" * (MOST_STATEMENTS + 1), ("at most 12",)),
         (";".join(["4x4" + ".t()" * 20] * 4), ("more than 64 steps",)),
         ("", ("character 1", "the end", "a shape like 4x4")),
