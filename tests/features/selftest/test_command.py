@@ -51,8 +51,8 @@ def devices(monkeypatch, checks):
         (("--html", "report.pdf"), "file type '.pdf': expected .html"),
         (("--html", "nowhere/report.html"), "folder 'nowhere': expected an existing one"),
         (("--out", "full"), "--out 'full': expected empty or new folders"),
-        (("--out", "a/b"), "--out 'a/b': expected folders that can be made"),
-        (("--by", " "), "--by ' ': expected names"),
+        (("--out", "a/b"), "--out 'a/b': expected folders that can be created"),
+        (("--by", " "), "--by ' ': expected the name of the person"),
     ],
 )
 def test_what_cannot_be_used_is_named_and_nothing_is_tested(tmp_path, monkeypatch, capsys, devices, words, sentence):

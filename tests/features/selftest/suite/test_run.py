@@ -102,7 +102,7 @@ def test_check_for_gpus_is_skipped_on_a_cpu_and_one_for_the_full_test_in_a_quick
     on_cpu = ended([passing(kinds=("cuda",))], FakeBench(CPU))
     quick = ended([passing(in_quick=False)], FakeBench(is_quick=True))
 
-    assert on_cpu["passing"].said == ("it is about cuda devices, and cpu is none",)
+    assert on_cpu["passing"].said == ("it needs a device of kind cuda, not cpu",)
     assert quick["passing"].said == ("not part of the quick test",)
 
 
