@@ -1,5 +1,6 @@
 """Serves the app on a free port with a home of its own: for browser tests and screenshots."""
 
+import json
 import os
 import socket
 import subprocess
@@ -10,8 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
-
-from gpuexplore.store import open_store
 
 ROOT = Path(__file__).resolve().parent.parent
 START_S = 300  # a busy machine takes minutes
@@ -40,7 +39,7 @@ def served(home: Path, *, warm: bool = True, settings: Mapping[str, str] = Mappi
     environment.pop("GPUEXPLORE_DATABASE_URL", None)
     with streamlit_served(home, "app.py", environment) as (process, address):
         if warm:
-            _wait(process, lambda: _is_warm(home))
+            _wait(process, lambda: _is_warm(address))
         yield address
 
 
@@ -107,7 +106,9 @@ def database_of(home: Path) -> str:
     return f"sqlite:///{home / 'gpuexplore.sqlite3'}"
 
 
-def _is_warm(home: Path) -> bool:
-    with open_store(database_of(home)) as store:
-        supervisor = store.supervisor()
-    return supervisor is not None and supervisor.state == "ready"
+def _is_warm(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{address}/api/status", timeout=5) as answer:
+            return any(supervisor["state"] == "ready" for supervisor in json.load(answer)["supervisors"])
+    except OSError:  # the database is still being made
+        return False

@@ -1,11 +1,15 @@
 """A real server and a real Chromium, once for all journeys."""
 
+import re
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from playwright.sync_api import Locator, TimeoutError, expect, sync_playwright
 
-from scripts.app_server import CHROMIUM_ARGUMENTS, served
+from gpuexplore.store import Description, open_store
+from gpuexplore.ui.server import OWNER_COOKIE
+from scripts.app_server import CHROMIUM_ARGUMENTS, database_of, served
 from tests.waiting import DEADLINE_S
 
 DEADLINE_MS = 1000 * DEADLINE_S
@@ -19,6 +23,8 @@ SETTLED = """() => new Promise(done => {
     wait();
 })""".replace("AT_REST", AT_REST)
 RESTS = f"() => !document.querySelector('[data-testid=stApp]') || document.querySelector('{AT_REST}')"
+FITS = "(it => it.scrollWidth <= it.clientWidth)(document.querySelector('[data-testid=stMain]'))"
+DESK, HAND = {"width": 1280, "height": 900}, {"width": 390, "height": 900}
 expect.set_options(timeout=DEADLINE_MS)
 
 
@@ -60,30 +66,78 @@ def browser(chromium):
         started.close()
 
 
+@pytest.fixture(scope="session")
+def profiles():
+    """Give the list of profiles, which tests leave empty but for the files of the app: a new one would load them."""
+    return []
+
+
 @pytest.fixture
-def visitor(browser):
+def visitor(browser, profiles):
     """Return how one more visitor opens a tab, with cookies of its own; what its scripts throw fails the test."""
-    contexts, thrown = [], []
+    visitors, thrown = [], []
 
     def note(error):  # Playwright takes no built-in method
         thrown.append(error)
 
-    def opened(width=1280, **options):
-        context = browser.new_context(viewport={"width": width, "height": 900}, **options)
-        context.set_default_timeout(DEADLINE_MS)
-        contexts.append(context)
-        context.on("weberror", note)
-        return context.new_page()
+    def opened():
+        if len(visitors) == len(profiles):
+            profiles.append(browser.new_context(viewport=DESK))
+            profiles[-1].set_default_timeout(DEADLINE_MS)
+        profile = profiles[len(visitors)]
+        visitors.append(profile)
+        profile.on("weberror", note)
+        return profile.new_page()
 
     yield opened
-    for context in contexts:
-        context.close()
+    for profile in visitors:
+        for page in profile.pages:
+            page.close()
+        profile.remove_listener("weberror", note)
+        profile.clear_cookies()
     assert not [error.error for error in thrown]
 
 
 @pytest.fixture
 def page(visitor):
     return visitor()
+
+
+@pytest.fixture
+def store(address, home):
+    with open_store(database_of(home)) as store:
+        yield store
+
+
+@pytest.fixture
+def mine(page, address, store):
+    """Return a function that stores a run of this page's browser, some days old, and returns its id."""
+    page.request.get(address)  # the cookie without the page
+    (owner,) = [cookie["value"] for cookie in page.context.cookies() if cookie["name"] == OWNER_COOKIE]
+
+    def record(title, experiment, results, *, days=0):
+        then = datetime.now(UTC) - timedelta(days=days)
+        run_id = type(store)(store.engine, lambda: then).record(experiment, owner, results=results)
+        store.describe(run_id, owner, Description(title=title))
+        return run_id
+
+    return record
+
+
+def title(page, name):
+    return page.get_by_role("heading", level=1, name=name)
+
+
+def tells(page, text):
+    expect(page.get_by_text(text).first).to_be_visible()
+
+
+def start_run(page, address):
+    """Press Run on a page, and return the link of what it measures."""
+    page.goto(address)
+    page.get_by_role("button", name=re.compile(r"^.*Run \d+ points?")).click()
+    page.wait_for_url("**run=**")
+    return page.url
 
 
 def settle(page):
@@ -99,3 +153,22 @@ def until_seen(act, seen):
         with suppress(TimeoutError):
             return seen.first.wait_for(timeout=AGAIN_MS)
     raise AssertionError(f"never seen: {seen}")
+
+
+def screens(page):
+    """Yield each screen, light and dark, on a desk and in a hand, once the page fits it and shows no exception."""
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        expect(page.locator(".stApp")).to_have_css("color-scheme", scheme)
+        for screen in (DESK, HAND):
+            page.set_viewport_size(screen)
+            expect(page.locator("h1")).to_be_visible()
+            expect(page.get_by_test_id("stException")).to_have_count(0)
+            page.wait_for_function(FITS)  # charts are drawn anew first
+            yield screen
+
+
+def looks_right(page):
+    """Assert that the page fits every screen and shows no exception."""
+    for _ in screens(page):
+        pass

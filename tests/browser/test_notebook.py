@@ -44,22 +44,6 @@ def notebook(cell):
 
 
 @pytest.fixture
-def app(tmp_path, monkeypatch):
-    """Return how to show the app from a home of its own; it ends with the test."""
-    monkeypatch.setenv("GPUEXPLORE_HOME", str(tmp_path))
-    monkeypatch.delenv("GPUEXPLORE_DATABASE_URL", raising=False)
-    shown = []
-
-    def show():
-        shown.append(gpuexplore.notebook.show_app())
-        return shown[-1]
-
-    yield show
-    for app in shown:
-        app.close()
-
-
-@pytest.fixture
 def colab(monkeypatch):
     """Stand in for Colab: its library gives a name, and puts a frame into the page by a script of its own."""
     output, package = ModuleType("google.colab.output"), ModuleType("google.colab")
@@ -71,29 +55,35 @@ def colab(monkeypatch):
     monkeypatch.setenv("GPUEXPLORE_FRAMED_BY", "http://*.localhost:*")
 
 
+@pytest.fixture
+def app(tmp_path, monkeypatch):
+    """Show the app from a home of its own until the test ends."""
+    monkeypatch.setenv("GPUEXPLORE_HOME", str(tmp_path))
+    monkeypatch.delenv("GPUEXPLORE_DATABASE_URL", raising=False)
+    shown = gpuexplore.notebook.show_app()
+    yield shown
+    shown.close()
+
+
 def framed(page):
     return page.frame_locator("iframe")
 
 
-def test_jupyter_shows_it_below_the_cell(app, page):
-    with notebook(app()._repr_html_()) as port:
+def test_jupyter_shows_it_below_the_cell_and_a_page_that_is_no_notebook_may_not(app, page):
+    with notebook(app._repr_html_()) as port:
         page.goto(f"http://localhost:{port}")
         expect(framed(page).get_by_role("heading", name="Benchmark")).to_be_visible()
 
+        with page.expect_console_message(lambda message: "frame-ancestors" in message.text):  # the browser's refusal
+            page.goto(f"http://elsewhere.localhost:{port}")
+        expect(framed(page).get_by_role("heading", name="Benchmark")).to_have_count(0)
 
-def test_behind_the_name_of_a_proxy_a_page_of_another_site_shows_it_and_measures(app, page, colab):
-    served = app()
-    assert served.address == f"http://{NAME}:{served.port}"
-    with notebook(f'<iframe src="{served.address}/{QUICK}" width="1200" height="850"></iframe>') as port:
+
+@pytest.mark.usefixtures("colab")
+def test_behind_the_name_of_a_proxy_a_page_of_another_site_shows_it_and_measures(app, page):
+    assert app.address == f"http://{NAME}:{app.port}"
+    with notebook(f'<iframe src="{app.address}/{QUICK}" width="1200" height="850"></iframe>') as port:
         page.goto(f"http://notebook.localhost:{port}")
         framed(page).get_by_role("button", name=re.compile(r"^.*Run \d+ points?")).click()
         expect(framed(page).get_by_text("Export", exact=True)).to_be_visible()
         expect(framed(page).locator("[data-testid=stVegaLiteChart]").first).to_be_visible()
-
-
-def test_a_page_that_is_no_notebook_may_not_show_it(app, page):
-    served = app()
-    with notebook(f'<iframe src="{served.address}" width="1200" height="850"></iframe>') as port:
-        with page.expect_console_message(lambda message: "frame-ancestors" in message.text):  # the browser's refusal
-            page.goto(f"http://elsewhere.localhost:{port}")
-        assert framed(page).get_by_role("heading", name="Benchmark").count() == 0

@@ -1,4 +1,4 @@
-"""A room with two browsers: opened, joined by its code, told something, closed."""
+"""A room with three browsers: opened, joined by its code, asked, shown on the wall, told something, closed, deleted."""
 
 import re
 
@@ -8,23 +8,50 @@ from playwright.sync_api import expect
 pytestmark = pytest.mark.browser
 
 
-def test_a_class_joins_by_a_code_and_is_told_what_comes_next(visitor, address):
-    leader, learner, late = visitor(), visitor(), visitor()
-    leader.goto(f"{address}/rooms")
-    leader.get_by_role("textbox", name="Title").fill("GPU course")
-    leader.get_by_role("button", name="Open a room").click()
-    expect(leader.get_by_text("Anyone with the code can join")).to_be_visible()
-    expect(leader.get_by_role("img").first).to_be_visible()
-    code = re.search(r"room=([A-Z]{6})", leader.url).group(1)
+@pytest.fixture
+def leader(visitor, address):
+    """Open a room, and return the page of who leads it."""
+    page = visitor()
+    page.goto(f"{address}/rooms")
+    page.get_by_role("textbox", name="Title").fill("GPU course")
+    page.get_by_role("button", name="Open a room").click()
+    expect(page.get_by_text("Anyone with the code can join")).to_be_visible()
+    expect(page.get_by_role("img").first).to_be_visible()
+    return page
 
-    learner.set_viewport_size({"width": 390, "height": 844})
-    learner.goto(f"{address}/rooms")
-    learner.get_by_role("textbox", name="Code").fill(f"{code[:3].lower()} {code[3:]}")
-    learner.get_by_role("button", name="Join").click()
-    learner.get_by_role("textbox", name="Your name").fill("Ada <b>")
-    learner.get_by_role("button", name="Join").click()
-    expect(learner.get_by_text("You are Ada <b>. 1 person is in this room.")).to_be_visible()
+
+@pytest.fixture
+def code(leader):
+    return re.search(r"room=([A-Z]{6})", leader.url).group(1)
+
+
+@pytest.fixture
+def learner(visitor, address, leader, code):
+    """Join the room by its code, typed as people do, and return the page of who joined."""
+    page = visitor()
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"{address}/rooms")
+    page.get_by_role("textbox", name="Code").fill(f"{code[:3].lower()} {code[3:]}")
+    page.get_by_role("button", name="Join").click()
+    page.get_by_role("textbox", name="Your name").fill("Ada <b>")
+    page.get_by_role("button", name="Join").click()
+    expect(page.get_by_text("You are Ada <b>. 1 person is in this room.")).to_be_visible()
     expect(leader.get_by_text("1 joined, 1 here")).to_be_visible()
+    return page
+
+
+def test_a_class_guesses_measures_sees_it_on_the_wall_and_is_told_what_comes_next(
+    visitor, address, leader, learner, code, tmp_path
+):
+    wall = leader.context.new_page()
+    wall.set_viewport_size({"width": 1920, "height": 1080})
+    wall.goto(f"{address}/rooms?room={code}&view=wall")
+    asked_and_revealed(leader, learner, wall)
+    leader.locator("summary", has_text="Results as a file").press("Enter")
+    with leader.expect_download() as download:
+        leader.get_by_role("button", name="CSV", exact=True).press("Enter")
+    download.value.save_as(tmp_path / "room.csv")
+    assert "Ada <b>,done,2.00 ms," in (tmp_path / "room.csv").read_text()
 
     leader.locator("summary", has_text="Send a message").press("Enter")
     leader.get_by_role("textbox", name="Message on all pages").fill("Guess first")
@@ -36,36 +63,10 @@ def test_a_class_joins_by_a_code_and_is_told_what_comes_next(visitor, address):
     expect(opened.value.get_by_role("heading", name="Lessons")).to_be_visible()
     assert opened.value.url == f"{address}/lessons?lesson=how-long"
 
-    leader.locator("summary", has_text="This room").press("Enter")  # by keys: what is unfolded moves below a pointer
-    leader.get_by_role("button", name="Close", exact=True).press("Enter")
-    expect(learner.get_by_text("The leader has closed this room")).to_be_visible()
-    late.goto(f"{address}/rooms?room={code}")
-    expect(late.get_by_text("it can no longer be joined")).to_be_visible()
-    learner.reload()
-    expect(learner.get_by_text("You are Ada <b>")).to_be_visible()
-
-    leader.locator("summary", has_text="This room").press("Enter")
-    leader.get_by_role("checkbox", name="Delete all data of this room").press("Space")
-    expect(leader.get_by_role("button", name="Delete", exact=True)).to_be_enabled()
-    leader.get_by_role("button", name="Delete", exact=True).press("Enter")
-    expect(leader.get_by_text(f"Room {code[:3]} {code[3:]} was deleted")).to_be_visible()
-    expect(learner.get_by_text(f"Room {code[:3]} {code[3:]} was deleted")).to_be_visible()
+    closed_and_deleted(leader, learner, visitor(), f"{address}/rooms?room={code}", f"{code[:3]} {code[3:]}")
 
 
-def test_a_class_guesses_measures_and_sees_it_on_the_wall(visitor, address, tmp_path):
-    leader, learner = visitor(), visitor()
-    leader.goto(f"{address}/rooms")
-    leader.get_by_role("button", name="Open a room").click()
-    expect(leader.get_by_text("Anyone with the code can join")).to_be_visible()
-    code = re.search(r"room=([A-Z]{6})", leader.url).group(1)
-    wall = leader.context.new_page()
-    wall.set_viewport_size({"width": 1920, "height": 1080})
-    wall.goto(f"{address}/rooms?room={code}&view=wall")
-    learner.goto(f"{address}/rooms?room={code}")
-    learner.get_by_role("textbox", name="Your name").fill("Ada <b>")
-    learner.get_by_role("button", name="Join").press("Enter")
-
-    expect(leader.get_by_text("1 joined, 1 here")).to_be_visible()
+def asked_and_revealed(leader, learner, wall):
     what = leader.get_by_role("combobox", name="What")  # by keys, as the list that opens may be drawn again
     what.fill("Guess, then")
     what.press("Enter")
@@ -88,8 +89,19 @@ def test_a_class_guesses_measures_and_sees_it_on_the_wall(visitor, address, tmp_
     assert wall.evaluate("document.scrollingElement.scrollHeight") <= 1080
     expect(learner.get_by_text("The room measured")).to_be_visible()
 
-    leader.locator("summary", has_text="Results as a file").press("Enter")
-    with leader.expect_download() as download:
-        leader.get_by_role("button", name="CSV", exact=True).press("Enter")
-    download.value.save_as(tmp_path / "room.csv")
-    assert "Ada <b>,done,2.00 ms," in (tmp_path / "room.csv").read_text()
+
+def closed_and_deleted(leader, learner, late, link, name):
+    leader.locator("summary", has_text="This room").press("Enter")  # by keys: what is unfolded moves below a pointer
+    leader.get_by_role("button", name="Close", exact=True).press("Enter")
+    expect(learner.get_by_text("The leader has closed this room")).to_be_visible()
+    late.goto(link)
+    expect(late.get_by_text("it can no longer be joined")).to_be_visible()
+    learner.reload()
+    expect(learner.get_by_text("You are Ada <b>")).to_be_visible()
+
+    leader.locator("summary", has_text="This room").press("Enter")
+    leader.get_by_role("checkbox", name="Delete all data of this room").press("Space")
+    expect(leader.get_by_role("button", name="Delete", exact=True)).to_be_enabled()
+    leader.get_by_role("button", name="Delete", exact=True).press("Enter")
+    for page in (leader, learner):
+        expect(page.get_by_text(f"Room {name} was deleted")).to_be_visible()

@@ -1,23 +1,21 @@
 """A run is found, named, compared, presented and sent."""
 
 import json
-import random
+import re
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 
 import pytest
 from playwright.sync_api import expect
 
 from gpuexplore.core.model import Accuracy, Experiment, Shape
-from gpuexplore.store import Description, open_store
-from scripts.app_server import database_of
 from tests.analysis.made import ok
-from tests.browser.conftest import settle
+from tests.browser.conftest import settle, title, until_seen
 
 pytestmark = pytest.mark.browser
 
 ROW, TICK_X, TITLE_X = 35, 18, 120  # pixels of a row of the table, which is drawn on a canvas, and places in it
 MOST_CLICKS = 10
+LABELS = "all => all.map(it => it.getAttribute('aria-label'))"
 SIZES = (64, 128)
 
 
@@ -45,7 +43,7 @@ class Hand:
         self.clicks += 1
 
 
-def results(factor):
+def results(factor=1.0):
     found = [
         ok(factor * seconds * size, size=size, implementation=name)
         for size in SIZES
@@ -64,33 +62,11 @@ def results(factor):
 ASKED = Experiment("matmul", tuple(Shape.of(m=n, k=n, n=n) for n in SIZES), ("fp32",), ("numpy", "torch"))
 
 
-@pytest.fixture
-def mine(page, address, home):
-    """Return a function that stores a run of this page's browser, some days old, and returns its id."""
-    page.goto(address)
-    expect(page.get_by_role("heading", level=1, name="Benchmark")).to_be_visible()
-    (owner,) = [cookie["value"] for cookie in page.context.cookies() if cookie["name"] == "gpuexplore_owner"]
-    with open_store(database_of(home)) as store:
-
-        def record(title, *, days=0, factor=1.0):
-            dated = replace_clock(store, datetime.now(UTC) - timedelta(days=days))
-            run_id = dated.record(ASKED, owner, results=results(factor))
-            store.describe(run_id, owner, Description(title=title))
-            return run_id
-
-        yield record
-
-
-def replace_clock(store, now):
-    """Return the store with a clock that stands still."""
-    return type(store)(store.engine, lambda: now)
-
-
 def test_last_weeks_run_is_found_named_compared_presented_and_sent(page, address, mine, tmp_path):
-    old = mine("the fan before", days=7)
+    old = mine("the fan before", ASKED, results(), days=7)
     for number in range(200):
-        mine(f"other {number}", days=3)
-    today = mine("today", factor=1.25)
+        mine(f"other {number}", ASKED, results(), days=3)
+    today = mine("today", ASKED, results(factor=1.25))
     hand = Hand(page)
 
     page.goto(address)
@@ -112,12 +88,12 @@ def test_last_weeks_run_is_found_named_compared_presented_and_sent(page, address
     page.wait_for_url(f"**/compare?a={old}&b={today}")
     expect(page.get_by_text("Of 4 cases: 4 slower")).to_be_visible()
     hand.button("Open before")
-    expect(page.get_by_role("heading", level=1, name="Before the fan")).to_be_visible()
+    expect(title(page, "Before the fan")).to_be_visible()
     hand.button("Present")
     expect(page.get_by_text("1 of 8")).to_be_visible()
     expect(page.get_by_role("link", name="Queue")).to_have_count(0)
     page.keyboard.press("ArrowRight")
-    expect(page.get_by_role("heading", level=1, name="Time per call")).to_be_visible()
+    expect(title(page, "Time per call")).to_be_visible()
     page.keyboard.press("Escape")
     settle(page)  # what is redrawn closes what is open
     hand.button("Export")
@@ -129,12 +105,12 @@ def test_last_weeks_run_is_found_named_compared_presented_and_sent(page, address
     assert hand.clicks <= MOST_CLICKS
     report = page.context.new_page()
     report.goto((tmp_path / "run.html").as_uri())
-    expect(report.get_by_role("heading", level=1, name="Before the fan")).to_be_visible()
+    expect(title(report, "Before the fan")).to_be_visible()
     expect(report.locator("svg")).to_have_count(4)
 
 
 def test_a_file_of_another_machine_is_dropped_and_a_bad_one_is_told(page, address, mine, tmp_path):
-    run_id = mine("to be sent")
+    run_id = mine("to be sent", ASKED, results())
     page.goto(f"{address}/?run={run_id}")
     page.get_by_role("button", name="Export").click()
     with page.expect_download() as downloading:
@@ -153,28 +129,47 @@ def test_a_file_of_another_machine_is_dropped_and_a_bad_one_is_told(page, addres
     expect(page.get_by_text("schema_version of bad.json")).to_have_count(0)
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_links_restore_what_is_shown(page, visitor, address, mine, seed):
-    order = random.Random(seed)
-    run_id = mine(f"run {seed}")
-    page.goto(f"{address}/?run={run_id}")
-    tabs = page.get_by_test_id("stButtonGroup")
-    chart = order.choice(["Time", "Speedup", "Share of the limit", "Rate"])
-    tabs.get_by_text(chart, exact=True).click()
-    hidden = order.choice(["", "numpy", "torch"])
-    if hidden:
-        page.goto(f"{page.url}&hide={hidden}")
-    drawn = page.locator("[data-testid=stVegaLiteChart] svg, [data-testid=stVegaLiteChart] canvas").first
-    expect(drawn).to_be_visible()
-
+@pytest.mark.parametrize(
+    ("chart", "hidden"), [("Time", ""), ("Speedup", "numpy"), ("Share of the limit", "torch"), ("Rate", "numpy")]
+)
+def test_links_restore_what_is_shown(page, visitor, address, mine, chart, hidden):
+    run_id = mine(f"run of {chart}", ASKED, results())
+    page.goto(f"{address}/?run={run_id}&hide={hidden}".removesuffix("&hide="))
+    page.get_by_test_id("stButtonGroup").get_by_text(chart, exact=True).click()
+    settle(page)  # the link to copy is that of what is drawn when it is asked for
     page.get_by_role("button", name="Copy link").click()
     copied = page.get_by_test_id("stCode").filter(has_text=f"run={run_id}")
     expect(copied).to_have_text(page.url)
+
     other = visitor()
     other.goto(copied.text_content())
-    expect(other.get_by_role("heading", level=1, name=f"run {seed}")).to_be_visible()
-    again = other.locator("[data-testid=stVegaLiteChart]").first
-    expect(again).to_be_visible()
-    marks = [each.locator("[data-testid=stVegaLiteChart] [aria-label*='case']").count() for each in (page, other)]
-    assert marks[0] == marks[1]
-    assert other.locator("h4").first.inner_text() == page.locator("h4").first.inner_text()
+    expect(title(other, f"run of {chart}")).to_be_visible()
+    marks = "[data-testid=stVegaLiteChart] svg [aria-label]"
+    drawn = page.locator(marks).evaluate_all(LABELS)
+    assert drawn
+    expect(other.locator(marks)).to_have_count(len(drawn))
+    assert other.locator(marks).evaluate_all(LABELS) == drawn
+    expect(other.locator("h4").first).to_have_text(page.locator("h4").first.inner_text())
+
+
+def test_what_mfu_is_relative_to_and_a_recording_beside_the_run_are_chosen_and_stay_in_the_link(page, address, mine):
+    page.goto(f"{address}/?run={mine('mine', ASKED, results())}")
+    page.get_by_role("button", name="Baseline, lines").click()
+    pick(page, "Compare with", re.compile("recorded: "))
+    page.wait_for_url("**with=**")
+    expect(page.get_by_text("Hollow points and thin lines are")).to_be_visible()
+    pick(page, "MFU relative to", "Best published result: —")
+    page.wait_for_url("**peak=published**")
+
+    page.reload()
+    expect(page.get_by_text("Hollow points and thin lines are")).to_be_visible()
+    expect(page.get_by_text("There is no MFU relative to the best published result")).to_be_visible()
+    page.get_by_text("MFU against every known peak").click()
+    expect(page.get_by_text("Source, or why it is unknown").first).to_be_visible()
+
+
+def pick(page, label, option):
+    """Choose an option; a page that is redrawn meanwhile closes the menu."""
+    option = page.get_by_role("option", name=option)
+    until_seen(page.get_by_label(label).click, option)
+    option.first.click()

@@ -10,18 +10,19 @@ from playwright.sync_api import expect
 from gpuexplore.jobs.locks import supervisor_lock
 from gpuexplore.store import open_store
 from scripts.app_server import database_of, served
+from tests.browser.conftest import looks_right, start_run, tells, title
 
 pytestmark = pytest.mark.browser
 
 # One point in many processes, which has no first pass: nobody else has a turn before it is over.
 LONG = "?size=4000&dtype=fp32&impl=numpy&budget=5&repeat=20"
-STEADY = "?size=800:1360:%2B40&dtype=fp32&impl=numpy&budget=1"  # some seconds on a fast machine as well
-STEADY_POINTS = 15
+STEADY = "?size=800:1160:%2B40&dtype=fp32&impl=numpy&budget=1"  # some seconds on a fast machine as well
+STEADY_POINTS = 10
 QUICK = "?size=32&dtype=fp32&impl=numpy&budget=0.02"
 DATABASE_FILES = ("-wal", "-shm", "")  # the file itself last: without the others it would be opened as it once was
-FITS = "(it => it.scrollWidth <= it.clientWidth)(document.querySelector('[data-testid=stMain]'))"
 AWAY = "The database cannot be used now"
-BEGUN = re.compile(r"[1-9]\d? of 15 measured")  # beside other work a page may see the first of them and then all
+# Beside other work a page may see the first of them and then all.
+BEGUN = re.compile(rf"[1-9]\d? of {STEADY_POINTS} measured")
 FROZEN = re.compile("does not respond")
 
 
@@ -33,44 +34,29 @@ def home(tmp_path_factory):
 @pytest.fixture(scope="module")
 def address(home):
     """Serve the app for this file alone: its supervisor is frozen and its database moved."""
-    with served(home) as found:
+    with served(home, warm=False) as found:
         yield found
 
 
-def start(page, address):
-    page.goto(address)
-    page.get_by_role("button", name=re.compile(r"^.*Run \d+ points?")).click()
-    page.wait_for_url("**run=**")
-    return page.url
+def test_the_first_visit_after_a_start_may_be_a_deep_link(visitor, address):
+    page = visitor()
+    page.goto(f"{address}/devices?q=H100")
+    expect(title(page, "Devices")).to_be_visible()
+    expect(page.get_by_label("Search", exact=True)).to_have_value("H100")
+    expect(page.get_by_role("link", name="Benchmark")).to_be_visible()
 
 
 def cancel_button(page):
     return page.get_by_role("button", name="Cancel")
 
 
-def tells(page, text):
-    expect(page.get_by_text(text).first).to_be_visible()
-
-
-def looks_right(page):
-    """Assert that the page fits and shows no exception, light and dark, on a desk and in a hand."""
-    for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)
-        expect(page.locator(".stApp")).to_have_css("color-scheme", scheme)
-        for width in (420, 1280):
-            page.set_viewport_size({"width": width, "height": 900})
-            expect(page.locator("h1")).to_be_visible()
-            expect(page.get_by_test_id("stException")).to_have_count(0)
-            page.wait_for_function(FITS)  # charts are drawn anew first
-
-
 def test_visitors_wait_in_turn_read_how_long_and_cancel_only_their_own(visitor, address):
     first, second, third = visitor(), visitor(), visitor()
-    link = start(first, f"{address}/{LONG}")
+    link = start_run(first, f"{address}/{LONG}")
     tells(first, "0 of 1 measured")
-    start(second, f"{address}/{QUICK}")
+    start_run(second, f"{address}/{QUICK}")
     tells(second, re.compile(r"Next in the queue, expected to start in about \d+"))
-    own_link = start(third, f"{address}/{QUICK.replace('32', '48')}")
+    own_link = start_run(third, f"{address}/{QUICK.replace('32', '48')}")
     tells(third, re.compile(r"Waiting for 1 run before it, expected to start in about \d+"))
     looks_right(third)
 
@@ -100,14 +86,15 @@ def test_a_frozen_supervisor_is_told_and_replaced_and_its_run_ends_well_with_no_
     queue = page.context.new_page()
     queue.goto(f"{address}/queue")
     tells(queue, "Queue empty")
-    run_id = start(page, f"{address}/{STEADY}").rpartition("=")[2]
+    run_id = start_run(page, f"{address}/{STEADY}").rpartition("=")[2]
     tells(page, BEGUN)
     tells(queue, "Running: 1")
 
     supervisor_lock(database_of(home)).holder().process().send_signal(signal.SIGSTOP)
 
-    for watching in (queue, page):
+    for watching in (queue, page):  # for ten seconds: looks take longer
         tells(watching, FROZEN)
+    for watching in (queue, page):
         looks_right(watching)
     expect(page.get_by_text(FROZEN)).to_have_count(0)
     expect(page.get_by_text("Export", exact=True)).to_be_visible()
@@ -133,7 +120,7 @@ def test_a_database_that_is_away_is_told_and_the_pages_recover_with_every_result
     page, queue, newcomer = visitor(), visitor(), visitor()
     queue.goto(f"{address}/queue")
     tells(queue, "Nothing is running")
-    run_id = start(page, f"{address}/{STEADY}").rpartition("=")[2]
+    run_id = start_run(page, f"{address}/{STEADY}").rpartition("=")[2]
     tells(queue, "Running: 1")
     tells(page, BEGUN)
 

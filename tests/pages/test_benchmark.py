@@ -262,7 +262,7 @@ def test_bad_values_in_a_link_are_named_with_the_accepted_ones_and_the_defaults_
     app = page("benchmark", **{name: value for name, (value, _) in named.items()})
     assert not app.exception
     assert [said for _, said in named.values() if said not in texts(app.warning)] == []
-    assert button(app, "Run 36 points")
+    assert not button(app, "Run 36 points").disabled
 
 
 @pytest.mark.parametrize(

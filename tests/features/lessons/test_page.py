@@ -346,6 +346,15 @@ def test_what_is_computed_names_operation_shape_and_device(page, store):
     assert "on H100 SXM5 80GB, predicted: " in said
 
 
+def test_a_step_that_measures_nothing_is_answered_at_once(page, store):
+    app = page("lessons", lesson="tour", step="j")
+    app.text_input[0].set_value("8")
+    next(button for button in app.button if button.label == "Check").click().run()
+
+    assert "A prediction is a time with an interval" in texts(app.markdown) + texts(app.success) + texts(app.info)
+    assert store.queue_length() == 0
+
+
 def test_a_launch_says_what_it_launches_and_where(page, store):
     lesson = catalog().lesson("who-computes-what")
     store.add_answer(OWNER, (lesson.name, lesson.digest, "g"), guesses={}, runs=[])

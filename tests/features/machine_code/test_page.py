@@ -211,6 +211,7 @@ def test_measured_ladder_shows_shares_of_the_fastest_library(page, store):
     assert "numba-cpu-naive 10.0 %" in str(app.get("vega_lite_chart")[0].proto.spec)
     assert next(one for one in app.selectbox if one.label == "Result").value == "64 × 64 × 64, torch in fp32"
     assert "torch in fp32 reaches" in texts(app.markdown)
+    assert "Measured in fp32 at 64 × 64 × 64 on cpu, in the same rounds." in texts(app.caption)
 
 
 def test_without_a_gpu_the_page_says_what_can_be_measured_here(page):
