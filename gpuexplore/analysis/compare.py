@@ -22,7 +22,7 @@ from gpuexplore.measure.conditions.spread import length_of, prior
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class _Difference:
     """Something that is not the same in both runs, in words."""
 
     what: str
@@ -30,7 +30,7 @@ class Difference:
     after: str
 
 
-def _differences(pairs: Sequence[tuple[Result, Result]]) -> tuple[Difference, ...]:
+def _differences(pairs: Sequence[tuple[Result, Result]]) -> tuple[_Difference, ...]:
     """Return what differs between the results of the same cases, (before, after)."""
     before = [old for old, _ in pairs]
     after = [new for _, new in pairs]
@@ -42,7 +42,7 @@ def _differences(pairs: Sequence[tuple[Result, Result]]) -> tuple[Difference, ..
         old = earlier.get(what) or missing
         new = later.get(what) or missing
         if old != new:
-            found.append(Difference(what, old, new))
+            found.append(_Difference(what, old, new))
     return (*found, *_clocks(before, after), *_flags(before, after))
 
 
@@ -59,11 +59,11 @@ def _facts(results: Sequence[Result]) -> dict[str, str]:
     return found
 
 
-def _clocks(before: Sequence[Result], after: Sequence[Result]) -> Iterable[Difference]:
+def _clocks(before: Sequence[Result], after: Sequence[Result]) -> Iterable[_Difference]:
     old, new = (_clock_hz(results) for results in (before, after))
     tolerance = 1.03  # a clock moves while it is read
     if old and new and not 1 / tolerance < new / old < tolerance:
-        yield Difference("clock", format_si(old, "Hz"), format_si(new, "Hz"))
+        yield _Difference("clock", format_si(old, "Hz"), format_si(new, "Hz"))
 
 
 def _clock_hz(results: Sequence[Result]) -> float | None:
@@ -71,7 +71,7 @@ def _clock_hz(results: Sequence[Result]) -> float | None:
     return median(known) if known else None
 
 
-def _flags(before: Sequence[Result], after: Sequence[Result]) -> Iterable[Difference]:
+def _flags(before: Sequence[Result], after: Sequence[Result]) -> Iterable[_Difference]:
     """Yield flags that many more results carry on one side."""
     names = dict.fromkeys(flag.name for result in (*before, *after) for flag in result.flags)
     share = 0.25  # share of results by which two runs differ in a flag
@@ -79,7 +79,7 @@ def _flags(before: Sequence[Result], after: Sequence[Result]) -> Iterable[Differ
         counts = [sum(any(flag.name == name for flag in result.flags) for result in side) for side in (before, after)]
         if abs(counts[0] - counts[1]) > share * len(before):
             old, new = (f"{count} of {len(before)}" for count in counts)
-            yield Difference(f"flag {name.replace('_', ' ')}", old, new)
+            yield _Difference(f"flag {name.replace('_', ' ')}", old, new)
 
 
 def _of(fact_of: Callable[[Environment], object]) -> Callable[[Result], str | None]:
@@ -189,7 +189,7 @@ class RunComparison:
     cases: tuple[ComparedCase, ...]
     only_before: tuple[Case, ...]
     only_after: tuple[Case, ...]
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[_Difference, ...] = ()
     mean: Estimate | None = None
     counts: Mapping[Change | None, int] = field(default_factory=dict, hash=False)
 

@@ -6,8 +6,8 @@ largest shared-memory carve-out, the opt-in to all of it, and no partitioned glo
 https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__OCCUPANCY.html
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from math import ceil
 from typing import Literal
 
@@ -273,38 +273,6 @@ class BlockShape:
     waves: Waves | None = None
     reason: str | None = None
     result: Result | None = None
-
-
-def block_shapes(
-    launches: Mapping[Block, Launch],
-    compiled: Sequence[CompiledKernel | str],
-    gpu: TargetGpu,
-    results: Mapping[Block, Result],
-) -> tuple[BlockShape, ...]:
-    """Return each block shape with what follows from it.
-
-    Args:
-        launches: by block shape.
-        compiled: of each block shape, in the same order: the kernel, or why there is none.
-        gpu: the target.
-        results: measured ones by block shape.
-    """
-    return tuple(
-        _block_shape(BlockShape(block, launch, result=results.get(block)), made, gpu)
-        for (block, launch), made in zip(launches.items(), compiled, strict=True)
-    )
-
-
-def _block_shape(bare: BlockShape, made: CompiledKernel | str, gpu: TargetGpu) -> BlockShape:
-    if isinstance(made, str):
-        return replace(bare, reason=made)
-    try:
-        full = kernel_occupancy(made, bare.launch, gpu)
-    except InvalidInput as error:
-        return replace(bare, compiled=made, reason=str(error))
-    known = gpu.multiprocessors and full.blocks_per_multiprocessor
-    passing = waves(bare.launch.blocks, full.blocks_per_multiprocessor, gpu.multiprocessors or 1) if known else None
-    return replace(bare, compiled=made, occupancy=full, waves=passing, reason=full.reason)
 
 
 def kernel_occupancy(made: CompiledKernel, launch: Launch, gpu: TargetGpu) -> Occupancy:

@@ -1,33 +1,23 @@
 """The roofs of a device, the ridge points where they meet, what a result can reach of them, and how to measure them."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from math import ceil, log2
 from typing import Literal
 
-from gpuexplore.analysis.model import Bound, ImplementationLimits
 from gpuexplore.analysis.utilization.best_results import best_of
 from gpuexplore.analysis.utilization.utilization import (
     arithmetic_of,
     best_rate,
-    byte_count,
     case_and_date,
     device_of,
-    flop_count,
-    has_nominal_flops,
-    is_cache_resident,
     is_large_product,
-    smallest_cache,
 )
 from gpuexplore.core.model import (
-    Bandwidth,
-    CacheRoof,
-    Case,
     Device,
     Experiment,
     Options,
-    Peak,
     PeakKind,
     Result,
     Unit,
@@ -43,11 +33,6 @@ from gpuexplore.operations.contract import Operation
 # multicore architectures", CACM 52(4), 2009, https://doi.org/10.1145/1498765.1498785.
 
 
-def intensity(case: Case) -> float:
-    """Return the arithmetic intensity in FLOP/byte, with each array moved once."""
-    return flop_count(case) / byte_count(case)
-
-
 def ridge_point(flop_per_s: float, bytes_per_s: float) -> float:
     """Return the intensity in FLOP/byte from which a peak of `flop_per_s` can be reached."""
     return flop_per_s / bytes_per_s
@@ -56,28 +41,6 @@ def ridge_point(flop_per_s: float, bytes_per_s: float) -> float:
 def attainable_flop_per_s(flop_per_byte: float, flop_per_s: float, bytes_per_s: float) -> float:
     """Return the roof in FLOP/s above an intensity of `flop_per_byte`."""
     return min(flop_per_s, flop_per_byte * bytes_per_s)
-
-
-def bound_of(result: Result, limits: ImplementationLimits) -> Bound | None:
-    """Return what limits this result at best; None without a time, or when a peak that decides it is unknown.
-
-    That is so, too, where FLOPs that are a convention would make it `compute`.
-
-    Without FLOPs no peak decides. `overhead`: its time is near the cost of a call. `compute`: its intensity is at the
-    ridge or above, that of the cache its data stay in where its bandwidth is known, else that of memory. Below
-    `memory`, or `cache`.
-    """
-    if result.measurement is None:
-        return None
-    if any(flag.name == "launch_bound" for flag in result.flags):
-        return "overhead"
-    peak = limits.peak
-    slope = limits.serving or limits.memory
-    if slope is None or (peak is None and flop_count(result.case)):
-        return None
-    if peak and intensity(result.case) >= ridge_point(peak.flop_per_s, slope.bytes_per_s):
-        return None if has_nominal_flops(result.case) else "compute"
-    return "cache" if is_cache_resident(result) else "memory"
 
 
 RoofKind = Literal["compute", "memory", "cache"]
@@ -242,78 +205,3 @@ def _triad_size(device: Device) -> int:
     most = device.memory_bytes * memory_share if device.memory_bytes else wanted
     element_bytes = 3 * 4  # of one element
     return 1 << ceil(log2(min(wanted, most) / element_bytes))
-
-
-# The limits of an implementation on a device, given the threads and the kind of stores that it uses.
-#
-# In terms of the roofline model these are the ceilings below the roof: one thread has the units, the caches and the
-# memory accesses of one core; an ordinary store reads its line before it writes it; additions alone are half a
-# multiply-add. MFU and bandwidth utilization stay relative to the device; a diagnosis compares with these.
-
-
-def implementation_limits(result: Result, peak: Peak | None, memory: Bandwidth | None) -> ImplementationLimits:
-    """Return the limits of this result; unknown where it ran on one of several cores without measured one-core peaks.
-
-    Args:
-        peak: the default one of its arithmetic.
-        memory: the default bandwidth of the memory.
-    """
-    device = device_of(result)
-    if device is None:
-        return ImplementationLimits(peak, memory, memory)
-    if not _runs_on_one_thread(result):
-        bandwidth = _with_its_stores(result, memory, device.ordinary_stores)
-        serving = _serving(result, device.caches, bandwidth)
-        return ImplementationLimits(_of_its_mix(result, peak), bandwidth, serving)
-    threads = result.environment.threads if result.environment else None
-    roofs = device.one_thread or (device if threads == 1 else None)
-    if roofs is None:
-        return ImplementationLimits(None, None, None, one_thread=True)
-    bandwidth = _with_its_stores(result, roofs.bandwidth, roofs.ordinary_stores)
-    one_peak = _of_its_mix(result, roofs.peak(*arithmetic_of(result)))
-    return ImplementationLimits(one_peak, bandwidth, _serving(result, roofs.caches, bandwidth), one_thread=True)
-
-
-def _runs_on_one_thread(result: Result) -> bool:
-    """Return whether its implementation uses one of several cores of a CPU, as it is declared."""
-    device = device_of(result)
-    case = result.case
-    if device is None or device.kind != "cpu" or device.cores == 1:
-        return False
-    return operation_named(case.operation).uses_one_thread(case.implementation, case.dtype, case.shape)
-
-
-def _of_its_mix(result: Result, peak: Peak | None) -> Peak | None:
-    """Return the peak of its mix of instructions: half where no addition comes with a multiplication."""
-    if peak is None or operation_named(result.case.operation).multiply_adds:
-        return peak
-    source = f"{peak.source}; half of it, as it counts multiply-adds"
-    return replace(peak, flop_per_s=peak.flop_per_s / 2, source=source)
-
-
-def _with_its_stores(result: Result, streaming: Bandwidth | None, ordinary: Bandwidth | None) -> Bandwidth | None:
-    """Return the bandwidth of its mix of reads and writes, by what both triads took for a byte read and one written.
-
-    A triad reads two bytes for one that it writes: 3 / streaming rate = 3 reads, 3 / ordinary rate = 2 reads + 1 write.
-    """
-    operation = operation_named(result.case.operation)
-    implementation = operation.implementation_named(result.case.implementation)
-    if streaming is None or ordinary is None or streaming.kind == "own" or implementation.streaming_stores:
-        return streaming
-    if ordinary.bytes_per_s >= streaming.bytes_per_s:
-        return ordinary
-    written = operation.written_share(result.case.shape)
-    read_s = 1 / streaming.bytes_per_s
-    write_s = 3 / ordinary.bytes_per_s - 2 * read_s
-    return replace(ordinary, bytes_per_s=1 / ((1 - written) * read_s + written * write_s))
-
-
-def _serving(result: Result, caches: Iterable[CacheRoof], memory: Bandwidth | None) -> Bandwidth | None:
-    """Return the bandwidth of what delivers its data: the smallest cache that they fit in, else memory.
-
-    None where that is unknown.
-    """
-    if not is_cache_resident(result):
-        return memory
-    cache = smallest_cache(caches, byte_count(result.case))
-    return cache.bandwidth if cache else None

@@ -123,9 +123,3 @@ def _by_round(this: Measurement, other: Measurement) -> float | None:
 def is_separable(result: Result, other: Result) -> bool:
     """Return whether two measured results differ significantly."""
     return compare(ratio_of(result, other), 1.0).relation is not None
-
-
-def is_tie(result: Result, other: Result) -> bool:
-    """Return whether two measured results cannot be separated, and their medians are within a factor of TIE_WITHIN."""
-    found = ratio_of(result, other)
-    return found is not None and 1 / TIE_WITHIN <= found.value <= TIE_WITHIN and compare(found, 1.0).relation is None

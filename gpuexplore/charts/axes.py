@@ -5,10 +5,8 @@ from math import ceil, floor, log2, log10
 from typing import Any
 
 import altair as alt
-import pandas as pd
 
 from gpuexplore.core.units import COMPARABLE, common_unit
-from gpuexplore.operations.contract import Operation
 
 LABEL_LIMIT = 180
 MOST_TICKS = 9
@@ -16,33 +14,6 @@ WIDE = 4.0  # ratios that differ by more are read better on a log scale
 # A position in pixels or by name: `alt.value` says the same, for which Altair looks through all its classes (4 ms).
 x_value: Callable[[float | str], Any] = alt.XValue
 y_value: Callable[[float | str], Any] = alt.YValue
-
-
-def size_axis(points: pd.DataFrame, operation: Operation, *, margin: int = 0) -> alt.X:
-    """Return the x axis: sizes on a log scale, else whole shapes in the order of their work.
-
-    Args:
-        margin: pixels that are left free at its right end, for the names of lines.
-    """
-    few = 3  # so many whole shapes fit a phone side by side
-    if points["size"].isna().any():
-        order = points.sort_values("order")["shape"].unique().tolist()
-        axis = alt.Axis(labelLimit=LABEL_LIMIT, labelAngle=0 if len(order) <= few else -35)
-        return alt.X("shape:O", sort=order, title=" × ".join(operation.axes), axis=axis)
-    sizes = sorted({int(point) for point in points["size"]})
-    is_round = max(sizes) >= 10_000 and all(size % 100 == 0 for size in sizes)  # 10k, and not 4,096
-    axis = alt.Axis(
-        values=sizes, format="~s" if is_round else ",d", grid=False, labelOverlap="greedy", labelFlush=False
-    )
-    end = alt.ExprRef(f"width - {margin}") if margin else alt.Undefined
-    scale = alt.Scale(type="log", nice=False, padding=14, rangeMax=end)
-    return alt.X("size:Q", title=_size_title(operation), axis=axis, scale=scale)
-
-
-def _size_title(operation: Operation) -> str:
-    """Return the axes that are as long as a size says, e.g. ``m = k = n``, or for a convolution ``h = w``."""
-    shapes = {size: dict(operation.shape_of_size(size).axes) for size in operation.default_sizes[-2:]}
-    return " = ".join(axis for axis in operation.axes if all(shapes[size][axis] == size for size in shapes)) or "size"
 
 
 def log_axis(title: str, values: Iterable[float], unit: str) -> alt.Y:

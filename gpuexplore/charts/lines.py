@@ -9,10 +9,22 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from gpuexplore.analysis.model import RunAnalysis
-from gpuexplore.charts.axes import LABEL_LIMIT, size_axis
-from gpuexplore.charts.points import TOOLTIPS, is_recorded
-from gpuexplore.charts.series import FADED, color, dash, legend_names, present_dtypes, series_order, shape
+from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
+from gpuexplore.charts.axes import LABEL_LIMIT
+from gpuexplore.charts.points import TOOLTIPS
+from gpuexplore.charts.series import (
+    FADED,
+    Series,
+    color,
+    dash,
+    legend_names,
+    present_dtypes,
+    series_name,
+    series_of,
+    shape,
+)
+from gpuexplore.core.model import Origin
+from gpuexplore.operations.contract import Operation
 
 LABEL_OFFSET = 8  # pixels from the point
 HEIGHT = 440  # with legends and axes
@@ -99,12 +111,12 @@ def lines(
     sample are hollow. Lines over sizes are named at their ends, next to what is recorded in a legend. Points that
     `in_panel` leaves to other panels only count for the axes.
     """
-    order = series_order(analysis.shown)
+    order = _series_order(analysis.shown)
     shown = points
     points = points[~points["elsewhere"]] if "elsewhere" in points else points
     contrasts = points[points["condition"] != ""]
     points = points[points["condition"] == ""]
-    recorded = is_recorded(points)
+    recorded = _is_recorded(points)
     over_sizes = shown["order"].nunique() > 1
     mixed = bool(recorded.any()) and not recorded.all()
     ends = _end_labels(points, y, height=HEIGHT) if over_sizes and not mixed else None
@@ -113,7 +125,7 @@ def lines(
     if ends is not None:
         character = 6.6  # pixels, of the longest name
         margin = round(character * max(map(len, ends["name"]))) + LABEL_OFFSET + 4
-    x = size_axis(shown, analysis.shown[0].operation, margin=margin) if over_sizes else _one_size_axis(points, order)
+    x = _size_axis(shown, analysis.shown[0].operation, margin=margin) if over_sizes else _one_size_axis(points, order)
     base = alt.Chart(points).encode(x=x, y=y, color=color(points, order, legend=by_series))
     picks = _picks(points, by_series=by_series)
     marks = _marks(base, points, picks, over_sizes=over_sizes)
@@ -132,6 +144,53 @@ def lines(
     layers[0] = layers[0].add_params(*picks)  # here and not on the whole: each change of that copies all layers
     height = 510 if recorded.any() else HEIGHT  # with the entries of recorded series
     return alt.LayerChart(layer=layers, width="container", height=height, description=description)
+
+
+def _series_order(shown: Sequence[AnalyzedResult]) -> dict[str, Series]:
+    """Return every series of the operation by its name, the default ones first, device by device."""
+    if not shown:
+        return {}
+    rows = sorted(shown[0].operation.implementations, key=lambda row: row.rung or row.optional)
+    names = dict.fromkeys([*(row.name for row in rows), *(analyzed.case.implementation for analyzed in shown)])
+    asked = {series_of(analyzed) for analyzed in shown}
+    devices = dict.fromkeys((analyzed.device_label, analyzed.origin) for analyzed in shown)
+    every = [Series(name, *device) for device in devices for name in names]
+    live = [series for series in every if not series.recorded]
+    if len({series.device for series in live}) > 1:
+        live = [series for series in live if series in asked]
+    if not live:
+        live = [series for series in every if len(devices) == 1 or series in asked]
+    recorded = [series for series in every if series.recorded and series in asked and series not in live]
+    return {series_name(series, shown): series for series in (*live, *recorded)}
+
+
+def _size_axis(points: pd.DataFrame, operation: Operation, *, margin: int = 0) -> alt.X:
+    """Return the x axis: sizes on a log scale, else whole shapes in the order of their work.
+
+    Args:
+        margin: pixels that are left free at its right end, for the names of lines.
+    """
+    few = 3  # so many whole shapes fit a phone side by side
+    if points["size"].isna().any():
+        order = points.sort_values("order")["shape"].unique().tolist()
+        axis = alt.Axis(labelLimit=LABEL_LIMIT, labelAngle=0 if len(order) <= few else -35)
+        return alt.X("shape:O", sort=order, title=" × ".join(operation.axes), axis=axis)
+    sizes = sorted({int(point) for point in points["size"]})
+    is_round = max(sizes) >= 10_000 and all(size % 100 == 0 for size in sizes)  # 10k, and not 4,096
+    axis = alt.Axis(
+        values=sizes, format="~s" if is_round else ",d", grid=False, labelOverlap="greedy", labelFlush=False
+    )
+    end = alt.ExprRef(f"width - {margin}") if margin else alt.Undefined
+    scale = alt.Scale(type="log", nice=False, padding=14, rangeMax=end)
+    shapes = {size: dict(operation.shape_of_size(size).axes) for size in operation.default_sizes[-2:]}
+    # the axes that are as long as a size says, e.g. ``m = k = n``, or for a convolution ``h = w``
+    equal = [name for name in operation.axes if all(shapes[size][name] == size for size in shapes)]
+    return alt.X("size:Q", title=" = ".join(equal) or "size", axis=axis, scale=scale)
+
+
+def _is_recorded(points: pd.DataFrame) -> pd.Series:
+    """Return which of the points were recorded at another time or on another machine."""
+    return (points["origin"] == Origin.RECORDED.value).astype(bool)
 
 
 def _marks(
@@ -201,7 +260,7 @@ def _one_size_axis(points: pd.DataFrame, order: Iterable[str]) -> alt.X:
     """Return the axis for a single size: the series side by side, or the dtypes of a single series."""
     title = next(iter(points["shape"]), "")
     column, names = ("series", list(order)) if points["series"].nunique() > 1 else ("dtype", present_dtypes(points))
-    crowded = column == "series" and bool(is_recorded(points).any())  # the legend has space for such names
+    crowded = column == "series" and bool(_is_recorded(points).any())  # the legend has space for such names
     said = legend_names(points)
     words = alt.Undefined if column != "series" or not said else f"{json.dumps(said, ensure_ascii=False)}[datum.value]"
     axis = alt.Axis(labelAngle=0, labelLimit=LABEL_LIMIT, labels=not crowded, ticks=not crowded, labelExpr=words)

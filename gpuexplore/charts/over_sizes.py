@@ -15,21 +15,12 @@ from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.charts.axes import log_axis, ratio_axis
 from gpuexplore.charts.frame import Source, analysis_of
 from gpuexplore.charts.lines import lines
-from gpuexplore.charts.points import (
-    Lines,
-    Spread,
-    at_rate,
-    contrast_points,
-    drawn_in,
-    ends_of,
-    in_panel,
-    points,
-    time_spread,
-)
+from gpuexplore.charts.points import COLUMNS, Lines, Spread, drawn_in, ends_of, in_panel, points, time_spread
 from gpuexplore.charts.reference_lines import NEAR, PeakLine, peak_labels, peak_rules, rule
 from gpuexplore.charts.series import owners_of, series_of
 from gpuexplore.core.model import Measurement
 from gpuexplore.core.statistics import median
+from gpuexplore.core.timed import Condition
 from gpuexplore.core.units import format_bytes_per_s, format_flop_per_s, format_percent, format_ratio, format_seconds
 
 
@@ -86,11 +77,29 @@ def time(source: Source, panel: str | Lines | None = None) -> alt.LayerChart:
     """Return median seconds per call on log scales; short strokes are other conditions, hollow points a first pass."""
     analysis = analysis_of(source)
     drawn = points(analysis, time_spread)
-    contrasts = contrast_points(analysis)
+    contrasts = _contrast_points(analysis)
     y = log_axis("Time per call", [*ends_of(drawn), *contrasts["value"]], "s")
     shown = drawn if contrasts.empty else pd.concat([drawn, contrasts], ignore_index=True)
     description = _alt_text("Time per call", drawn, analysis, format_seconds, low_is_best=True)
     return lines(in_panel(shown, panel), analysis, y=y, description=description)
+
+
+def _contrast_points(analysis: RunAnalysis) -> pd.DataFrame:
+    """Return the medians under other conditions, in the same columns."""
+    measurements = [analyzed.measurement for analyzed in analysis.shown if analyzed.measurement]
+    known = {contrast.condition for measurement in measurements for contrast in measurement.contrasts}
+    found = [_contrast_frame(condition, analysis) for condition in CONDITIONS if condition in known]
+    return pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=list(COLUMNS))
+
+
+def _contrast_frame(condition: Condition, analysis: RunAnalysis) -> pd.DataFrame:
+    def spread(_: AnalyzedResult, measurement: Measurement) -> Spread | None:
+        seconds = next((other.median_s for other in measurement.contrasts if other.condition == condition), None)
+        return None if seconds is None else (seconds, None, None)
+
+    found = points(analysis, spread)
+    case = found["case"] + ", " + CONDITIONS[condition]
+    return found.assign(condition=condition, case=case, time=found["value"].map(format_seconds))
 
 
 def time_notes(source: Source) -> str | None:
@@ -151,7 +160,7 @@ def bandwidth(source: Source, panel: str | Lines | None = None) -> alt.LayerChar
 def _rate(source: Source, panel: str | Lines | None, *, by_memory: bool) -> alt.LayerChart:
     def rate(analyzed: AnalyzedResult, measurement: Measurement) -> Spread | None:
         achieved = analyzed.bytes_per_s if by_memory else analyzed.flop_per_s
-        return at_rate(achieved or None, analyzed, measurement)
+        return _at_rate(achieved or None, analyzed, measurement)
 
     analysis = analysis_of(source)
     title = "Memory rate" if by_memory else "Compute rate"
@@ -163,6 +172,14 @@ def _rate(source: Source, panel: str | Lines | None, *, by_memory: bool) -> alt.
     rules = peak_rules(peak_labels(peaks_of(analysis, panel), words))
     description = _alt_text(title, drawn, analysis, words)
     return lines(in_panel(drawn, panel), analysis, y=y, description=description, rules=rules)
+
+
+def _at_rate(rate: float | None, analyzed: AnalyzedResult, measurement: Measurement) -> Spread | None:
+    """Return a rate that belongs to the median time, with those of the ends of its interval."""
+    if rate is None:
+        return None
+    median_s, low_s, high_s = time_spread(analyzed, measurement)
+    return rate, high_s and rate * median_s / high_s, low_s and rate * median_s / low_s
 
 
 def _words(by_memory: bool) -> Callable[[float], str]:
@@ -255,7 +272,7 @@ def _share_points(analysis: RunAnalysis, by_memory: bool) -> pd.DataFrame:
     """Return the points of the chart of one limit, with what each line is a share of where lines of a dtype differ."""
 
     def fraction(analyzed: AnalyzedResult, measurement: Measurement) -> Spread | None:
-        return at_rate(_fraction(analyzed, by_memory), analyzed, measurement)
+        return _at_rate(_fraction(analyzed, by_memory), analyzed, measurement)
 
     found = points(analysis, fraction)
     peaks = [_peak(each, by_memory) for each in drawn_in(None, analysis) if _fraction(each, by_memory) is not None]

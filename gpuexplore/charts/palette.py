@@ -56,7 +56,7 @@ def color_of(implementation: str, shade: int = 0) -> alt.ExprRef:
     """
     colors = (("#c2185b", "#ff80ab"), ("#8a6d00", "#e0c34d"), ("#6d4c41", "#d7a98c"))
     of_user = colors[crc32(implementation.encode()) % len(colors)]  # by the name: unknown before it is measured
-    light, dark = (_channels(color) for color in COLORS.get(implementation) or of_user)
+    light, dark = ([int(color[at : at + 2], 16) for at in (1, 3, 5)] for color in COLORS.get(implementation) or of_user)
     red, green, blue = dark
     pale = 0.3 * red + 0.6 * green + 0.1 * blue > 160  # as bright as an eye sees it; it has no range towards white
     shaded = (_shade(light, 0, shade), _shade(dark, 0 if pale else 255, shade))
@@ -66,10 +66,6 @@ def color_of(implementation: str, shade: int = 0) -> alt.ExprRef:
 def scale_of(implementations: Sequence[str]) -> alt.Scale:
     """Return the scale from the names of implementations to their colours."""
     return alt.Scale(domain=list(implementations), range=[color_of(name) for name in implementations])
-
-
-def _channels(color: str) -> list[int]:
-    return [int(color[at : at + 2], 16) for at in (1, 3, 5)]
 
 
 def _shade(channels: Sequence[int], end: int, shade: int) -> str:

@@ -17,8 +17,7 @@ from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.utilization.utilization import shape_label, shapes_by_work, size_of
 from gpuexplore.charts.series import series_name, series_of
 from gpuexplore.core.dtypes import DTYPES
-from gpuexplore.core.model import Measurement, Origin
-from gpuexplore.core.timed import Condition
+from gpuexplore.core.model import Measurement
 from gpuexplore.core.units import (
     format_bytes_per_s,
     format_flop_per_s,
@@ -124,42 +123,11 @@ def drawn_in(panel: str | Lines | None, analysis: RunAnalysis) -> list[AnalyzedR
     return [each for each in found if (series_name(series_of(each), analysis.shown), each.case.dtype) in panel]
 
 
-def is_recorded(points: pd.DataFrame) -> pd.Series:
-    """Return which of the points were recorded at another time or on another machine."""
-    return (points["origin"] == Origin.RECORDED.value).astype(bool)
-
-
-def contrast_points(analysis: RunAnalysis) -> pd.DataFrame:
-    """Return the medians under other conditions, in the same columns."""
-    measurements = [analyzed.measurement for analyzed in analysis.shown if analyzed.measurement]
-    known = {contrast.condition for measurement in measurements for contrast in measurement.contrasts}
-    found = [_contrast_frame(condition, analysis) for condition in CONDITIONS if condition in known]
-    return pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=list(COLUMNS))
-
-
-def _contrast_frame(condition: Condition, analysis: RunAnalysis) -> pd.DataFrame:
-    def spread(_: AnalyzedResult, measurement: Measurement) -> Spread | None:
-        seconds = next((other.median_s for other in measurement.contrasts if other.condition == condition), None)
-        return None if seconds is None else (seconds, None, None)
-
-    found = points(analysis, spread)
-    case = found["case"] + ", " + CONDITIONS[condition]
-    return found.assign(condition=condition, case=case, time=found["value"].map(format_seconds))
-
-
 def time_spread(analyzed: AnalyzedResult, measurement: Measurement) -> Spread:
     """Return the median time with the ends of its 95 % interval, in seconds; None for those of a single sample."""
     if measurement.is_single or analyzed.time is None:
         return measurement.median_s, None, None
     return measurement.median_s, analyzed.time.low, analyzed.time.high
-
-
-def at_rate(rate: float | None, analyzed: AnalyzedResult, measurement: Measurement) -> Spread | None:
-    """Return a rate that belongs to the median time, with those of the ends of its interval."""
-    if rate is None:
-        return None
-    median_s, low_s, high_s = time_spread(analyzed, measurement)
-    return rate, high_s and rate * median_s / high_s, low_s and rate * median_s / low_s
 
 
 def _names(analyzed: AnalyzedResult, series: str) -> dict[str, Any]:

@@ -165,7 +165,9 @@ def _points(points: Sequence[Point], seen: _Window, dtypes: Sequence[str], opene
     base = alt.Chart(frame).encode(x=_x(seen), y=_y(seen))
     color = _color(dtypes)
     shape = alt.Shape("dtype:N", scale=SCALE_OF_SHAPES, legend=_dtype_legend(dtypes))
-    size = alt.Size("origin:O", scale=SCALE_OF_ORIGINS, legend=_origin_legend([*frame["origin"]]))
+    symbol = alt.expr(f"datum.value == '{Origin.LIVE.label}' ? 'circle' : '{RING}'")  # hollow: not measured here
+    style = {"symbolType": symbol, "symbolFillColor": NEUTRAL, "symbolStrokeWidth": 0}
+    size = alt.Size("origin:O", scale=SCALE_OF_ORIGINS, legend=_legend([*frame["origin"]], ORIGINS, "bottom", **style))
     live = f"datum.origin == '{Origin.LIVE.label}'"
     filled, hollow = (
         base.transform_filter(kept)
@@ -201,12 +203,6 @@ def _color(dtypes: Sequence[str]) -> alt.Color:
 
 def _dtype_legend(dtypes: Sequence[str]) -> alt.Legend | None:
     return _legend(dtypes, list(FORMATS), "top")
-
-
-def _origin_legend(origins: Sequence[str]) -> alt.Legend | None:
-    """Return a legend whose symbols are hollow for what was not measured here."""
-    symbol = alt.expr(f"datum.value == '{Origin.LIVE.label}' ? 'circle' : '{RING}'")
-    return _legend(origins, ORIGINS, "bottom", symbolType=symbol, symbolFillColor=NEUTRAL, symbolStrokeWidth=0)
 
 
 def _legend(

@@ -67,24 +67,6 @@ def owners_of(shown: Iterable[AnalyzedResult]) -> dict[Series, str]:
     return {series: _device_label(series, every) for series in every}
 
 
-def series_order(shown: Sequence[AnalyzedResult]) -> dict[str, Series]:
-    """Return every series of the operation by its name, the default ones first, device by device."""
-    if not shown:
-        return {}
-    rows = sorted(shown[0].operation.implementations, key=lambda row: row.rung or row.optional)
-    names = dict.fromkeys([*(row.name for row in rows), *(analyzed.case.implementation for analyzed in shown)])
-    asked = {series_of(analyzed) for analyzed in shown}
-    devices = dict.fromkeys((analyzed.device_label, analyzed.origin) for analyzed in shown)
-    every = [Series(name, *device) for device in devices for name in names]
-    live = [series for series in every if not series.recorded]
-    if len({series.device for series in live}) > 1:
-        live = [series for series in live if series in asked]
-    if not live:
-        live = [series for series in every if len(devices) == 1 or series in asked]
-    recorded = [series for series in every if series.recorded and series in asked and series not in live]
-    return {series_name(series, shown): series for series in (*live, *recorded)}
-
-
 def color(points: pd.DataFrame, order: Mapping[str, Series], *, legend: bool) -> alt.Color:
     """Return the colour of a series, the same whatever else is shown."""
     drawn = set(points["series"])

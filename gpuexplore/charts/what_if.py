@@ -117,11 +117,17 @@ def trade_off(rows: Sequence[WhatIf], baseline: str) -> alt.LayerChart:
     whisker = base.mark_rule(strokeWidth=2, opacity=0.5, tooltip=None).encode(y=alt.Y("low:Q"), y2=alt.Y2("high:Q"))
     names = base.mark_text(align="left", dx=9, dy=-9, fontSize=13, fontWeight=600).encode(text=alt.Text("dtype:N"))
     layers = [line.encode(x=x, y=y), whisker, *_points(base), *with_halo(names)]
+    points = [
+        f"{itertuple.dtype} {itertuple.value_text} at an error of {itertuple.error:.1e}"
+        for itertuple in frame.itertuples()
+    ]
+    drawn = "; ".join(points) or "nothing to draw"
+    best = ", ".join(unbeaten["dtype"]) or "none"
     chart: alt.LayerChart = alt.LayerChart(
         layer=layers,
         width="container",
         height=330,
-        description=_describe_trade_off(frame, unbeaten, baseline),
+        description=f"Speedup over {baseline} against error: {drawn}. Unbeaten: {best}.",
     )
     return chart
 
@@ -267,15 +273,6 @@ def _describe(what: str, frame: pd.DataFrame) -> str:
     device = frame["device"].iloc[0] if len(frame) else "no device"
     said = [f"{itertuple.dtype} {itertuple.said}" for itertuple in frame.itertuples()]
     return f"{what} by dtype on {device}: {'; '.join(said) or 'nothing to draw'}."
-
-
-def _describe_trade_off(frame: pd.DataFrame, unbeaten: pd.DataFrame, baseline: str) -> str:
-    points = [
-        f"{itertuple.dtype} {itertuple.value_text} at an error of {itertuple.error:.1e}"
-        for itertuple in frame.itertuples()
-    ]
-    best = ", ".join(unbeaten["dtype"]) or "none"
-    return f"Speedup over {baseline} against error: {'; '.join(points) or 'nothing to draw'}. Unbeaten: {best}."
 
 
 def _describe_devices(title: str, frame: pd.DataFrame) -> str:

@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None, execute: Callable[[argparse.Nam
 
 def execute_command(chosen: argparse.Namespace) -> int:
     """Do what the chosen command's module does, and return the exit code."""
-    exit_code: int = module_of(chosen.command).execute(chosen)
+    exit_code: int = _module_of(chosen.command).execute(chosen)
     return exit_code
 
 
@@ -122,11 +122,11 @@ def _parser(wanted: str) -> argparse.ArgumentParser:
     for name, about in COMMANDS.items():
         command = commands.add_parser(name, help=about, description=about)
         if name == wanted:
-            module_of(name).add_arguments(command)
+            _module_of(name).add_arguments(command)
     return parser
 
 
-def module_of(name: str) -> ModuleType:
+def _module_of(name: str) -> ModuleType:
     """Return the module of one command, loaded.
 
     Its `add_arguments` declares the command's arguments on a parser, and its `execute` does what they ask for and

@@ -45,7 +45,12 @@ def add_experiment_arguments(parser: argparse.ArgumentParser) -> None:
         help="default: cold on a GPU, warm on a CPU",
     )
     add("--data", default="normal", metavar="|".join(DATA_MODES), help="values of the inputs (default: %(default)s)")
-    add("--threads", default="", metavar="N", help="CPU threads of every library (default: one per core)")
+    add(
+        "--threads",
+        default="",
+        metavar="N",
+        help="CPU threads of every library (default and maximum: one per physical core)",
+    )
     add("--budget", default=f"{DEFAULT_BUDGET_S:g}", metavar="SECONDS", help="sampling per case (default: %(default)s)")
     add(
         "--block",

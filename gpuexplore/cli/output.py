@@ -9,10 +9,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from gpuexplore.analysis.model import RunAnalysis
-from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK
-from gpuexplore.cli.streams import say, takes_every_sign
+from gpuexplore.cli.streams import say
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Case, Result, Status
 from gpuexplore.core.units import format_seconds, in_one_unit
@@ -23,7 +21,12 @@ FAILED = (Status.INCORRECT, Status.CRASHED, Status.TIMEOUT, Status.ERROR, Status
 
 def print_json(value: Any) -> None:
     """Print `value` as indented, strict JSON."""
-    print(json.dumps(value, indent=2, allow_nan=False, ensure_ascii=not takes_every_sign()))
+    print(json.dumps(value, indent=2, allow_nan=False, ensure_ascii=not _takes_every_sign()))
+
+
+def _takes_every_sign() -> bool:
+    """Return whether standard output is in an encoding of Unicode."""
+    return (sys.stdout.encoding or "").lower().startswith("utf")
 
 
 def say_readings(names: Iterable[str]) -> None:
@@ -42,20 +45,6 @@ def print_columns(rows: Sequence[Sequence[str]], *, one_unit: bool = True) -> No
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-
-
-def print_summary(analysis: RunAnalysis) -> None:
-    """Print what the results mean, then why the fastest is as it is: each sentence once, with its evidence."""
-    result = analysis.headline_result
-    diagnoses = result.diagnoses if result else ()
-    sentences = {diagnosis.sentence for diagnosis in diagnoses}
-    details = (sentence for sentence in analysis.summary.details if sentence not in sentences)
-    machines = (note.sentence for note in analysis.machines)
-    print("", analysis.summary.headline, *details, *machines, sep="\n")
-    if result and diagnoses:
-        print(f"\nWhat limits {result.label} at {shape_label(result.case.shape)}:")
-    for diagnosis in diagnoses:
-        print(f"- {diagnosis.sentence}\n  {diagnosis.evidence}")
 
 
 def content_of(path: Path, most_bytes: int) -> bytes:

@@ -39,7 +39,7 @@ FILE_TYPES = (
 INTERRUPTED = "interrupted before it was measured"
 
 
-class Interrupted(KeyboardInterrupt):
+class _Interrupted(KeyboardInterrupt):
     """Ctrl-C, when something was measured already.
 
     Attributes:
@@ -128,7 +128,7 @@ def _carried_out(
     run_report.say_what_takes_long(experiment, devices, earlier)
     try:
         results = measure(experiment, used, engine)
-    except Interrupted as interrupted:
+    except _Interrupted as interrupted:
         results = interrupted.results
     analysis = run_report.concluded(results, comparison, earlier)
     try:
@@ -194,7 +194,7 @@ def measure(experiment: Experiment, devices: Sequence[Device], engine: LocalEngi
         # After an interrupt, the first pass of a case is all there will be
         final = {case: replace(found, provisional=False) for case, found in results.items()}
         cases = experiment.cases()
-        raise Interrupted([final.get(case, Result(case, Status.CANCELLED, INTERRUPTED)) for case in cases]) from error
+        raise _Interrupted([final.get(case, Result(case, Status.CANCELLED, INTERRUPTED)) for case in cases]) from error
     return tuple(results[case] for case in experiment.cases())
 
 

@@ -9,12 +9,12 @@ from gpuexplore.analysis.run.json_report import run_report
 from gpuexplore.analysis.utilization.best_results import best_of
 from gpuexplore.analysis.utilization.peak_choice import comparison_for
 from gpuexplore.analysis.utilization.utilization import shape_label
-from gpuexplore.cli.output import print_columns, print_json, print_summary
+from gpuexplore.cli.output import print_columns, print_json
 from gpuexplore.cli.streams import say
 from gpuexplore.core.model import Device, Experiment, Result
 from gpuexplore.core.units import UNKNOWN, format_percent, format_ratio, format_seconds, format_work_rate
 
-__all__ = ["checked", "concluded", "say_what_takes_long", "show", "table_row"]
+__all__ = ["checked", "concluded", "say_what_takes_long", "show"]
 
 
 def checked(experiment: Experiment, devices: Sequence[Device], baseline: str, peak: str) -> Comparison:
@@ -48,11 +48,25 @@ def show(experiment: Experiment, analysis: RunAnalysis, *, as_json: bool) -> Non
         print_json(run_report(experiment, analysis))
         return
     heading = ("size", "dtype", "implementation", "device", "time", "speedup", "rate", "MFU", "bound", "status")
-    print_columns([heading, *(table_row(analyzed) for analyzed in analysis.results)])
-    print_summary(analysis)
+    print_columns([heading, *(_table_row(analyzed) for analyzed in analysis.results)])
+    _print_summary(analysis)
 
 
-def table_row(analyzed: AnalyzedResult) -> tuple[str, ...]:
+def _print_summary(analysis: RunAnalysis) -> None:
+    """Print what the results mean, then why the fastest is as it is: each sentence once, with its evidence."""
+    result = analysis.headline_result
+    diagnoses = result.diagnoses if result else ()
+    sentences = {diagnosis.sentence for diagnosis in diagnoses}
+    details = (sentence for sentence in analysis.summary.details if sentence not in sentences)
+    machines = (note.sentence for note in analysis.machines)
+    print("", analysis.summary.headline, *details, *machines, sep="\n")
+    if result and diagnoses:
+        print(f"\nWhat limits {result.label} at {shape_label(result.case.shape)}:")
+    for diagnosis in diagnoses:
+        print(f"- {diagnosis.sentence}\n  {diagnosis.evidence}")
+
+
+def _table_row(analyzed: AnalyzedResult) -> tuple[str, ...]:
     """Return a line of the table of results, in the order of its heading."""
     case = analyzed.case
     result = analyzed.result

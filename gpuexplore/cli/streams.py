@@ -25,17 +25,18 @@ SPELLINGS: Mapping[str, str] = {  # units and numbers must not lose their sense
 def prepare_streams() -> None:
     """Have every sign printed, spelled out where the terminal lacks it, and nothing else opened as a closed stream."""
     for descriptor in (0, 1, 2):
-        _open_if_closed(descriptor)
+        try:
+            os.fstat(descriptor)
+        except OSError:  # closed: a database would get that number, and what is printed
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest number that is free is this one
     codecs.register_error("gpuexplore.spelled", _spell)
-    sys.stdout, sys.stderr = (stream or _nowhere() for stream in (sys.stdout, sys.stderr))
+    sys.stdout, sys.stderr = (
+        stream or io.TextIOWrapper(io.BufferedWriter(io.FileIO(os.devnull, "w")), encoding="utf-8")
+        for stream in (sys.stdout, sys.stderr)
+    )
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="gpuexplore.spelled")
-
-
-def takes_every_sign() -> bool:
-    """Return whether standard output is in an encoding of Unicode."""
-    return (sys.stdout.encoding or "").lower().startswith("utf")
 
 
 def say(text: str) -> None:
@@ -52,18 +53,6 @@ def give_up_unwritable() -> None:
         except (OSError, ValueError):
             with suppress(OSError), Path(os.devnull).open("w") as nothing:
                 os.dup2(nothing.fileno(), stream.fileno())
-
-
-def _open_if_closed(descriptor: int) -> None:
-    """Open the null device as `descriptor`, or a database would get that number and what is printed."""
-    try:
-        os.fstat(descriptor)
-    except OSError:
-        os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest number that is free is this one
-
-
-def _nowhere() -> io.TextIOWrapper:
-    return io.TextIOWrapper(io.BufferedWriter(io.FileIO(os.devnull, "w")), encoding="utf-8")
 
 
 def _spell(error: UnicodeError) -> tuple[str, int]:

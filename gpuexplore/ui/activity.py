@@ -165,18 +165,13 @@ def newest_done(activity: Activity, within: timedelta) -> ActivityRun | None:
     Args:
         within: how long ago it may have ended.
     """
-    return _newest_done(activity, within, _device_keys(activity.device))
+    return _newest_done(activity, within, frozenset(device_key(device) for device in devices_of(activity.device)))
 
 
 @shared_values(500, looks=3)
 def _newest_done(activity: Activity, within: timedelta, keys: frozenset[str]) -> ActivityRun | None:
     since_utc = (datetime.now(UTC) - within).isoformat(timespec="microseconds")
     return store().newest_activity(activity, since_utc, device_keys=keys)
-
-
-def _device_keys(device_id: str) -> frozenset[str]:
-    """Return the keys of the devices of this server that runs ask for as `device_id`, with or without a host."""
-    return frozenset(device_key(device) for device in devices_of(device_id))
 
 
 def devices_of(device_id: str) -> tuple[Device, ...]:

@@ -56,7 +56,16 @@ def show_device(device: Device) -> None:
         if device.peaks:
             with st.expander("Every peak and its source", icon=":material/receipt_long:"):
                 show_table(
-                    lambda: [_peak(peak) for peak in device.peaks],
+                    lambda: [
+                        {
+                            "Dtype": peak.dtype,
+                            "Units": peak.unit,
+                            "Peak": peak.flop_per_s,
+                            "Kind": _kind_words(peak.kind),
+                            "Source": peak.source,
+                        }
+                        for peak in device.peaks
+                    ],
                     device.peaks,
                     {"Peak": "FLOP/s"},
                     alt=f"Peaks of {device.title} with kind and source",
@@ -80,16 +89,6 @@ def _facts(device: Device) -> list[str]:
 
 def _kind_words(kind: PeakKind) -> str:
     return PEAK_SOURCES[kind].label
-
-
-def _peak(peak: Peak) -> dict[str, object]:
-    return {
-        "Dtype": peak.dtype,
-        "Units": peak.unit,
-        "Peak": peak.flop_per_s,
-        "Kind": _kind_words(peak.kind),
-        "Source": peak.source,
-    }
 
 
 def show_accelerators(accelerators: Sequence[Accelerator]) -> None:

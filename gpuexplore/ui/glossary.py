@@ -12,7 +12,7 @@ ENTRY = re.compile(r"^- \*\*([^*\n]+)\*\*(?: \([^()\n]*\))?: (.+?)(?=^- \*\*|^#|
 
 
 @once
-def terms() -> Mapping[str, str]:
+def _terms() -> Mapping[str, str]:
     """Return the meaning of each term, by the name the glossary has for it; nothing where it did not come along."""
     if not GLOSSARY.is_file():
         return MappingProxyType({})
@@ -23,16 +23,16 @@ def terms() -> Mapping[str, str]:
 
 def page_help(page: str) -> str | None:
     """Return the tooltip of a page: its terms with their meanings; None where the glossary did not come along."""
-    return _listed([name for name in pages()[page].terms if name in terms()])
+    return _listed([name for name in pages()[page].terms if name in _terms()])
 
 
 def help_on(text: str) -> str | None:
     """Return the tooltip of a text: the terms it uses with their meanings; None where it uses none."""
-    return _listed([name for name in terms() if _pattern(name).search(text)][:5])
+    return _listed([name for name in _terms() if _pattern(name).search(text)][:5])
 
 
 def _listed(names: list[str]) -> str | None:
-    return "\n\n".join(f"**{name}**: {terms()[name]}" for name in names) or None
+    return "\n\n".join(f"**{name}**: {_terms()[name]}" for name in names) or None
 
 
 @once

@@ -30,7 +30,7 @@ def is_cookie(text: str) -> bool:
 def owner() -> str:
     """Return by what name the visitor owns runs: the account, else the cookie, else one for this session only."""
     if name := account():
-        return owner_of_account(name)
+        return _owner_of_account(name)
     cookie = st.context.cookies.get(OWNER_COOKIE, "")
     if is_cookie(cookie):
         return cookie
@@ -54,7 +54,7 @@ def account() -> str | None:
     return next(filter(None, names), None)
 
 
-def owner_of_account(name: str) -> str:
+def _owner_of_account(name: str) -> str:
     """Return the owner that an account is; one that is too long or cannot be shown by its checksum."""
     named = f"{ACCOUNT_PREFIX}{name}"
     fits = len(named) <= LONGEST_OWNER and name.isprintable()

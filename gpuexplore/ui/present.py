@@ -49,7 +49,7 @@ class _Step:
     lines: Lines = frozenset()
 
 
-def steps_of(analysis: RunAnalysis) -> Sequence[_Step]:
+def _steps_of(analysis: RunAnalysis) -> Sequence[_Step]:
     """Return the steps of a run; without a measurement only the title."""
     found = [_Step()]
     if analysis.fastest is None:
@@ -94,7 +94,7 @@ def show_presentation(run: Run) -> None:
     st.set_page_config(page_title=f"{title_of(run)} · gpuexplore")
     key = (run.id, run.title, run.progress.done, run.progress.provisional)
     analysis = ANALYSES.get(key, lambda: analyze(run.results, running=run.active))
-    steps = steps_of(analysis)
+    steps = _steps_of(analysis)
     at = _step_of_link(len(steps))
     step = steps[at - 1]
     with st.container(horizontal=True, vertical_alignment="center"):

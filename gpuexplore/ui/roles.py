@@ -23,7 +23,7 @@ LEADERS = "GPUEXPLORE_LEADERS"
 MEMBERS = "GPUEXPLORE_MEMBERS"
 
 
-class Role(IntEnum):
+class _Role(IntEnum):
     """Each may do what those before it may."""
 
     VIEWER = 0
@@ -42,30 +42,30 @@ class Right(StrEnum):
 
 
 NEEDED = MappingProxyType(
-    {Right.MEASURE: Role.MEMBER, Right.KEEP: Role.MEMBER, Right.INSTRUCT: Role.LEADER, Right.MANAGE: Role.ADMIN}
+    {Right.MEASURE: _Role.MEMBER, Right.KEEP: _Role.MEMBER, Right.INSTRUCT: _Role.LEADER, Right.MANAGE: _Role.ADMIN}
 )
 WHO = MappingProxyType(
     {
-        Role.MEMBER: f"members listed in {MEMBERS} on the server",
-        Role.LEADER: f"leaders: open the leader's link printed by gpuexplore app, or sign in as one of {LEADERS}",
-        Role.ADMIN: "administrators",
+        _Role.MEMBER: f"members listed in {MEMBERS} on the server",
+        _Role.LEADER: f"leaders: open the leader's link printed by gpuexplore app, or sign in as one of {LEADERS}",
+        _Role.ADMIN: "administrators",
     }
 )
 _SHOWED: dict[str, str] = {}  # the key that a visitor showed, by owner: a reload is a new session
 
 
-def role() -> Role:
+def _role() -> _Role:
     """Return the visitor's role."""
     name = account()
     if name in _accounts(ADMINS):
-        return Role.ADMIN
+        return _Role.ADMIN
     key = _leader_key()
     if name in _accounts(LEADERS) or (key is not None and _SHOWED.get(owner()) == key):
-        return Role.LEADER
+        return _Role.LEADER
     members = _accounts(MEMBERS)  # patterns, such as `*@example.org`; none: every account may measure
     if not members or (name is not None and any(fnmatchcase(name, pattern) for pattern in members)):
-        return Role.MEMBER
-    return Role.VIEWER
+        return _Role.MEMBER
+    return _Role.VIEWER
 
 
 def _accounts(setting: str) -> tuple[str, ...]:
@@ -81,7 +81,7 @@ def _leader_key() -> str | None:
 
 def may(right: Right) -> bool:
     """Return whether the visitor has a right."""
-    return role() >= NEEDED[right]
+    return _role() >= NEEDED[right]
 
 
 def check(right: Right) -> None:
@@ -120,5 +120,5 @@ def show_key(key: str) -> None:
 
 def show_role() -> None:
     """Say in the sidebar what a visitor who only looks on cannot do."""
-    if role() is Role.VIEWER:
+    if _role() is _Role.VIEWER:
         st.sidebar.caption(":material/visibility: You can see everything here. Only members can measure.")

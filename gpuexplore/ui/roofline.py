@@ -175,7 +175,7 @@ def show_roofline(view: _View, choice: _Choice) -> None:
     event: Any = show_chart(
         lambda: roofline(view.roofs, view.points), view, key=f"chart.roofline.{choice.device.id}", on_select="rerun"
     )
-    if run := run_of(event):
+    if run := _run_of(event):
         st.session_state[LEFT] = run, st.query_params.to_dict()
         st.switch_page(file_of("benchmark"), query_params={"run": run})
     reading = ["Thick lines: matrix units and memory; thin ones: vector units and caches."]
@@ -201,7 +201,7 @@ def restore_after_back() -> None:
         st.query_params.from_dict(query)
 
 
-def run_of(event: Any) -> str | None:
+def _run_of(event: Any) -> str | None:
     """Return the run of the point that was clicked; None without a click, or where the point has no run."""
     picked = event.get("selection", {}).get(OPENED) or []
     return next((point["run"] for point in picked if point.get("run")), None)

@@ -102,7 +102,7 @@ def _show_table(runs: Sequence[ListedRun]) -> None:
         num_rows="fixed",
         disabled=[name for name in columns if name not in ("Tick", "Title", "Tags")],
         column_config=_config(runs),
-        on_change=lambda: take_edits(runs, st.session_state[key]["edited_rows"]),
+        on_change=lambda: _take_edits(runs, st.session_state[key]["edited_rows"]),
         placeholder=UNKNOWN,
         alt=f"Table of {len(runs)} runs with title, operation, device, time, best rate, share of its peak and quality",
     )
@@ -156,7 +156,7 @@ def _quality_of(run: ListedRun) -> str:
     return (run.summary.quality if run.summary else None) or run.state.value
 
 
-def take_edits(runs: Sequence[ListedRun], edited: Mapping[int, Mapping[str, Any]]) -> None:
+def _take_edits(runs: Sequence[ListedRun], edited: Mapping[int, Mapping[str, Any]]) -> None:
     """Keep what was ticked, and write down what was renamed and tagged; what is refused is said, and undone.
 
     Args:

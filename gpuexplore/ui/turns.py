@@ -28,7 +28,7 @@ MAX_WAIT_S = 5.0  # no visitor waits longer
 SLOW_PAGE_S = 0.5  # pages that have taken so long are not counted among those that are drawn at a time
 
 
-class CpuDebts:
+class _CpuDebts:
     """CPU time used by each visitor, in seconds; thread-safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -64,7 +64,7 @@ class CpuDebts:
         return rate
 
 
-class PageLimit:
+class _PageLimit:
     """Pages that are drawn at a time: each thread more keeps those that answer requests from the interpreter for 5 ms.
 
     A page that takes long, as one that waits for a file to be read, lets another one begin after a while.
@@ -113,8 +113,8 @@ class PageLimit:
             self._waiting[0].set()
 
 
-CPU_DEBTS = CpuDebts()
-PAGE_LIMIT = PageLimit()
+CPU_DEBTS = _CpuDebts()
+PAGE_LIMIT = _PageLimit()
 
 
 @contextmanager
@@ -168,7 +168,7 @@ class _Piece:
     begun: bool = False
 
 
-class FairWorkQueue:
+class _FairWorkQueue:
     """The pieces of work of one kind; safe to ask from several threads."""
 
     def __init__(self) -> None:
@@ -253,7 +253,7 @@ class FairWorkQueue:
                 piece.done.set_exception(error)
 
 
-WORK_QUEUE = FairWorkQueue()
+WORK_QUEUE = _FairWorkQueue()
 
 
 def run_queued(key: Hashable, work: Callable[[], Any], doing: str) -> Any:

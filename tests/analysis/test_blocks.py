@@ -1,6 +1,7 @@
 import pytest
 
-from gpuexplore.analysis.occupancy import block_shapes, of_the_table
+from gpuexplore.analysis.occupancy import of_the_table
+from gpuexplore.features.machine_code.ui.facts import _block_shapes
 from gpuexplore.hardware import accelerator_named
 from gpuexplore.kernels.files.machine_code import CompiledKernel
 from gpuexplore.kernels.geometry import Geometry
@@ -13,7 +14,7 @@ OUTPUT = (4096, 4096)
 
 def shapes(*compiled, results=None):
     launches = {block: GEOMETRY.launch(OUTPUT, block) for block in GEOMETRY.blocks}
-    return block_shapes(launches, compiled, A100, results or {})
+    return _block_shapes(launches, compiled, A100, results or {})
 
 
 def made(registers=40, shared=0):

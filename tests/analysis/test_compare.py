@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.analysis.compare import Difference, Side, compare_runs
+from gpuexplore.analysis.compare import Side, _Difference, compare_runs
 from gpuexplore.analysis.comparison_texts import as_json, as_markdown
 from gpuexplore.core.model import Flag, Options, Status
 from tests.analysis.made import failed, ok
@@ -107,7 +107,7 @@ def test_what_differs_is_named():
 
     names = {each.what for each in found}
     assert {"device", "driver", "torch", "threads", "flag contended"} <= names
-    assert Difference("flag contended", "0 of 1", "1 of 1") in found
+    assert _Difference("flag contended", "0 of 1", "1 of 1") in found
     assert compared([before], [before]).differences == ()
 
 
@@ -117,12 +117,12 @@ def test_another_layout_or_alignment_is_the_same_case_and_named_as_a_difference(
     found = compared([before], [after])
 
     assert [each.change for each in found.cases] == ["slower"]
-    assert found.differences == (Difference("layout", "NN", "NT"),)
+    assert found.differences == (_Difference("layout", "NN", "NT"),)
 
     before = known(ok(1e-3, size=64))
     after = known(replace(ok(2e-3, size=64), case=replace(before.case, options=Options(align="pages"))))
 
-    assert compared([before], [after]).differences == (Difference("alignment", "library", "pages"),)
+    assert compared([before], [after]).differences == (_Difference("alignment", "library", "pages"),)
 
 
 def test_markdown_shows_names_as_they_are_and_keeps_its_table():

@@ -5,14 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuexplore.analysis.speedup import (
-    TIE_WITHIN,
-    default_baseline,
-    is_separable,
-    is_tie,
-    speedup,
-    speedups,
-)
+from gpuexplore.analysis.run.analyze import is_tie
+from gpuexplore.analysis.speedup import TIE_WITHIN, default_baseline, is_separable, speedup, speedups
 from gpuexplore.core.model import Measurement
 from tests.analysis.made import case, failed, ok
 from tests.hardware.processors import ZEN_4, ZEN_5, measured_on

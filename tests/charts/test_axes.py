@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuexplore.charts.axes import log_ticks, powers_of_two, si_label, size_axis
+from gpuexplore.charts.axes import log_ticks, powers_of_two, si_label
+from gpuexplore.charts.lines import _size_axis
 from gpuexplore.charts.reference_lines import labelled_rule, peak_rules
 from gpuexplore.operations import OPERATIONS
 
@@ -59,4 +60,4 @@ def test_a_label_has_a_rim_in_the_colour_of_the_background_that_lines_do_not_cro
     [("matmul", "m = k = n"), ("attention", "s"), ("conv2d", "h = w"), ("linear", "k"), ("copy", "n")],
 )
 def test_size_axis_is_named_by_the_lengths_that_follow_the_size(name, title):
-    assert size_axis(pd.DataFrame({"size": [64, 128]}), OPERATIONS[name]).to_dict()["title"] == title
+    assert _size_axis(pd.DataFrame({"size": [64, 128]}), OPERATIONS[name]).to_dict()["title"] == title

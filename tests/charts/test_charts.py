@@ -10,8 +10,9 @@ import gpuexplore.charts as chart
 from gpuexplore.analysis.model import Comparison, Context
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.api import Outcome
+from gpuexplore.charts.lines import _series_order
 from gpuexplore.charts.points import panels
-from gpuexplore.charts.series import RING, series_order
+from gpuexplore.charts.series import RING
 from gpuexplore.core.model import Contrast, Experiment, Measurement, Origin, Shape, Status
 from tests.analysis.made import failed, ok, with_contrasts
 
@@ -328,7 +329,7 @@ def test_frame_has_a_row_per_result():
 
 
 def test_default_implementations_come_first_whatever_rungs_an_operation_has():
-    names = list(series_order(analyze([ok()]).shown))
+    names = list(_series_order(analyze([ok()]).shown))
 
     assert names[:4] == ["numpy", "numba-cpu", "numba-cuda", "torch"]
     assert "numba-cpu-naive" in names[4:]

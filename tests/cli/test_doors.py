@@ -13,7 +13,7 @@ import pytest
 from gpuexplore import __main__ as entry
 from gpuexplore import cli
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, main, run_command
-from gpuexplore.cli.run_command import INTERRUPTED, Interrupted
+from gpuexplore.cli.run_command import INTERRUPTED, _Interrupted
 from gpuexplore.core.errors import EXTRAS
 from gpuexplore.core.model import Experiment, Measurement, Result, Shape, Status
 from gpuexplore.store import open_store
@@ -156,7 +156,7 @@ def test_a_command_without_streams_does_its_work(monkeypatch):
 def test_interrupted_run_prints_and_keeps_what_was_measured(monkeypatch, capsys, home):
     def measure(experiment, devices, engine):
         first, *others = experiment.cases()
-        raise Interrupted(
+        raise _Interrupted(
             [Result(first, Status.SKIPPED, "slow"), *(Result(case, Status.CANCELLED, "x") for case in others)]
         )
 
@@ -185,7 +185,7 @@ def test_cases_that_an_interrupt_left_out_are_cancelled(monkeypatch, capsys):
 
     experiment = Experiment("matmul", (Shape.of(m=8, k=8, n=8),), ("fp32",), ("numpy", "torch", "numba"), ("cpu",))
 
-    with pytest.raises(Interrupted) as caught:
+    with pytest.raises(_Interrupted) as caught:
         run_command.measure(experiment, [], Engine(()))
 
     assert [(result.status, result.reason) for result in caught.value.results] == [

@@ -4,14 +4,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gpuexplore.cli.output import print_summary, read_age, utc_before
+from gpuexplore.cli.output import read_age, utc_before
+from gpuexplore.cli.run_report import _print_summary
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Flag
 from tests.analysis.made import analyzed, ok
 
 
 def test_a_headline_without_further_sentences_is_followed_by_one_empty_line(capsys):
-    print_summary(analyzed(ok(flags=[Flag("launch_bound", "a call on one element already takes 1 ms")])))
+    _print_summary(analyzed(ok(flags=[Flag("launch_bound", "a call on one element already takes 1 ms")])))
 
     before, headline, after, why = capsys.readouterr().out.splitlines()[:4]
     assert (before, after) == ("", "")
@@ -21,7 +22,7 @@ def test_a_headline_without_further_sentences_is_followed_by_one_empty_line(caps
 
 def test_what_the_machine_does_to_all_times_is_one_line(capsys):
     flags = [Flag("drifted", "slow in half of the rounds", 0.2)]
-    print_summary(analyzed(*(ok(size=size, flags=flags) for size in (10, 20, 30))))
+    _print_summary(analyzed(*(ok(size=size, flags=flags) for size in (10, 20, 30))))
 
     told = capsys.readouterr().out
     assert told.count("This machine is shared: times vary by about 20.0 % from run to run.") == 1

@@ -17,7 +17,7 @@ import gpuexplore.operations.contract
 from gpuexplore.analysis.model import DiagnosisKind
 from gpuexplore.analysis.run.json_report import run_report
 from gpuexplore.backends import BACKENDS, load_backend
-from gpuexplore.cli import COMMANDS, EXIT_OK, main, module_of
+from gpuexplore.cli import COMMANDS, EXIT_OK, _module_of, main
 from gpuexplore.core.dtypes import DTYPES, FORMATS
 from gpuexplore.core.model import Experiment, FlagName, PeakKind, Result, Status
 from gpuexplore.core.pools import POOL_SETTINGS
@@ -44,7 +44,7 @@ EACH_FILE = pytest.mark.parametrize("path", FILES, ids=name_of)
 
 def parser_of(command):
     parser = argparse.ArgumentParser(add_help=False)
-    module_of(command).add_arguments(parser)
+    _module_of(command).add_arguments(parser)
     return parser
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gpuexplore.charts as chart
-from gpuexplore.analysis.roofs import intensity
+from gpuexplore.analysis.run.analyze import _intensity
 from gpuexplore.analysis.utilization.utilization import bytes_per_s
 from gpuexplore.backends import load_backend
 from gpuexplore.core.dtypes import DTYPES
@@ -116,7 +116,7 @@ def copied(median_s=1e-3, **about):
 
 
 def test_a_copy_has_no_intensity_and_is_bound_by_memory():
-    assert intensity(made_case(operation="copy", shape=LARGE)) == 0
+    assert _intensity(made_case(operation="copy", shape=LARGE)) == 0
     assert alone(copied()).bound == "memory"
     assert alone(copied(spec={"peaks": ()})).bound == "memory"
     assert alone(copied(spec={"cache_bytes": 10**9})).bound == "cache"

@@ -4,7 +4,7 @@ import pytest
 from streamlit.runtime.context import ContextProxy
 from streamlit.testing.v1 import AppTest
 
-from gpuexplore.ui.identity import LONGEST_OWNER, OWNER_COOKIE, address, is_cookie, new_cookie, owner_of_account
+from gpuexplore.ui.identity import LONGEST_OWNER, OWNER_COOKIE, _owner_of_account, address, is_cookie, new_cookie
 from tests.pages.conftest import texts
 
 
@@ -89,12 +89,12 @@ def test_names_given_to_browsers_differ_and_fit():
 
 @pytest.mark.parametrize("name", ["a" * 300, "ada\x00", "ada\ud800"])
 def test_the_name_of_an_account_always_fits(name):
-    owner = owner_of_account(name)
+    owner = _owner_of_account(name)
 
     assert len(owner) <= LONGEST_OWNER
     assert owner.isprintable()
     assert not is_cookie(owner)
-    assert owner != owner_of_account(name + "b")
+    assert owner != _owner_of_account(name + "b")
 
 
 @pytest.mark.parametrize(

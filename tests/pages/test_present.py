@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.core.model import Experiment, Shape
-from gpuexplore.ui.present import for_the_back_row, steps_of
+from gpuexplore.ui.present import _steps_of, for_the_back_row
 from tests.analysis.made import analyzed, failed, ok
 from tests.pages.conftest import OWNER, texts
 
@@ -36,7 +36,7 @@ def drawn(app):
 
 
 def test_each_chart_reveals_its_lines_one_by_one_the_fastest_last():
-    steps = steps_of(analyzed(*results()))
+    steps = _steps_of(analyzed(*results()))
 
     assert steps[0].chart is None
     assert [(step.chart, sorted(name for name, _ in step.lines)) for step in steps[1:]] == [
@@ -48,7 +48,7 @@ def test_each_chart_reveals_its_lines_one_by_one_the_fastest_last():
         ("rate", ["numpy"]),
         ("rate", ["numpy", "torch"]),
     ]
-    assert [step.chart for step in steps_of(analyzed(failed()))] == [None]
+    assert [step.chart for step in _steps_of(analyzed(failed()))] == [None]
 
 
 def test_many_lines_have_a_screen_for_each_dtype():
@@ -59,7 +59,7 @@ def test_many_lines_have_a_screen_for_each_dtype():
         for dtype in ("fp32", "bf16")
         for on in ("cpu", "cuda:0")
     ]
-    steps = steps_of(analyzed(*many))
+    steps = _steps_of(analyzed(*many))
 
     assert [step.panel for step in steps if step.chart == "time"] == ["fp32"] * 4 + ["bf16"] * 4
 

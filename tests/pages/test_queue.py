@@ -51,7 +51,7 @@ def test_ones_own_waiting_run_can_be_cancelled_and_nobody_elses(page, store, exp
 def test_an_administrator_can_cancel_any_run(page, store, experiment, monkeypatch):
     run_id = store.submit(experiment, "somebody else")
     assert roles.is_admin() is False
-    monkeypatch.setattr(roles, "role", lambda: roles.Role.ADMIN)
+    monkeypatch.setattr(roles, "_role", lambda: roles._Role.ADMIN)
     page("queue").button(key=f"cancel.{run_id}").click().run()
     assert store.load(run_id).state is RunState.CANCELLED
 

@@ -5,7 +5,7 @@ import ast
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from gpuexplore.ui.roles import NEEDED, Right, Role
+from gpuexplore.ui.roles import NEEDED, Right, _Role
 from tests.pages.conftest import texts
 
 KEY = "the-key-of-who-leads"
@@ -44,9 +44,9 @@ READS = {
 def who():
     import streamlit as st
 
-    from gpuexplore.ui.roles import Right, may, role
+    from gpuexplore.ui.roles import Right, _role, may
 
-    st.text(role().name)
+    st.text(_role().name)
     st.text(",".join(right.name for right in Right if may(right)))
 
 
@@ -94,7 +94,7 @@ def test_settings_give_accounts_their_role_and_roles_their_rights(visitor, monke
 
 def test_every_right_needs_a_role_and_no_viewer_has_one():
     assert set(NEEDED) == set(Right)
-    assert min(NEEDED.values()) > Role.VIEWER
+    assert min(NEEDED.values()) > _Role.VIEWER
 
 
 def is_store(node):

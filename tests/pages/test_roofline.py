@@ -8,7 +8,7 @@ import pytest
 from gpuexplore.core.model import Experiment, Shape
 from gpuexplore.hardware import ACCELERATORS
 from gpuexplore.ui import roofline, session
-from gpuexplore.ui.roofline import LEFT, run_of
+from gpuexplore.ui.roofline import LEFT, _run_of
 from tests.analysis.made import device, ok
 from tests.hardware.processors import OLD_ZEN_4, ZEN_4, ZEN_5, measured_on
 from tests.pages.conftest import OWNER, texts
@@ -235,7 +235,7 @@ def test_more_results_than_the_chart_takes_are_told(page, finished, monkeypatch)
     ],
 )
 def test_only_a_point_with_a_run_opens_one(event, run):
-    assert run_of(event) == run
+    assert _run_of(event) == run
 
 
 def test_back_from_a_run_gives_the_roofline_its_choices_again_but_only_once(page):

@@ -37,10 +37,10 @@ def edited(edits):
     def script():
         import streamlit as st
 
-        from gpuexplore.ui.run_list import take_edits
+        from gpuexplore.ui.run_list import _take_edits
         from gpuexplore.ui.session import store
 
-        take_edits(store().listed(), st.session_state["made"])
+        _take_edits(store().listed(), st.session_state["made"])
 
     app = AppTest.from_function(script, default_timeout=DEADLINE_S)
     app.session_state["made"] = edits
@@ -141,7 +141,7 @@ def test_others_runs_are_opened_and_not_deleted_but_by_an_administrator(page, re
 
     assert button(app, "Delete").disabled
     assert not button(app, "Open").disabled
-    monkeypatch.setattr(roles, "role", lambda: roles.Role.ADMIN)
+    monkeypatch.setattr(roles, "_role", lambda: roles._Role.ADMIN)
     assert not button(app.run(), "Delete").disabled
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.ui import turns
-from gpuexplore.ui.turns import FairWorkQueue
+from gpuexplore.ui.turns import _FairWorkQueue
 from tests.waiting import DEADLINE_S
 
 
@@ -28,7 +28,7 @@ class Held:
 @pytest.fixture
 def busy():
     """Return a desk whose first piece waits, and that piece."""
-    made, held = FairWorkQueue(), Held()
+    made, held = _FairWorkQueue(), Held()
     made.ask("held", held, "somebody")
     assert held.begun.wait(DEADLINE_S)
     yield made, held
@@ -79,7 +79,7 @@ def test_one_visitor_may_not_fill_it_nor_all_together(busy, monkeypatch):
 
 
 def test_an_error_is_that_of_all_who_wait_and_the_next_piece_is_done():
-    made = FairWorkQueue()
+    made = _FairWorkQueue()
     piece = made.ask("wrong", lambda: 1 / 0, "A")
     with pytest.raises(ZeroDivisionError):
         piece.done.result(DEADLINE_S)
@@ -88,7 +88,7 @@ def test_an_error_is_that_of_all_who_wait_and_the_next_piece_is_done():
 
 
 def test_never_are_two_pieces_done_at_once():
-    made, at_work, most = FairWorkQueue(), [], []
+    made, at_work, most = _FairWorkQueue(), [], []
 
     def work():
         at_work.append(1)

@@ -2,13 +2,13 @@
 
 import pytest
 
-from gpuexplore.ui.glossary import help_on, page_help, terms
+from gpuexplore.ui.glossary import _terms, help_on, page_help
 from gpuexplore.ui.navigation import pages
 
 
 @pytest.mark.parametrize("page", pages().values(), ids=pages())
 def test_every_page_has_terms_that_the_glossary_has(page):
-    assert set(page.terms) <= set(terms())
+    assert set(page.terms) <= set(_terms())
     assert page_help(page.name).count("**") == 2 * len(page.terms)
 
 
@@ -18,8 +18,8 @@ def test_every_page_shows_its_tooltip(page):
 
 
 def test_a_meaning_is_plain_text_in_one_line():
-    assert terms()["Warp"].startswith("32 threads")
-    assert not [meaning for meaning in terms().values() if "\n" in meaning or "](" in meaning]
+    assert _terms()["Warp"].startswith("32 threads")
+    assert not [meaning for meaning in _terms().values() if "\n" in meaning or "](" in meaning]
 
 
 def test_the_terms_of_a_text_are_told():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuexplore.ui.shared.pace import BURST, MISSED, PAGE_S, SENDING, SHARE, SHORTEST_S, Pace
+from gpuexplore.ui.shared.pace import BURST, MISSED, PAGE_S, SENDING, SHARE, SHORTEST_S, _Pace
 
 
 class FakeClock:
@@ -19,7 +19,7 @@ def clock():
 
 @pytest.fixture
 def pace(clock):
-    return Pace(clock, chance=lambda: 0.0)
+    return _Pace(clock, chance=lambda: 0.0)
 
 
 def together(pace, count):
@@ -77,7 +77,7 @@ def test_pages_of_one_interval_do_not_all_redraw_at_once(pace):
 
 def test_pages_do_not_all_change_at_once(clock):
     chances = iter([0.9, 0.5, 0.01])
-    pace = Pace(clock, chance=lambda: next(chances))
+    pace = _Pace(clock, chance=lambda: next(chances))
     together(pace, 100)
 
     shown_s = [pace.interval_s("page 0", SHORTEST_S) for _ in range(3)]

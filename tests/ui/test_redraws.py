@@ -13,8 +13,8 @@ from gpuexplore.ui.turns import (
     SLOW_PAGE_S,
     TOTAL_CPU_SHARE,
     VISITOR_CPU_SHARE,
-    CpuDebts,
-    PageLimit,
+    _CpuDebts,
+    _PageLimit,
 )
 from tests.waiting import DEADLINE_S, wait_until
 
@@ -35,7 +35,7 @@ def clock():
 
 @pytest.fixture
 def debts(clock):
-    return CpuDebts(clock)
+    return _CpuDebts(clock)
 
 
 def taken_s(debts, clock, visitors, until_s):
@@ -127,7 +127,7 @@ def pages():
 
 
 def test_few_pages_are_drawn_at_a_time_in_the_order_they_came(pages, clock):
-    few, order = PageLimit(2, clock), []
+    few, order = _PageLimit(2, clock), []
     drawn = [pages(few, order) for _ in range(5)]
     assert order == drawn[:2]
 
@@ -139,7 +139,7 @@ def test_few_pages_are_drawn_at_a_time_in_the_order_they_came(pages, clock):
 
 
 def test_a_page_that_takes_long_makes_room_for_another_one(pages, clock):
-    few, order = PageLimit(1, clock), []
+    few, order = _PageLimit(1, clock), []
     slow, other = pages(few, order), pages(few, order)
     assert order == [slow]
 
@@ -150,7 +150,7 @@ def test_a_page_that_takes_long_makes_room_for_another_one(pages, clock):
 
 
 def test_a_page_that_fails_makes_room_too(pages, clock):
-    few, order = PageLimit(1, clock), []
+    few, order = _PageLimit(1, clock), []
     with pytest.raises(ZeroDivisionError), few.one():
         raise ZeroDivisionError
 

@@ -17,7 +17,7 @@ def page():
     import pyarrow as pa
     import streamlit as st
 
-    from gpuexplore.ui.run.results import draw_once
+    from gpuexplore.ui.run.results import _draw_once
 
     def draw():
         st.session_state.drew = True
@@ -32,7 +32,7 @@ def page():
         with st.container():
             draw()
     else:
-        draw_once(st.session_state.get("key", "key"), draw)
+        _draw_once(st.session_state.get("key", "key"), draw)
     st.caption("below")
 
 

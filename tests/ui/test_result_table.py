@@ -51,9 +51,9 @@ def test_a_speedup_that_the_rounds_say_otherwise_is_marked():
 
 def machines_page(analysis):
     """Show the notes on the machine."""
-    from gpuexplore.ui.run.results import show_machines
+    from gpuexplore.ui.run.results import _show_machines
 
-    show_machines(analysis)
+    _show_machines(analysis)
 
 
 def test_what_the_machine_does_to_all_times_is_said_once_with_its_evidence_on_demand():

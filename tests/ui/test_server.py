@@ -26,7 +26,7 @@ from gpuexplore.store import open_store
 from gpuexplore.store.tables import RUNS
 from gpuexplore.ui.identity import OWNER_COOKIE, is_cookie
 from gpuexplore.ui.server import MIDDLEWARE, middleware
-from gpuexplore.ui.server.middleware import FOREIGN_PAGE, OWN_PICTURES, own_origins
+from gpuexplore.ui.server.middleware import FOREIGN_PAGE, OWN_PICTURES, _own_origins
 from scripts.app_server import database_of, free_port, served, wait_until_served
 from tests.ui.visitor import visiting
 from tests.waiting import DEADLINE_S
@@ -135,7 +135,7 @@ def test_a_file_that_a_foreign_page_sends_is_refused(address):
     ],
 )
 def test_an_origin_is_the_servers_own_by_name_and_port(origin, host, own):
-    assert own_origins()(origin, host) is own
+    assert _own_origins()(origin, host) is own
 
 
 def test_ready_means_that_a_supervisor_measures(address):

@@ -23,7 +23,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from gpuexplore.ui.server import connections, middleware
-from gpuexplore.ui.server.lifespan import MAX_LOG_LINES, MAX_TRACEBACKS, NEVER, bounded_records
+from gpuexplore.ui.server.lifespan import MAX_LOG_LINES, MAX_TRACEBACKS, NEVER, _bounded_records
 from scripts.app_server import free_port
 from tests.ui.visitor import visiting
 from tests.waiting import DEADLINE_S
@@ -34,7 +34,7 @@ WRITERS = []  # of the connections of a test, closed at its end
 HELLO = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
 
 
-class Few(connections.Descriptors):
+class Few(connections._Descriptors):
     """Descriptors of a process that has them for MOST connections, less those that are promised to pages."""
 
     def __init__(self, here):
@@ -48,7 +48,7 @@ class Few(connections.Descriptors):
 @asynccontextmanager
 async def bounded():
     """Serve some routes and a websocket with few descriptors; yield the port and the connections."""
-    here = connections.Connections()
+    here = connections._Connections()
     sent = []
 
     async def late(_):
@@ -80,7 +80,7 @@ async def bounded():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(connections, "CONNECTIONS", here)
         patch.setattr(connections, "DESCRIPTORS", Few(here))
-        patch.setattr(connections, "most_descriptors", lambda: 4 * (MOST - 2))
+        patch.setattr(connections, "_most_descriptors", lambda: 4 * (MOST - 2))
         patch.setattr(connections, "SPARE", 0)
         app, port = connections.bound_answers(Starlette(routes=routes)), free_port()
         here.servers = []
@@ -273,7 +273,7 @@ def test_a_request_is_the_last_of_its_connection_while_others_wait():
 
 def test_descriptors_are_counted_in_the_kernels_list(monkeypatch):
     monkeypatch.setattr(resource, "getrlimit", lambda _: (1000, 1000))
-    found = connections.Descriptors()
+    found = connections._Descriptors()
     before = found.free()
     assert 0 < before < 1000
 
@@ -287,15 +287,15 @@ def test_descriptors_are_counted_in_the_kernels_list(monkeypatch):
         assert found.free() == before - 2, "counted anew"
 
     monkeypatch.setattr(connections, "OPEN_FILES", Path("/nowhere"))
-    assert connections.Descriptors().free() == 1000, "where nothing says so"
+    assert connections._Descriptors().free() == 1000, "where nothing says so"
     monkeypatch.setattr(connections.os, "scandir", Mock(side_effect=OSError(errno.EMFILE, "none left")))
-    assert connections.Descriptors().free() == 0
-    assert connections.spare() == connections.SPARE
+    assert connections._Descriptors().free() == 0
+    assert connections._spare() == connections.SPARE
     monkeypatch.setattr(resource, "getrlimit", lambda _: (128, 128))
-    assert connections.spare() == 16
+    assert connections._spare() == 16
 
     monkeypatch.setattr(resource, "getrlimit", lambda _: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    assert connections.most_descriptors() == 2**20
+    assert connections._most_descriptors() == 2**20
 
 
 class Uploader:
@@ -373,7 +373,7 @@ def record(make, line, error=None):
 
 def test_a_line_that_repeats_loses_its_traceback_and_is_counted_instead():
     now = [0.0]
-    make = bounded_records(logging.LogRecord, lambda: now[0])
+    make = _bounded_records(logging.LogRecord, lambda: now[0])
     trouble = (ValueError, ValueError("no"), None)
 
     written = [record(make, 1, trouble) for _ in range(MAX_LOG_LINES + 50)]
@@ -393,7 +393,7 @@ def test_no_handler_writes_what_is_left_out(capsys):
     logger, handler = logging.getLogger("gpuexplore.bounded"), logging.StreamHandler()
     logger.addHandler(handler)
     try:
-        logging.setLogRecordFactory(bounded_records(before))
+        logging.setLogRecordFactory(_bounded_records(before))
         for _ in range(3 * MAX_LOG_LINES):
             logger.error("the same")
     finally:

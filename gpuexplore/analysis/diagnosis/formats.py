@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gpuexplore.analysis.model import AnalyzedResult, Diagnosis
-from gpuexplore.analysis.utilization.utilization import arithmetic_of
 from gpuexplore.analysis.verdict import Estimate, compare, ratio_of
 from gpuexplore.core.dtypes import DTYPES, DType, dtype_named
 from gpuexplore.core.model import Device, Result
@@ -37,13 +36,6 @@ def emulated(analyzed: AnalyzedResult) -> Diagnosis | None:
     )
     figures = f"{_time(analyzed.result)} in {case.dtype}, {_time(fast)} in {fast.case.dtype}"
     return Diagnosis("emulated", f"{sentence}: {why}.", f"{figures}; {units}")
-
-
-def is_converted(analyzed: AnalyzedResult) -> bool:
-    """Return whether its numbers are converted before and after arithmetic: emulated, or widened by its library."""
-    if not analyzed.flop_count:
-        return False
-    return analyzed.flag("emulated") is not None or arithmetic_of(analyzed.result)[0] != analyzed.case.dtype
 
 
 def is_far_from_limits(analyzed: AnalyzedResult) -> bool:
@@ -91,7 +83,9 @@ def tf32(analyzed: AnalyzedResult) -> Diagnosis | None:
     if dtype.matrix_only and dtype.cut_from_fp32:
         return _on(analyzed, dtype)
     rows = (row for row in DTYPES.values() if row.name in device.native)
-    short = next((row for row in rows if _is_short_for(row, dtype)), None)
+    short = next(
+        (row for row in rows if row.matrix_only and row.array_name == dtype.array_name and row is not dtype), None
+    )
     if short is None or analyzed.bound in ("memory", "cache", "overhead"):
         return None
     return _off(analyzed, device, dtype, short)
@@ -127,10 +121,6 @@ def _off(analyzed: AnalyzedResult, device: Device, dtype: DType, short: DType) -
         f"are enough, {short.name} {gain}.",
         evidence,
     )
-
-
-def _is_short_for(candidate: DType, dtype: DType) -> bool:
-    return candidate.matrix_only and candidate.array_name == dtype.array_name and candidate is not dtype
 
 
 def _native_instead(analyzed: AnalyzedResult, device: Device) -> DType | None:

@@ -6,13 +6,7 @@ rest; below `FAR_FROM_A_LIMIT` no roof bounds it. A share that is not well known
 
 from dataclasses import replace
 
-from gpuexplore.analysis.diagnosis.formats import (
-    CLOSE_TO_A_LIMIT,
-    faster_in_group,
-    format_share,
-    is_converted,
-    narrower_dtype,
-)
+from gpuexplore.analysis.diagnosis.formats import CLOSE_TO_A_LIMIT, faster_in_group, format_share, narrower_dtype
 from gpuexplore.analysis.diagnosis.processors import slow_blas, wave_tail
 from gpuexplore.analysis.model import AnalyzedResult, Diagnosis
 from gpuexplore.analysis.roofs import ridge_point
@@ -134,7 +128,7 @@ def _counts_flops(analyzed: AnalyzedResult) -> bool:
 def _lost(analyzed: AnalyzedResult) -> str:
     """Return the known causes of the rest of its time, the most certain first."""
     found: list[str] = []
-    if is_converted(analyzed):
+    if _is_converted(analyzed):
         computed = arithmetic_of(analyzed.result)[0]
         other = "another format" if computed == analyzed.case.dtype else computed  # where its library does not state it
         found.append(f"it converts {analyzed.case.dtype} to {other} and back")
@@ -153,6 +147,13 @@ def _lost(analyzed: AnalyzedResult) -> str:
             f"{faster[1].case.implementation} does the same work {faster[0]} as fast, so its own code costs time"
         )
     return " and ".join(found[:2]) or "its own instructions and stalls take the rest"
+
+
+def _is_converted(analyzed: AnalyzedResult) -> bool:
+    """Return whether its numbers are converted before and after arithmetic: emulated, or widened by its library."""
+    if not analyzed.flop_count:
+        return False
+    return analyzed.flag("emulated") is not None or arithmetic_of(analyzed.result)[0] != analyzed.case.dtype
 
 
 def _joins_threads(analyzed: AnalyzedResult) -> bool:

@@ -134,7 +134,7 @@ def ideal(case: Case, device: Device, units: Arithmetic) -> Ideal | None:
     if device.bandwidth is None or (flop_count and units.peak is None):
         return None
     products = operation.products(case.shape) if operation.products and processor_of(device) == "gpu" else ()
-    compute_s = flop_count / units.peak.flop_per_s / useful_share(products, device.cores) if units.peak else 0.0
+    compute_s = flop_count / units.peak.flop_per_s / _useful_share(products, device.cores) if units.peak else 0.0
     memory_s, cached = _memory_s(operation.byte_count(case.shape, format_named(case.dtype)), case, device)
     call_s = CALL_S[processor_of(device)] * operation.calls(case.shape)
     terms: dict[Bound, float] = {
@@ -161,7 +161,7 @@ def _memory_s(byte_count: int, case: Case, device: Device) -> tuple[float, bool]
     return byte_count / memory, bool(device.cache_bytes and byte_count <= device.cache_bytes)
 
 
-def useful_share(products: Iterable[Product], multiprocessors: int | None) -> float:
+def _useful_share(products: Iterable[Product], multiprocessors: int | None) -> float:
     """Return the useful fraction of the tiles' arithmetic over whole waves of tiles, 0 to 1.
 
     A matrix-vector product wastes none: libraries have kernels of their own for it, without tiles.

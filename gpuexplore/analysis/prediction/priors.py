@@ -30,7 +30,7 @@ Columns = Mapping[str, npt.NDArray[Any]]  # of each feature that components look
 
 
 @dataclass(frozen=True, slots=True)
-class Component:
+class _Component:
     """One reason why two cases are alike.
 
     Attributes:
@@ -73,18 +73,18 @@ def _squares(rows: Matrix, columns: Matrix) -> Matrix:
     return np.where(np.isnan(distances), np.where(both, 0.0, np.inf), distances)
 
 
-def covariance(components: Sequence[Component], rows: Sequence[Features], columns: Sequence[Features]) -> Matrix:
+def covariance(components: Sequence[_Component], rows: Sequence[Features], columns: Sequence[Features]) -> Matrix:
     """Return the covariance of each case of `rows` with each of `columns`, (rows, columns)."""
     return np.zeros((len(rows), len(columns))) + _covariance(
         components, _columns(components, rows), _columns(components, columns)
     )
 
 
-def _covariance(components: Sequence[Component], rows: Columns, columns: Columns) -> Matrix:
+def _covariance(components: Sequence[_Component], rows: Columns, columns: Columns) -> Matrix:
     return sum((component.covariance(rows, columns) for component in components), np.zeros((1, 1)))
 
 
-def _columns(components: Sequence[Component], cases: Sequence[Features]) -> Columns:
+def _columns(components: Sequence[_Component], cases: Sequence[Features]) -> Columns:
     """Return each feature of the cases once, however many components and questions ask for it."""
     found: dict[str, npt.NDArray[Any]] = {}
     for component in components:
@@ -105,7 +105,7 @@ Estimator = Callable[[Features, float], Posterior]  # of one more observation, w
 
 
 def observe(
-    components: tuple[Component, ...], observed: Sequence[Features], values: Sequence[float], noise: Sequence[float]
+    components: tuple[_Component, ...], observed: Sequence[Features], values: Sequence[float], noise: Sequence[float]
 ) -> Estimator:
     """Return what a zero-mean process expects that has seen `values` at `observed`, each with its `noise`."""
     noises = np.diag(np.square(np.asarray(noise, dtype=np.float64))) if observed else np.zeros((0, 0))
@@ -170,42 +170,42 @@ CALL_PRIOR = (1.0, 0.5)  # the cost of a call: within a factor of 2.3 of the ass
 
 
 _LIBRARY = ("family", "implementation", "dtype")
-_REGIME = Component(1.0, ("regime",), scaled_by="deviation")
+_REGIME = _Component(1.0, ("regime",), scaled_by="deviation")
 _GPU_COMPUTE = (
     _REGIME,
-    Component(0.12, ("vendor",)),
-    Component(0.06, ("architecture",)),
-    Component(0.12, ("rate_class",)),
-    Component(0.08, ("device",)),
-    Component(0.04, ("dtype",)),
-    Component(0.15, (), (("log2_watts_per_peak", 1.0),)),
-    Component(0.15, ("family", "implementation")),
-    Component(0.25, (), (("log2_flops", 6.0),)),
-    Component(0.25, ("unit",)),
+    _Component(0.12, ("vendor",)),
+    _Component(0.06, ("architecture",)),
+    _Component(0.12, ("rate_class",)),
+    _Component(0.08, ("device",)),
+    _Component(0.04, ("dtype",)),
+    _Component(0.15, (), (("log2_watts_per_peak", 1.0),)),
+    _Component(0.15, ("family", "implementation")),
+    _Component(0.25, (), (("log2_flops", 6.0),)),
+    _Component(0.25, ("unit",)),
 )
-_OF_ITS_OWN: Mapping[str, tuple[Component, ...]] = MappingProxyType(
+_OF_ITS_OWN: Mapping[str, tuple[_Component, ...]] = MappingProxyType(
     {
-        "narrow": (Component(1.0, ("rate_class",)),),
-        "emulated": (Component(0.4, ("rate_class", "dtype")),),
+        "narrow": (_Component(1.0, ("rate_class",)),),
+        "emulated": (_Component(0.4, ("rate_class", "dtype")),),
     }
 )
-_GPU_OTHERWISE = (_REGIME, Component(0.1, ("family", "implementation")), Component(0.1, ("device",)))
+_GPU_OTHERWISE = (_REGIME, _Component(0.1, ("family", "implementation")), _Component(0.1, ("device",)))
 _GPU_LIBRARY = (  # shares of the variance of each estimate
-    Component(0.5, ("device", "author"), scaled_by="deviation"),
-    Component(0.45, ("device", "author", "kernels", "dtype"), scaled_by="deviation"),
-    Component(0.6, ("device", *_LIBRARY), (("log2_bytes", 3.0),), scaled_by="deviation"),
-    Component(0.43, ("device", *_LIBRARY, "shape"), scaled_by="deviation"),
+    _Component(0.5, ("device", "author"), scaled_by="deviation"),
+    _Component(0.45, ("device", "author", "kernels", "dtype"), scaled_by="deviation"),
+    _Component(0.6, ("device", *_LIBRARY), (("log2_bytes", 3.0),), scaled_by="deviation"),
+    _Component(0.43, ("device", *_LIBRARY, "shape"), scaled_by="deviation"),
 )
 _CPU = (
     _REGIME,
-    Component(0.3, ("device",)),
-    Component(1.0, ("implementation", "dtype")),
-    Component(0.15, ("implementation", "bound")),
-    Component(0.25, ("family", "bound")),
-    Component(0.6, ("family",), (("log2_bytes", 4.5),)),
-    Component(0.7, _LIBRARY),
-    Component(0.3, _LIBRARY, (("log2_bytes", 3.5),)),
-    Component(0.2, ("device", *_LIBRARY), (("log2_bytes", 0.5),)),
+    _Component(0.3, ("device",)),
+    _Component(1.0, ("implementation", "dtype")),
+    _Component(0.15, ("implementation", "bound")),
+    _Component(0.25, ("family", "bound")),
+    _Component(0.6, ("family",), (("log2_bytes", 4.5),)),
+    _Component(0.7, _LIBRARY),
+    _Component(0.3, _LIBRARY, (("log2_bytes", 3.5),)),
+    _Component(0.2, ("device", *_LIBRARY), (("log2_bytes", 0.5),)),
 )
 
 
@@ -214,7 +214,7 @@ def partition(regime: Regime) -> str:
     return regime.processor if regime.processor == "cpu" else "/".join(regime)
 
 
-def components_of(regime: Regime) -> tuple[Component, ...]:
+def components_of(regime: Regime) -> tuple[_Component, ...]:
     """Return why cases of this regime's partition are alike."""
     if regime.processor == "cpu":
         return _CPU

@@ -1,7 +1,7 @@
 """The analysis of a run, from results to everything that follows from them; made here alone."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import exp, hypot, inf
 from types import MappingProxyType
@@ -10,23 +10,20 @@ from typing import TypeVar
 from gpuexplore.analysis.diagnosis import diagnose
 from gpuexplore.analysis.model import (
     AnalyzedResult,
+    Bound,
     Comparison,
     Context,
+    ImplementationLimits,
     MachineNote,
     RunAnalysis,
 )
-from gpuexplore.analysis.roofs import bound_of, implementation_limits
+from gpuexplore.analysis.roofs import ridge_point
 from gpuexplore.analysis.run.summary import summarize
-from gpuexplore.analysis.speedup import default_baseline, is_tie, speedups
-from gpuexplore.analysis.utilization.best_results import (
-    believed,
-    is_ranked,
-    why_above_bandwidth,
-    why_above_peak,
-    with_measured_ceilings,
-)
+from gpuexplore.analysis.speedup import TIE_WITHIN, default_baseline, speedups
+from gpuexplore.analysis.utilization.best_results import best_of, is_ranked, why_above_bandwidth, why_above_peak
 from gpuexplore.analysis.utilization.peak_choice import reference_bandwidth, reference_peak
 from gpuexplore.analysis.utilization.utilization import (
+    arithmetic_of,
     bandwidth_utilization,
     byte_count,
     bytes_per_s,
@@ -37,14 +34,18 @@ from gpuexplore.analysis.utilization.utilization import (
     device_of,
     flop_count,
     flop_per_s,
+    has_nominal_flops,
+    is_cache_resident,
     mfu,
     shapes_by_work,
+    smallest_cache,
 )
-from gpuexplore.analysis.verdict import Estimate, ratio_of, time_of
+from gpuexplore.analysis.verdict import Estimate, compare, ratio_of, time_of
 from gpuexplore.analysis.verdict.times import SAMPLES
-from gpuexplore.core.model import Case, Flag, FlagName, Origin, Result
+from gpuexplore.core.model import Bandwidth, CacheRoof, Case, Flag, FlagName, Origin, Peak, Result
 from gpuexplore.core.statistics import median
 from gpuexplore.core.units import format_percent
+from gpuexplore.operations import operation_named
 
 STEADY = 0.02  # times that vary by less: nothing needs to be said
 WHY: Mapping[FlagName, str] = MappingProxyType(
@@ -78,8 +79,8 @@ def analyze(
     if results and not comparison.baseline:
         names = (result.case.implementation for result in results)
         comparison = replace(comparison, baseline=default_baseline(results[0].case.operation, names))
-    context = with_measured_ceilings(context, results)
-    machines = machine_notes(results, context.origin)
+    context = _with_measured_ceilings(context, results)
+    machines = _machine_notes(results, context.origin)
     own = _analyzed(results, comparison, context, machines=machines)
     recorded = _analyzed(context.recorded, comparison, replace(context, origin=Origin.RECORDED), elsewhere=results)
     ranked = [analyzed for analyzed in own if is_ranked(analyzed.result)]
@@ -92,6 +93,17 @@ def analyze(
     ties = tuple(analyzed for analyzed in there if analyzed is there[0] or is_tie(analyzed.result, there[0].result))
     found = RunAnalysis(own, recorded, comparison, context, largest, tuple(there), ties, machines)
     return replace(found, summary=summarize(found, running=running))
+
+
+def is_tie(result: Result, other: Result) -> bool:
+    """Return whether two measured results cannot be separated, and their medians are within a factor of TIE_WITHIN."""
+    found = ratio_of(result, other)
+    return found is not None and 1 / TIE_WITHIN <= found.value <= TIE_WITHIN and compare(found, 1.0).relation is None
+
+
+def _with_measured_ceilings(context: Context, results: Sequence[Result]) -> Context:
+    """Return `context` with the best of `results` among what is known, so that they can be a measured peak."""
+    return replace(context, earlier=best_of((*context.earlier, *results)))
 
 
 def analyze_alone(result: Result, context: Context = Context()) -> AnalyzedResult:
@@ -109,7 +121,7 @@ def _analyzed(
     machines: Sequence[MachineNote] = (),
 ) -> tuple[AnalyzedResult, ...]:
     """Return each result with what follows from it and from those that it is analyzed together with."""
-    ratios = speedups(believed(results), comparison.baseline, believed(elsewhere)) if comparison.baseline else {}
+    ratios = speedups(_believed(results), comparison.baseline, _believed(elsewhere)) if comparison.baseline else {}
     labels = _device_labels(results, context.origin)
     groups = _grouped(results, _group)
     anywhere = _grouped(results, _anywhere)
@@ -131,12 +143,17 @@ def _analyzed(
     return tuple(found)
 
 
+def _believed(results: Sequence[Result]) -> list[Result]:
+    """Return the results but for those whose time cannot be, or rests on one sample."""
+    return [result for result in results if result.measurement is None or is_ranked(result)]
+
+
 def _alone(result: Result, comparison: Comparison, context: Context) -> AnalyzedResult:
     """Return what follows from a result, whatever was measured with it."""
     custom = context.custom(device_of(result))
     peak = default_peak(result, custom.compute)
     bandwidth = default_bandwidth(result, custom.bandwidth)
-    limits = implementation_limits(result, peak, bandwidth)
+    limits = _implementation_limits(result, peak, bandwidth)
     chosen_peak = reference_peak(result, comparison, context)
     chosen_bandwidth = reference_bandwidth(result, comparison, context)
     return AnalyzedResult(
@@ -158,10 +175,112 @@ def _alone(result: Result, comparison: Comparison, context: Context) -> Analyzed
         default_bandwidth=bandwidth,
         limits=limits,
         cache_resident_reason=cache_resident_reason(result),
-        bound=bound_of(result, limits),
+        bound=_bound_of(result, limits),
         speedup=None,
         time=time_of(result),
     )
+
+
+# The limits of an implementation on a device, given the threads and the kind of stores that it uses.
+#
+# In terms of the roofline model these are the ceilings below the roof: one thread has the units, the caches and the
+# memory accesses of one core; an ordinary store reads its line before it writes it; additions alone are half a
+# multiply-add. MFU and bandwidth utilization stay relative to the device; a diagnosis compares with these.
+
+
+def _implementation_limits(result: Result, peak: Peak | None, memory: Bandwidth | None) -> ImplementationLimits:
+    """Return the limits of this result; unknown where it ran on one of several cores without measured one-core peaks.
+
+    Args:
+        peak: the default one of its arithmetic.
+        memory: the default bandwidth of the memory.
+    """
+    device = device_of(result)
+    if device is None:
+        return ImplementationLimits(peak, memory, memory)
+    if not _runs_on_one_thread(result):
+        bandwidth = _with_its_stores(result, memory, device.ordinary_stores)
+        serving = _serving(result, device.caches, bandwidth)
+        return ImplementationLimits(_of_its_mix(result, peak), bandwidth, serving)
+    threads = result.environment.threads if result.environment else None
+    roofs = device.one_thread or (device if threads == 1 else None)
+    if roofs is None:
+        return ImplementationLimits(None, None, None, one_thread=True)
+    bandwidth = _with_its_stores(result, roofs.bandwidth, roofs.ordinary_stores)
+    one_peak = _of_its_mix(result, roofs.peak(*arithmetic_of(result)))
+    return ImplementationLimits(one_peak, bandwidth, _serving(result, roofs.caches, bandwidth), one_thread=True)
+
+
+def _runs_on_one_thread(result: Result) -> bool:
+    """Return whether its implementation uses one of several cores of a CPU, as it is declared."""
+    device = device_of(result)
+    case = result.case
+    if device is None or device.kind != "cpu" or device.cores == 1:
+        return False
+    return operation_named(case.operation).uses_one_thread(case.implementation, case.dtype, case.shape)
+
+
+def _with_its_stores(result: Result, streaming: Bandwidth | None, ordinary: Bandwidth | None) -> Bandwidth | None:
+    """Return the bandwidth of its mix of reads and writes, by what both triads took for a byte read and one written.
+
+    A triad reads two bytes for one that it writes: 3 / streaming rate = 3 reads, 3 / ordinary rate = 2 reads + 1 write.
+    """
+    operation = operation_named(result.case.operation)
+    implementation = operation.implementation_named(result.case.implementation)
+    if streaming is None or ordinary is None or streaming.kind == "own" or implementation.streaming_stores:
+        return streaming
+    if ordinary.bytes_per_s >= streaming.bytes_per_s:
+        return ordinary
+    written = operation.written_share(result.case.shape)
+    read_s = 1 / streaming.bytes_per_s
+    write_s = 3 / ordinary.bytes_per_s - 2 * read_s
+    return replace(ordinary, bytes_per_s=1 / ((1 - written) * read_s + written * write_s))
+
+
+def _serving(result: Result, caches: Iterable[CacheRoof], memory: Bandwidth | None) -> Bandwidth | None:
+    """Return the bandwidth of what delivers its data: the smallest cache that they fit in, else memory.
+
+    None where that is unknown.
+    """
+    if not is_cache_resident(result):
+        return memory
+    cache = smallest_cache(caches, byte_count(result.case))
+    return cache.bandwidth if cache else None
+
+
+def _of_its_mix(result: Result, peak: Peak | None) -> Peak | None:
+    """Return the peak of its mix of instructions: half where no addition comes with a multiplication."""
+    if peak is None or operation_named(result.case.operation).multiply_adds:
+        return peak
+    source = f"{peak.source}; half of it, as it counts multiply-adds"
+    return replace(peak, flop_per_s=peak.flop_per_s / 2, source=source)
+
+
+def _bound_of(result: Result, limits: ImplementationLimits) -> Bound | None:
+    """Return what limits this result at best; None without a time, or when a peak that decides it is unknown.
+
+    That is so, too, where FLOPs that are a convention would make it `compute`.
+
+    Without FLOPs no peak decides. `overhead`: its time is near the cost of a call. `compute`: its intensity is at the
+    ridge or above, that of the cache its data stay in where its bandwidth is known, else that of memory. Below
+    `memory`, or `cache`.
+    """
+    if result.measurement is None:
+        return None
+    if any(flag.name == "launch_bound" for flag in result.flags):
+        return "overhead"
+    peak = limits.peak
+    slope = limits.serving or limits.memory
+    if slope is None or (peak is None and flop_count(result.case)):
+        return None
+    if peak and _intensity(result.case) >= ridge_point(peak.flop_per_s, slope.bytes_per_s):
+        return None if has_nominal_flops(result.case) else "compute"
+    return "cache" if is_cache_resident(result) else "memory"
+
+
+def _intensity(case: Case) -> float:
+    """Return the arithmetic intensity in FLOP/byte, with each array moved once."""
+    return flop_count(case) / byte_count(case)
 
 
 def _device_labels(results: Sequence[Result], origin: Origin) -> dict[str, str]:
@@ -198,7 +317,7 @@ def _grouped(results: Sequence[Result], key: Callable[[Case], K]) -> dict[K, tup
 # the rest of the run, and still widens the interval of every result's time.
 
 
-def machine_notes(results: Sequence[Result], origin: Origin = Origin.LIVE) -> tuple[MachineNote, ...]:
+def _machine_notes(results: Sequence[Result], origin: Origin = Origin.LIVE) -> tuple[MachineNote, ...]:
     """Return notes on how much times vary on each device of a run."""
     by_device: dict[str, list[Result]] = defaultdict(list)
     for result in results:

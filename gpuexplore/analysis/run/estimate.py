@@ -6,18 +6,21 @@ is slow costs what its calls cost, and every other one its budget.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from math import exp, log
 
-from gpuexplore.analysis.run.call_times import call_times
 from gpuexplore.analysis.utilization.utilization import flop_count
 from gpuexplore.core.dtypes import dtype_named
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import DEFAULT_BUDGET_S, Case, Device, Experiment, Result
+from gpuexplore.core.once import once
+from gpuexplore.core.statistics import median
 from gpuexplore.core.units import format_bytes, format_seconds
 from gpuexplore.measure.candidates.candidate import WAKING_CALL_S
-from gpuexplore.measure.check.guard import MIN_CALLS, element_count, limit_s, needed_bytes
+from gpuexplore.measure.check.guard import MIN_CALLS, element_count, limit_s, needed_bytes, work
 from gpuexplore.operations import first_kernels, operation_named
+from gpuexplore.recorded import recordings
 
 START_S = 1.2  # start of a command and its worker process
 START_OF_S: Mapping[str, float] = {"torch": 1.0, "numba": 0.5}  # added for loading each library
@@ -124,7 +127,7 @@ def _seconds_by_case(
 ) -> dict[Case, tuple[float, float]]:
     """Return for each case what it takes at least, and its share of the budget."""
     times = {
-        device_id: call_times(
+        device_id: _call_times(
             known.get(device_id, Device(device_id, _kind(device_id), device_id)),
             [result for result in measured if result.case.device == device_id.rpartition("/")[2]],
         )
@@ -217,7 +220,7 @@ def check_limits(experiment: Experiment, devices: Sequence[Device]) -> None:
         InvalidInput: too many cases or threads, too long, or too large for a device's memory; names both figures.
     """
     check_threads(experiment, devices)
-    count = case_count(experiment)
+    count = _case_count(experiment)
     most_cases = 2000
     if count > most_cases:
         raise InvalidInput(f"{count:,} cases are too many for one run (at most {most_cases:,}): choose fewer sizes")
@@ -247,7 +250,7 @@ def _host(device_id: str) -> str:
     return device_id.rpartition("/")[0]
 
 
-def case_count(experiment: Experiment) -> int:
+def _case_count(experiment: Experiment) -> int:
     """Return the number of cases without making them."""
     series = len(experiment.dtypes) * len(experiment.implementations) * len(experiment.devices)
     return len(experiment.shapes) * series
@@ -267,3 +270,92 @@ def _refuse_too_large(experiment: Experiment, device: Device) -> None:
 def _bytes_needed(case: Case) -> int:
     itemsize_bytes = dtype_named(case.dtype).itemsize_bytes
     return needed_bytes(operation_named(case.operation), case.shape, itemsize_bytes, _kind(case.device))
+
+
+# The time of a call before it is made: from this device's runs, else recorded ones, else its peaks. Results count where
+# they were computed by the same arithmetic: bf16 that is widened to fp32 says nothing of bf16 units.
+
+
+Key = tuple[str, str, str, str]  # operation, implementation, dtype of the arrays and of the arithmetic
+Points = tuple[tuple[float, float], ...]  # work and seconds, ascending
+LEAST_CALL_S = 2e-6
+
+
+def _call_times(device: Device, measured: Iterable[Result] = ()) -> Callable[[Case], float]:
+    """Return the function that estimates the seconds a call of a case takes on a device.
+
+    Args:
+        device: with its peaks and native formats.
+        measured: results of any device that count for this one: its own.
+    """
+    own = _points(measured)
+
+    def call_s(case: Case) -> float:
+        key = _key(case, device)
+        if found := own.get(key) or _recorded_for(device).get(key):
+            return _at(found, _work(case))
+        product = operation_named(case.operation).is_matrix_product
+        kin = [
+            _at(points, _work(case))
+            for other, points in {**_recorded_for(device), **own}.items()
+            if other[1:] == key[1:] and operation_named(other[0]).is_matrix_product == product
+        ]
+        return (median(kin) if kin else None) or _by_peak(case, device)
+
+    return call_s
+
+
+def _by_peak(case: Case, device: Device) -> float:
+    implementation = operation_named(case.operation).implementation_named(case.implementation)
+    peak = implementation.peak(device, case.dtype)
+    unknown = 1e10 if device.kind == "cpu" else 1e12  # FLOP/s without a measured peak
+    share_of_peak = 0.1  # of code without a measurement
+    rate = share_of_peak * peak.flop_per_s if peak else unknown
+    slow_flop_per_s = {("numpy", "fp16"): 5e8, ("torch", "fp16"): 3e9}  # without fp16 units, as recorded on Zen 3
+    if device.kind == "cpu" and case.dtype not in device.native:
+        rate = min(rate, slow_flop_per_s.get((case.implementation, case.dtype), rate))
+    return max(LEAST_CALL_S, _work(case) / rate)
+
+
+def _recorded_for(device: Device) -> Mapping[Key, Points]:
+    return _recorded() if device.kind == "cpu" else {}
+
+
+@once
+def _recorded() -> dict[Key, Points]:
+    """Return what the recordings of CPUs contain."""
+    return _points(result for recording in recordings() for result in recording.results if result.case.device == "cpu")
+
+
+def _points(results: Iterable[Result]) -> dict[Key, Points]:
+    found: dict[Key, dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for result in results:
+        if result.measurement and result.environment and result.case.operation:
+            key = _key(result.case, result.environment.device)
+            found[key][_work(result.case)].append(result.measurement.median_s)
+    return {key: tuple(sorted((at, median(times)) for at, times in by.items())) for key, by in found.items()}
+
+
+def _key(case: Case, device: Device) -> Key:
+    implementation = operation_named(case.operation).implementation_named(case.implementation)
+    arithmetic, _ = implementation.computes_in(case.dtype, device)
+    native = "native" if dtype_named(arithmetic).name in device.native else "emulated"
+    return case.operation, case.implementation, case.dtype, f"{arithmetic} {native}"
+
+
+def _work(case: Case) -> float:
+    return float(work(operation_named(case.operation), case.shape))
+
+
+def _at(points: Sequence[tuple[float, float]], wanted: float) -> float:
+    """Return the seconds of `wanted` work: between neighbours along the line of logarithms, beyond the last by work."""
+    above = next((index for index, (at, _) in enumerate(points) if at >= wanted), None)
+    if above is None:
+        at, seconds = points[-1]
+        return seconds * wanted / at
+    if above == 0:
+        at, seconds = points[0]
+        return max(min(seconds, LEAST_CALL_S), seconds * wanted / at)
+    (low, low_s), (high, high_s) = points[above - 1 : above + 1]
+    share = log(wanted / low) / log(high / low)
+    return exp(log(low_s) + share * (log(high_s) - log(low_s)))

@@ -83,6 +83,8 @@ def _fields(value: object, *names: str) -> dict[str, Any]:
 def _result(analyzed: AnalyzedResult) -> dict[str, Any]:
     result = analyzed.result
     environment = analyzed.result.environment
+    peak = analyzed.peak.peak
+    bandwidth = analyzed.bandwidth.peak
     return {
         "case": encode(result.case) | {"shape": dict(result.case.shape.axes)},
         "status": result.status.value,
@@ -95,7 +97,20 @@ def _result(analyzed: AnalyzedResult) -> dict[str, Any]:
         "byte_count": analyzed.byte_count or None,
         "flop_per_s": analyzed.flop_per_s,
         "bytes_per_s": analyzed.bytes_per_s,
-        "peak": _peak(analyzed),
+        "peak": {
+            "flop_per_s": peak and peak.flop_per_s,
+            "bytes_per_s": bandwidth and bandwidth.bytes_per_s,
+            "kind": peak and peak.kind,
+            "source": peak and peak.source,
+            "dtype": peak and peak.dtype,
+            "unit": peak and peak.unit,
+            "bandwidth_kind": bandwidth and bandwidth.kind,
+            "bandwidth_source": bandwidth and bandwidth.source,
+            "unknown": analyzed.peak.reason,
+            "above": analyzed.above_peak,
+            "bandwidth_unknown": analyzed.bandwidth.reason,
+            "bandwidth_above": analyzed.above_bandwidth,
+        },
         "mfu": analyzed.mfu,
         "bandwidth_utilization": analyzed.bandwidth_utilization,
         "energy_j": analyzed.energy_j,
@@ -136,25 +151,6 @@ def _phase(phase: Phase, analyzed: AnalyzedResult) -> dict[str, Any]:
         "n": len(phase.samples_s),
         "flop_count": flop_count,
         "flop_per_s": flop_count / phase.median_s if flop_count and phase.median_s else None,
-    }
-
-
-def _peak(analyzed: AnalyzedResult) -> dict[str, Any]:
-    peak = analyzed.peak.peak
-    bandwidth = analyzed.bandwidth.peak
-    return {
-        "flop_per_s": peak and peak.flop_per_s,
-        "bytes_per_s": bandwidth and bandwidth.bytes_per_s,
-        "kind": peak and peak.kind,
-        "source": peak and peak.source,
-        "dtype": peak and peak.dtype,
-        "unit": peak and peak.unit,
-        "bandwidth_kind": bandwidth and bandwidth.kind,
-        "bandwidth_source": bandwidth and bandwidth.source,
-        "unknown": analyzed.peak.reason,
-        "above": analyzed.above_peak,
-        "bandwidth_unknown": analyzed.bandwidth.reason,
-        "bandwidth_above": analyzed.above_bandwidth,
     }
 
 

@@ -13,8 +13,10 @@ from gpuexplore.analysis.utilization.best_results import is_plausible
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.analysis.verdict import compare, ratio_of
+from gpuexplore.analysis.verdict.times import PROCESSES, SAMPLES
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.model import Measurement, Phase, Result, Status
+from gpuexplore.core.statistics import SMALLEST_SAMPLE_WITH_INTERVAL
 from gpuexplore.core.timed import Condition
 from gpuexplore.core.units import format_flop_per_s, format_interval, format_ratio, format_seconds
 
@@ -36,6 +38,15 @@ CARE: Mapping[DiagnosisKind, str] = MappingProxyType(  # warnings about measurem
         "contended": "overlapped with other work",
         "drifted": "on cores that ran slower for a while",
         "noisy": "noisy",
+    }
+)
+
+
+DETERMINES: Mapping[str, str] = MappingProxyType(  # a ratio, by what makes its interval wide
+    {
+        SAMPLES: f"{SMALLEST_SAMPLE_WITH_INTERVAL} samples of each would determine it: give it a larger "
+        "budget, or where one call takes seconds as many fresh processes",
+        PROCESSES: "more fresh processes would determine it: raise their number",
     }
 )
 
@@ -180,11 +191,19 @@ def _not_separated(analysis: RunAnalysis) -> str | None:
 
 
 def _times(found: Speedup) -> str:
+    """Return a speedup with its interval; where that leaves the order of magnitude open, what would determine it."""
+    ratio = format_ratio(found.ratio)
     if found.ci95 is None:
-        return f"about {format_ratio(found.ratio)}"
+        return f"about {ratio}"
+    interval = format_interval(found.ci95, format_ratio)
+    low, high = found.ci95
+    if high > 10 * low:
+        widest = found.estimate.widest_doubt
+        remedy = f"; {DETERMINES[widest.name]}" if widest and widest.name in DETERMINES else ""
+        return f"about {ratio} (not determined: {found.estimate.basis} leave {interval} possible{remedy})"
     scope = "" if found.covers_processes else ", within this run"
     by_round = f"; round by round {format_ratio(found.by_round)}" if found.by_round else ""
-    return f"{format_ratio(found.ratio)} (95 % interval {format_interval(found.ci95, format_ratio)}{scope}{by_round})"
+    return f"{ratio} (95 % interval {interval}{scope}{by_round})"
 
 
 def _narrow_dtype(analysis: RunAnalysis) -> str | None:
@@ -192,7 +211,11 @@ def _narrow_dtype(analysis: RunAnalysis) -> str | None:
     fastest = analysis.fastest
     if fastest is None or analysis.comparison.baseline in DTYPES:  # reported by `gain`
         return None
-    same = [analyzed for analyzed in analysis.at_largest_shape if _same_but_dtype(analyzed, fastest)]
+    same = [
+        analyzed
+        for analyzed in analysis.at_largest_shape
+        if analyzed is not fastest and replace(analyzed.case, dtype=fastest.case.dtype) == fastest.case
+    ]
     widest = min(same, key=lambda analyzed: list(DTYPES).index(analyzed.case.dtype), default=None)
     if widest is None:
         return None
@@ -202,10 +225,6 @@ def _narrow_dtype(analysis: RunAnalysis) -> str | None:
     return (
         f"{fastest.case.implementation} is {_times(found)} as fast in {fastest.case.dtype} as in {widest.case.dtype}."
     )
-
-
-def _same_but_dtype(analyzed: AnalyzedResult, other: AnalyzedResult) -> bool:
-    return analyzed is not other and replace(analyzed.case, dtype=other.case.dtype) == other.case
 
 
 def _slow_dtype(analysis: RunAnalysis) -> str | None:

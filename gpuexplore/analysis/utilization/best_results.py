@@ -1,9 +1,7 @@
 """The plausible results and the best of them on each device, and why some are above what they are compared with."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable
 
-from gpuexplore.analysis.model import Context
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES, measured_over_rated
 from gpuexplore.analysis.utilization.utilization import (
     arithmetic_of,
@@ -39,11 +37,6 @@ def is_plausible(result: Result) -> bool:
 def is_ranked(result: Result) -> bool:
     """Return whether a time can win and be compared: it can be, and rests on more than one sample."""
     return is_plausible(result) and result.measurement is not None and not result.measurement.is_single
-
-
-def believed(results: Sequence[Result]) -> list[Result]:
-    """Return the results but for those whose time cannot be, or rests on one sample."""
-    return [result for result in results if result.measurement is None or is_ranked(result)]
 
 
 def exceeds_peak_at_any_clock(result: Result, peak: Peak) -> bool:
@@ -114,11 +107,6 @@ def best_of(results: Iterable[Result]) -> tuple[Result, ...]:
         if key is not None and (key not in best or best_rate(result) > best_rate(best[key])) and is_ranked(result):
             best[key] = result
     return tuple(best.values())
-
-
-def with_measured_ceilings(context: Context, results: Sequence[Result]) -> Context:
-    """Return `context` with the best of `results` among what is known, so that they can be a measured peak."""
-    return replace(context, earlier=best_of((*context.earlier, *results)))
 
 
 def _key(result: Result) -> _Key | None:

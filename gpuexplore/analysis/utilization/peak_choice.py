@@ -17,7 +17,7 @@ def comparison_for(experiment: Experiment, baseline: str = "", peak: str = "") -
     accepted = baselines(experiment)
     if baseline and baseline not in accepted:
         raise InvalidInput.of("baseline", baseline, accepted)
-    return Comparison(baseline or accepted[0], peak_kind(peak))
+    return Comparison(baseline or accepted[0], _peak_kind(peak))
 
 
 def baselines(experiment: Experiment) -> tuple[str, ...]:
@@ -27,7 +27,7 @@ def baselines(experiment: Experiment) -> tuple[str, ...]:
     return (*names, *experiment.dtypes)
 
 
-def peak_kind(text: str) -> PeakKind | None:
+def _peak_kind(text: str) -> PeakKind | None:
     """Return the kind of peak that a user named; None for an empty text: the default one.
 
     Raises:

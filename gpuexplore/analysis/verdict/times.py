@@ -204,7 +204,11 @@ def quotient(this: Estimate | None, other: Estimate | None) -> Estimate | None:
     below = hypot(log(this.value / this.interval[0]), log(other.interval[1] / other.value))
     above = hypot(log(this.interval[1] / this.value), log(other.value / other.interval[0]))
     ends = value * exp(-below), value * exp(above)
-    return Estimate(value, min(ends[0], value), max(ends[1], value), "times", basis, _joined(this.doubts, other.doubts))
+    both = (*this.doubts, *other.doubts)
+    names = dict.fromkeys(doubt.name for doubt in both)
+    sizes = {name: [doubt.deviation for doubt in both if doubt.name == name] for name in names}
+    doubts = _ordered([Doubt(name, hypot(*found)) for name, found in sizes.items()])
+    return Estimate(value, min(ends[0], value), max(ends[1], value), "times", basis, doubts)
 
 
 def _scatter(values: Sequence[float], *, pooled: bool) -> tuple[float, float] | None:
@@ -239,12 +243,6 @@ def _spread(
     return Estimate(value, min(low, value), max(high, value), *about, _ordered(all_doubts))
 
 
-def _joined(these: Sequence[Doubt], others: Sequence[Doubt]) -> tuple[Doubt, ...]:
-    names = dict.fromkeys(doubt.name for doubt in (*these, *others))
-    sizes = {name: [doubt.deviation for doubt in (*these, *others) if doubt.name == name] for name in names}
-    return _ordered([Doubt(name, hypot(*found)) for name, found in sizes.items()])
-
-
 def _ordered(doubts: Sequence[Doubt]) -> tuple[Doubt, ...]:
     return tuple(sorted((doubt for doubt in doubts if doubt.deviation), key=lambda doubt: -doubt.deviation))
 
@@ -267,7 +265,11 @@ def _counted(count: int, what: str) -> str:
 
 def doubts_of(flags: Sequence[Flag]) -> tuple[Doubt, ...]:
     """Return what flags add to the uncertainty of a time; those that say nothing about it are left out."""
-    return tuple(Doubt(flag.name, _deviation(flag)) for flag in flags if flag.name in WIDENS)
+    return tuple(
+        Doubt(flag.name, UNSIZED if flag.size is None else min(WIDENS[flag.name](max(flag.size, 0.0)), log(3.0)))
+        for flag in flags
+        if flag.name in WIDENS
+    )
 
 
 def doubts_of_both(these: Sequence[Flag], others: Sequence[Flag]) -> tuple[Doubt, ...]:
@@ -288,7 +290,3 @@ def doubts_of_both(these: Sequence[Flag], others: Sequence[Flag]) -> tuple[Doubt
         else:
             found.append(Doubt(name, more * (LEFT_IN_A_RATIO if less or name == "noisy" else 1.0)))
     return tuple(found)
-
-
-def _deviation(flag: Flag) -> float:
-    return UNSIZED if flag.size is None else min(WIDENS[flag.name](max(flag.size, 0.0)), log(3.0))

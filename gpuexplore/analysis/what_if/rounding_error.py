@@ -33,13 +33,13 @@ def _c() -> float:
 C = _c()
 
 
-def rounding(dtype: DType) -> float:
+def _rounding(dtype: DType) -> float:
     """Return the root mean square of the relative error of rounding normal numbers once to `dtype`."""
     return C * dtype.unit_roundoff
 
 
 @once
-def error_amplification(operation: str) -> float:
+def _error_amplification(operation: str) -> float:
     """Return how many times the relative error of the inputs an operation's output has: √2 for a product.
 
     Found by disturbing normal inputs of the operation's own reference, once; it hardly depends on the shape.
@@ -54,10 +54,10 @@ def error_amplification(operation: str) -> float:
     return float(np.linalg.norm(wrong - right) / np.linalg.norm(right) / small)
 
 
-def input_error(operation: str, dtype: DType) -> float:
+def _input_error(operation: str, dtype: DType) -> float:
     """Return the relative error of the output that comes from rounding the inputs to `dtype`."""
     exact = dtype.significand_bits >= format_named("fp64").significand_bits
-    return 0.0 if exact else error_amplification(operation) * rounding(dtype)
+    return 0.0 if exact else _error_amplification(operation) * _rounding(dtype)
 
 
 def expected_error(operation: str, shape: Shape, dtype: DType) -> float:
@@ -69,10 +69,10 @@ def expected_error(operation: str, shape: Shape, dtype: DType) -> float:
     out = format_named(dtype.output_format or dtype.name)
     sums = format_named(dtype.accumulate)
     computes = contract.flop_count(shape) > 0  # a copy rounds nothing twice
-    added = rounding(sums) * sqrt((contract.reduction_length(shape) + 1) / 2) if computes else 0.0
+    added = _rounding(sums) * sqrt((contract.reduction_length(shape) + 1) / 2) if computes else 0.0
     rounded = computes and out.significand_bits < sums.significand_bits
-    stored = rounding(out) * sqrt(contract.roundings(shape)) if rounded else 0.0
-    return sqrt(input_error(operation, dtype) ** 2 + added**2 + stored**2)
+    stored = _rounding(out) * sqrt(contract.roundings(shape)) if rounded else 0.0
+    return sqrt(_input_error(operation, dtype) ** 2 + added**2 + stored**2)
 
 
 def with_input_error(accuracy: Accuracy, operation: str, dtype: DType) -> float | None:
@@ -82,4 +82,4 @@ def with_input_error(accuracy: Accuracy, operation: str, dtype: DType) -> float 
     """
     if accuracy.relative_error is None:
         return None
-    return sqrt(input_error(operation, dtype) ** 2 + accuracy.relative_error**2)
+    return sqrt(_input_error(operation, dtype) ** 2 + accuracy.relative_error**2)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpuexplore.analysis.model import Summary
-from gpuexplore.analysis.prediction import INTERVAL, UncertainValue
+from gpuexplore.analysis.prediction import UncertainValue
 from gpuexplore.analysis.utilization.peak_sources import best_published
 from gpuexplore.analysis.verdict import Estimate, compare
 from gpuexplore.analysis.what_if.what_if import WhatIf
@@ -252,8 +252,3 @@ def _instead(row: WhatIf, rows: Sequence[WhatIf]) -> str:
     peak = f", with a peak of {format_flop_per_s(best.peak.flop_per_s)}" if best.peak else ""
     time = format_interval((best.time.low, best.time.high), format_seconds)
     return f" **{best.dtype}** has units of its own{peak}: it {_verb(best, 'takes')} {time}."
-
-
-def interval_words() -> str:
-    """Return what the intervals of predictions are."""
-    return f"{100 * INTERVAL:g} % prediction intervals"

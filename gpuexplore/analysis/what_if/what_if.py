@@ -205,7 +205,9 @@ def _row(workload: Workload, device: Device, dtype: DType, known: Known) -> What
     parts = [_part(layer, device, formats[layer], known) for layer in workload.layers]
     if all(part.dtype is not dtype for part in parts):  # no part of it exists in this format
         parts = [_part(layer, device, dtype, known) for layer in workload.layers]
-    support, reason = _support(parts)
+    supports: tuple[Support, ...] = ("native", "emulated", "unsupported")  # from the best to the worst
+    worst = max(parts, key=lambda part: (supports.index(part.prediction.support), part.time is None))
+    support, reason = worst.prediction.support, worst.prediction.reason
     entered_s = known.times_s.get(dtype.name)
     time = UncertainValue(entered_s, entered_s, entered_s) if entered_s else _sum(parts, support)
     origin, basis = _origin(parts, entered_s) if time else (None, "")
@@ -272,13 +274,6 @@ def _part(layer: WorkloadLayer, device: Device, dtype: DType, known: Known) -> _
                 layer, dtype, prediction, found, origin, None if device.kind == "cpu" else calls_of(found)
             )
     return _LayerTime(layer, dtype, prediction, None, Origin.PREDICTED, None if device.kind == "cpu" else known.calls)
-
-
-def _support(parts: Sequence[_LayerTime]) -> tuple[Support, str | None]:
-    """Return the worst support of any layer with its reason; of layers alike, why a time is unknown."""
-    supports: tuple[Support, ...] = ("native", "emulated", "unsupported")  # from the best to the worst
-    worst = max(parts, key=lambda part: (supports.index(part.prediction.support), part.time is None))
-    return worst.prediction.support, worst.prediction.reason
 
 
 def _sum(parts: Sequence[_LayerTime], support: Support) -> UncertainValue | None:

@@ -12,9 +12,8 @@ from gpuexplore.cli.output import print_json
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.units import format_bytes
 from gpuexplore.hardware import lessons_directory
-from gpuexplore.jobs.locks import supervisor_lock
 from gpuexplore.store.backup import Contents, back_up
-from gpuexplore.store.database import URL_VARIABLE, because, database_url
+from gpuexplore.store.database import URL_VARIABLE, database_url
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,21 +56,6 @@ def database_file(instead: str) -> Path:
         raise InvalidInput.of("database", URL_VARIABLE, "URLs in SQLAlchemy's form") from error
     if url.get_backend_name() == "sqlite":
         return Path(str(url.database))
-    raise InvalidInput(f"the database is on a server, so use {instead} --dbname={_shown(url)!r}")
-
-
-def check_unsupervised() -> None:
-    """Return when no supervisor of this host works with the database.
-
-    Raises:
-        StoreUnavailable: one does; names it.
-    """
-    lock = supervisor_lock(database_url())
-    if lock.is_held():
-        raise because(f"{lock.holder() or 'a supervisor'} uses the database: stop the web server and the supervisor")
-
-
-def _shown(url: URL) -> str:
-    """Return the name as PostgreSQL's programs take it, without the password, for which they ask or look."""
+    # without the password, for which PostgreSQL's programs ask or look
     shown = URL.create("postgresql", url.username, None, url.host, url.port, url.database, url.query)
-    return shown.render_as_string()
+    raise InvalidInput(f"the database is on a server, so use {instead} --dbname={shown.render_as_string()!r}")

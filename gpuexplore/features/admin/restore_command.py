@@ -7,9 +7,11 @@ from pathlib import Path
 
 from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import print_json
-from gpuexplore.features.admin.backup_command import check_unsupervised, database_file, said
+from gpuexplore.features.admin.backup_command import database_file, said
 from gpuexplore.hardware import lessons_directory
+from gpuexplore.jobs.locks import supervisor_lock
 from gpuexplore.store.backup import contents_of, files_of, restore
+from gpuexplore.store.database import because, database_url
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +37,7 @@ def _restore(arguments: argparse.Namespace) -> int:
     database = database_file(f"pg_restore --clean --if-exists --single-transaction {arguments.file}")
     contents = contents_of(arguments.file)
     files = files_of(arguments.file)
-    check_unsupervised()
+    _check_unsupervised()
     moment = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
     kept = restore(arguments.file, database, moment)
     for name, content in files.items():
@@ -47,6 +49,17 @@ def _restore(arguments: argparse.Namespace) -> int:
     if kept:
         print(f"the previous database is kept: {kept}")
     return EXIT_OK
+
+
+def _check_unsupervised() -> None:
+    """Return when no supervisor of this host works with the database.
+
+    Raises:
+        StoreUnavailable: one does; names it.
+    """
+    lock = supervisor_lock(database_url())
+    if lock.is_held():
+        raise because(f"{lock.holder() or 'a supervisor'} uses the database: stop the web server and the supervisor")
 
 
 def _put_back(lesson: Path, content: bytes, moment: str) -> None:

@@ -33,11 +33,11 @@ ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
 
 def _exposition(families: Iterable[Sequence[str]]) -> str:
-    """Return the text of all metrics, each the lines that `metric` returns."""
+    """Return the text of all metrics, each the lines that `_metric` returns."""
     return "\n".join([*(line for family in families for line in family), "# EOF", ""])
 
 
-def metric(
+def _metric(
     name: str, kind: Literal["gauge", "counter", "info"], about: str, samples: Samples, *, unit: str = ""
 ) -> Sequence[str]:
     """Return the lines of one metric.
@@ -62,7 +62,7 @@ def _labels(labels: Mapping[str, str]) -> str:
     return f"{{{listed}}}" if labels else ""
 
 
-def figures(database: Database) -> list[Sequence[str]]:
+def _figures(database: Database) -> list[Sequence[str]]:
     """Return the metrics of the database, of one look at it.
 
     Raises:
@@ -82,13 +82,13 @@ def figures(database: Database) -> list[Sequence[str]]:
         )
     waits_s = [(row.devices, (now - datetime.fromisoformat(row.first)).total_seconds()) for row in queues]
     found = [
-        metric(
+        _metric(
             "gpuexplore_queue_runs",
             "gauge",
             "Queued runs, by requested devices.",
             [({"devices": row.devices}, float(row.runs)) for row in queues],
         ),
-        metric(
+        _metric(
             "gpuexplore_queue_oldest_wait_seconds",
             "gauge",
             "Waiting time of the oldest queued run.",
@@ -96,27 +96,27 @@ def figures(database: Database) -> list[Sequence[str]]:
             [({"devices": devices}, max(0.0, wait_s)) for devices, wait_s in waits_s],
             unit="seconds",
         ),
-        metric(
+        _metric(
             "gpuexplore_runs",
             "gauge",
             "Runs in the database, by state.",
             [({"state": state.value}, float(states.get(state, 0))) for state in RunState],
         ),
-        metric(
+        _metric(
             "gpuexplore_device_use_seconds",
             "counter",
             "Time that devices spent on runs, by requested devices.",
             [({"devices": row.devices}, row.device_s) for row in uses],
             unit="seconds",
         ),
-        metric(
+        _metric(
             "gpuexplore_supervisor_age_seconds",
             "gauge",
             "Time since a supervisor's last heartbeat.",
             [({"host": each.host, "supervisor": each.name}, each.age_s) for each in supervisors],
             unit="seconds",
         ),
-        metric(
+        _metric(
             "gpuexplore_database_size_bytes",
             "gauge",
             "Size of the database on its disk.",
@@ -127,7 +127,7 @@ def figures(database: Database) -> list[Sequence[str]]:
     if file:
         free: Samples = [({}, float(free_bytes(file)))]
         found.append(
-            metric("gpuexplore_disk_free_bytes", "gauge", "Free space on the database's disk.", free, unit="bytes")
+            _metric("gpuexplore_disk_free_bytes", "gauge", "Free space on the database's disk.", free, unit="bytes")
         )
     return found
 
@@ -142,8 +142,8 @@ def _families(found: list[Sequence[str]] | None) -> list[Sequence[str]]:
     build: Samples = [({"version": gpuexplore.__version__}, 1.0)]
     errors: Samples = [({}, float(len(PAGE_ERRORS)))]
     families = [
-        metric("gpuexplore_build", "info", "Version of this server.", build),
-        metric(
+        _metric("gpuexplore_build", "info", "Version of this server.", build),
+        _metric(
             "gpuexplore_page_errors",
             "counter",
             "Unexpected errors of pages since this server started.",
@@ -152,8 +152,8 @@ def _families(found: list[Sequence[str]] | None) -> list[Sequence[str]]:
     ]
     if connected is not None:
         sessions: Samples = [({}, float(connected))]
-        families.append(metric("gpuexplore_sessions", "gauge", "Browser pages connected to this server.", sessions))
-    families.append(metric("gpuexplore_database_up", "gauge", "1 if the database can be used, else 0.", up))
+        families.append(_metric("gpuexplore_sessions", "gauge", "Browser pages connected to this server.", sessions))
+    families.append(_metric("gpuexplore_database_up", "gauge", "1 if the database can be used, else 0.", up))
     return families + (found or [])
 
 
@@ -177,7 +177,7 @@ def _show_metrics(request: Request) -> Response:
 
 def _look() -> list[Sequence[str]] | None:
     try:
-        return figures(store())
+        return _figures(store())
     except StoreUnavailable:
         return None
 

@@ -1,7 +1,9 @@
 """`gpuexplore atlas`: what GPUs were measured to do, by whom, and which GPU suits a call."""
 
 import argparse
-from collections.abc import Callable, Iterable, Sequence
+import csv
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from gpuexplore.analysis.prediction import CALLS, USUAL_CALLS
@@ -13,6 +15,7 @@ from gpuexplore.cli.predict_command import measured_here
 from gpuexplore.cli.streams import say
 from gpuexplore.core.dtypes import FORMATS
 from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.typed_text import spreadsheet_safe
 from gpuexplore.core.units import (
     UNKNOWN,
     format_bytes,
@@ -33,7 +36,6 @@ from gpuexplore.features.atlas.analysis.answers import (
     choice_row,
     choices_asked,
     citation_row,
-    csv_text,
     point_row,
     points_asked,
 )
@@ -127,9 +129,21 @@ def _which(arguments: argparse.Namespace) -> int:
 
 def _print_csv(rows: Sequence[dict[str, object]]) -> None:
     if rows:
-        print(csv_text(rows), end="")
+        print(_csv_text(rows), end="")
     else:
         say("gpuexplore: no measurement matches")
+
+
+def _csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return rows, at least one, as CSV that no spreadsheet computes; unknown is empty."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow(
+            {name: spreadsheet_safe(value) if isinstance(value, str) else value for name, value in row.items()}
+        )
+    return text.getvalue()
 
 
 def _summary_json(found: Atlas) -> dict[str, object]:
@@ -221,10 +235,10 @@ def _point_columns(point: AtlasPoint) -> tuple[str, ...]:
 
 def _print_citations(found: Iterable[AtlasPoint]) -> None:
     if cited := citations(found):
-        print("\nSources:", *(f"- {citation_words(citation)}" for citation in cited), sep="\n")
+        print("\nSources:", *(f"- {_citation_words(citation)}" for citation in cited), sep="\n")
 
 
-def citation_words(citation: Citation) -> str:
+def _citation_words(citation: Citation) -> str:
     """Return what is printed of a collection: what to cite, its licence, where it is and how it was measured."""
     details = (citation.text, citation.licence, citation.url)
     return f"{citation.name}: {'; '.join(filter(None, details))} ({citation.how})"

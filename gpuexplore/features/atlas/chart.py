@@ -83,7 +83,8 @@ def atlas(
         at: work that a vertical rule marks; None for none.
     """
     measured = _points(series, points, show)
-    lines = _lines(series, show)
+    rows = [row for each in series for point in each.line if (row := _line_row(each, point, show)) is not None]
+    lines = pd.DataFrame(rows, columns=["series", "work", "value", "low", "high", *LINE_TOOLTIPS])
     values = [*measured["value"], *lines["low"], *lines["high"]]
     x = _x(operation, [*measured["work"], *lines["work"], *([at] if at else [])])
     y = _y(operation, show, values)
@@ -188,16 +189,11 @@ def _rule(at: int, x: alt.X) -> alt.Chart:
 def _predicted(frame: pd.DataFrame, x: alt.X, y: alt.Y, color: alt.Color) -> list[alt.Chart]:
     """Return the bands, and over them the lines."""
     base = alt.Chart(frame).encode(x=x, color=color)
-    band = base.mark_area(opacity=0.1, tooltip=None, aria=False).encode(y=_at(y, "low"), y2=alt.Y2("high:Q"))
+    lower = y.copy()
+    lower.shorthand = "low:Q"
+    band = base.mark_area(opacity=0.1, tooltip=None, aria=False).encode(y=lower, y2=alt.Y2("high:Q"))
     words = [alt.Tooltip(f"{name}:N", title=title) for name, title in LINE_TOOLTIPS.items()]
     return [band, base.mark_line(strokeWidth=2, strokeDash=[6, 3]).encode(y=y, tooltip=words)]
-
-
-def _at(y: alt.Y, column: str) -> alt.Y:
-    """Return the axis `y` for another column."""
-    other = y.copy()
-    other.shorthand = f"{column}:Q"
-    return other
 
 
 def _measured(frame: pd.DataFrame, x: alt.X, y: alt.Y, color: alt.Color) -> list[alt.Chart]:
@@ -251,11 +247,6 @@ def _points(series: Sequence[AtlasSeries], points: Sequence[AtlasPoint], show: S
         if (value := shown_at(point, show)) is not None
     ]
     return pd.DataFrame(rows, columns=["id", "series", "work", "value", *POINT_TOOLTIPS])
-
-
-def _lines(series: Sequence[AtlasSeries], show: Show) -> pd.DataFrame:
-    rows = [row for each in series for point in each.line if (row := _line_row(each, point, show)) is not None]
-    return pd.DataFrame(rows, columns=["series", "work", "value", "low", "high", *LINE_TOOLTIPS])
 
 
 def _line_row(series: AtlasSeries, point: LinePoint, show: Show) -> dict[str, object] | None:

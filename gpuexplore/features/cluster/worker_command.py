@@ -34,11 +34,11 @@ def execute(arguments: argparse.Namespace) -> int:
 
     check_certificates(arguments.scheduler, "worker")
     options = ["--lifetime", arguments.lifetime] if arguments.lifetime else []
-    command = dask_worker(arguments.scheduler, [device.id for device in discover()])
+    command = _dask_worker(arguments.scheduler, [device.id for device in discover()])
     os.execve(sys.executable, [*command, *options, *shlex.split(arguments.dask)], {**os.environ, **SETTINGS})
 
 
-def dask_worker(
+def _dask_worker(
     scheduler: str,
     device_ids: Sequence[str],
     *,

@@ -23,7 +23,7 @@ from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
 
 
 @dataclass(frozen=True, slots=True)
-class CommonError:
+class _CommonError:
     """An error or a warning that people meet: a row of `errors.toml`.
 
     Attributes:
@@ -55,7 +55,7 @@ class CommonError:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class _Message:
     """One thing that torch said.
 
     Attributes:
@@ -82,7 +82,7 @@ class Provoked:
     """
 
     name: str
-    said: tuple[Message, ...]
+    said: tuple[_Message, ...]
     device: str
     torch: str
     reason: str | None = None
@@ -91,9 +91,11 @@ class Provoked:
 LONGEST_MESSAGE = 2000  # characters: some of CUDA's come with a manual
 
 
-def _errors() -> Mapping[str, CommonError]:
+def _errors() -> Mapping[str, _CommonError]:
     table = tomllib.loads((files(__package__) / "errors.toml").read_text(encoding="utf-8"))
-    return MappingProxyType({row["name"]: CommonError(**{**row, "rows": tuple(row["rows"])}) for row in table["error"]})
+    return MappingProxyType(
+        {row["name"]: _CommonError(**{**row, "rows": tuple(row["rows"])}) for row in table["error"]}
+    )
 
 
 ERRORS = _errors()
@@ -125,10 +127,10 @@ def perform(
         raise InvalidInput.of("error", name, ERRORS)
     if progress.cancelled():
         raise Cancelled("cancelled before the error was reproduced")
-    progress.report(encode(provoked(ERRORS[name], device)))
+    progress.report(encode(_provoked(ERRORS[name], device)))
 
 
-def provoked(error: CommonError, device: Device) -> Provoked:
+def _provoked(error: _CommonError, device: Device) -> Provoked:
     """Return what torch says when `error` is provoked on `device`."""
     run: Callable[[str], None] = getattr(import_module("gpuexplore.features.errors.provocations"), error.function)
     said = _said(lambda: run(device.id))
@@ -136,17 +138,17 @@ def provoked(error: CommonError, device: Device) -> Provoked:
     return Provoked(error.name, said, device.id, version_of("torch") or "unknown", reason)
 
 
-def _said(run: Callable[[], None]) -> tuple[Message, ...]:
+def _said(run: Callable[[], None]) -> tuple[_Message, ...]:
     """Return what was warned of, and what ended the call."""
-    ended: tuple[Message, ...] = ()
+    ended: tuple[_Message, ...] = ()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             run()
         except Exception as error:
-            ended = (Message("error", type(error).__name__, readable(str(error), LONGEST_MESSAGE)),)
+            ended = (_Message("error", type(error).__name__, readable(str(error), LONGEST_MESSAGE)),)
     warned = tuple(
-        Message("warning", warning.category.__name__, readable(str(warning.message), LONGEST_MESSAGE))
+        _Message("warning", warning.category.__name__, readable(str(warning.message), LONGEST_MESSAGE))
         for warning in caught
     )
     return warned + ended

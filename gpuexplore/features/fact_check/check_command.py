@@ -9,8 +9,8 @@ from gpuexplore.cli.experiment_arguments import add_operation, operation_of
 from gpuexplore.cli.output import print_json, say_readings
 from gpuexplore.cli.predict_command import add_calls, measured_here, prediction_json
 from gpuexplore.core.dtypes import FORMATS
-from gpuexplore.core.units import format_seconds
-from gpuexplore.features.fact_check.analysis.possible import is_possible, rate_words
+from gpuexplore.core.units import format_bytes_per_s, format_flop_per_s, format_seconds
+from gpuexplore.features.fact_check.analysis.possible import Possibility, is_possible
 from gpuexplore.hardware import discover, ensure_ceiling, readings
 
 
@@ -59,5 +59,11 @@ def execute(arguments: argparse.Namespace) -> int:
         case = found.prediction.case
         what = f"{case.operation} of {shape_label(case.shape)} in {case.dtype} on {found.prediction.device.title}"
         print(f"{what} in {format_seconds(found.time_s)}: {found.verdict}")
-        print(f"  {rate_words(found)}; {found.reason}")
+        print(f"  {_rate_words(found)}; {found.reason}")
     return EXIT_OK if found else EXIT_FAILED
+
+
+def _rate_words(found: Possibility) -> str:
+    """Return the rates in the stated time, in words."""
+    moved = format_bytes_per_s(found.bytes_per_s)
+    return f"{format_flop_per_s(found.flop_per_s)} and {moved}" if found.flop_per_s else moved

@@ -4,7 +4,6 @@ import argparse
 import sys
 from collections.abc import Sequence
 from contextlib import closing
-from typing import Any
 
 from gpuexplore.analysis.run.estimate import check_limits
 from gpuexplore.cli import EXIT_OK
@@ -13,7 +12,7 @@ from gpuexplore.cli.predict_command import measured_here
 from gpuexplore.cli.run_command import measure, save
 from gpuexplore.core.model import Device, Result
 from gpuexplore.features.fact_check.analysis import Claim, claims, claims_of
-from gpuexplore.features.fact_check.analysis.judge import Judgement, judge
+from gpuexplore.features.fact_check.analysis.judge import judge
 from gpuexplore.features.fact_check.analysis.measured import experiments
 from gpuexplore.hardware import discover
 from gpuexplore.jobs.engines.local import LocalEngine
@@ -36,7 +35,20 @@ def execute(arguments: argparse.Namespace) -> int:
     known = measured_here(devices)
     judged = [judge(claim, known) for claim in asked]
     if arguments.json:
-        print_json({"claims": [_json(judgement) for judgement in judged]})
+        print_json(
+            {
+                "claims": [
+                    {
+                        "id": judgement.claim.id,
+                        "claim": judgement.claim.claim,
+                        "verdict": judgement.verdict,
+                        "findings": list(judgement.findings),
+                        "evidence": list(judgement.evidence),
+                    }
+                    for judgement in judged
+                ]
+            }
+        )
     elif arguments.row:
         for judgement in judged:
             print(f"{judgement.claim.id}  {judgement.claim.claim}\n  {judgement.verdict}")
@@ -61,13 +73,3 @@ def _measured(asked: Sequence[Claim], devices: Sequence[Device]) -> tuple[Result
         save(experiment, measured)
         results += measured
     return tuple(results)
-
-
-def _json(judgement: Judgement) -> dict[str, Any]:
-    return {
-        "id": judgement.claim.id,
-        "claim": judgement.claim.claim,
-        "verdict": judgement.verdict,
-        "findings": list(judgement.findings),
-        "evidence": list(judgement.evidence),
-    }

@@ -7,8 +7,8 @@ from typing import Any
 import streamlit as st
 
 from gpuexplore.core.model import Device, Result, Run
-from gpuexplore.features.fact_check.analysis import Claim, claims_of
-from gpuexplore.features.fact_check.analysis.judge import Judgement, Verdict, judge, judgements
+from gpuexplore.features.fact_check.analysis import Claim, claims, claims_of
+from gpuexplore.features.fact_check.analysis.judge import Judgement, Verdict, judge
 from gpuexplore.features.fact_check.analysis.measured import experiments
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.run.state import show_what_ended, start, started
@@ -61,7 +61,7 @@ def show_claims() -> None:
     devices = known_devices()
     known = tuple(measured_results(device) for device in devices)
     results = tuple(result for device in known for _, result in device.found)
-    judged = JUDGED.get(known, lambda: judgements(results))
+    judged = JUDGED.get(known, lambda: _judgements(results))
     counts = Counter(judgement.verdict for judgement in judged)
     st.markdown(" · ".join(f"{verdict} **{counts[verdict]}**" for verdict in VERDICTS if counts[verdict]))
     show_table(
@@ -88,6 +88,11 @@ def show_claims() -> None:
     with st.expander("What the verdicts mean"):
         st.markdown("\n".join(f"- **{verdict}**: {meaning}" for verdict, meaning in VERDICTS.items()))
         st.caption("A claim with several findings gets the verdict that comes first in this list.")
+
+
+def _judgements(results: Sequence[Result] = ()) -> tuple[Judgement, ...]:
+    """Return the verdict on every claim, in the order of the notebooks."""
+    return tuple(judge(claim, results) for claim in claims())
 
 
 def _show_one(judged: Sequence[Judgement]) -> Claim:

@@ -183,7 +183,7 @@ def _print(arguments: argparse.Namespace) -> int:
             where = (
                 f"{', '.join(device.title for device in devices)}, {datetime.now(UTC).date().isoformat()}, {versions}"
             )
-    arguments.out.write_text(sheet(lesson, steps, where), encoding="utf-8")
+    arguments.out.write_text(_sheet(lesson, steps, where), encoding="utf-8")
     print(f"Wrote {arguments.out}: open it in a browser, and print it")
     return EXIT_OK
 
@@ -191,7 +191,7 @@ def _print(arguments: argparse.Namespace) -> int:
 # A lesson on paper: one self-contained HTML file, blank to be filled in, or with this machine's answers.
 
 
-def sheet(lesson: Lesson, answered: Sequence[JudgedStep] = (), where: str = "") -> str:
+def _sheet(lesson: Lesson, answered: Sequence[JudgedStep] = (), where: str = "") -> str:
     """Return the sheet of a lesson as HTML.
 
     Args:

@@ -87,7 +87,7 @@ def known_kernels(targets: Sequence[Target]) -> list[CompiledKernel | str] | Non
 
 
 @contextmanager
-def held(lock: HostLock, timeout_s: float) -> Iterator[HostLock]:
+def _held(lock: HostLock, timeout_s: float) -> Iterator[HostLock]:
     """Hold a lock of the host, after at most `timeout_s` seconds of waiting."""
     lock.acquire(timeout=timeout_s)
     try:
@@ -113,7 +113,7 @@ def exclusive_cpu() -> Iterator[HostLock]:
             (cpu, CPU_WAIT_S, CPU_BUSY),
         ):
             try:
-                stack.enter_context(held(lock, wait_s))
+                stack.enter_context(_held(lock, wait_s))
             except TimeoutError as error:
                 raise Unsupported(busy) from error
         yield cpu

@@ -5,6 +5,7 @@ user names.
 """
 
 import json
+import math
 import pickle
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from gpuexplore.backends import host
 from gpuexplore.core.errors import GpuExploreError, InvalidInput, TooSlow, Unsupported
 from gpuexplore.core.serialization import decode
 from gpuexplore.core.units import format_seconds, read_whole
-from gpuexplore.features.machine_code.analysis import InstructionBound, code_bound
+from gpuexplore.features.machine_code.analysis import InstructionBound, instruction_bound
 from gpuexplore.features.machine_code.compiling import (
     PROCESS,
     exclusive_cpu,
@@ -66,7 +67,7 @@ def machine_code_of(file: KernelFile, wanted: str | None, compute_capability: st
     """
     name = kernel_chosen([kernel.name for kernel in file.kernels], wanted)
     if isinstance(file, PtxText):
-        made = assembled(file, compute_capability)
+        made = _assembled(file, compute_capability)
         written = next(kernel for kernel in file.kernels if kernel.name == name)
         found = _machine_code(read_cubin(made.cubin), name)
         return replace(
@@ -83,7 +84,7 @@ def machine_code_of(file: KernelFile, wanted: str | None, compute_capability: st
     return _machine_code(file, name)
 
 
-def assembled(module: PtxText, compute_capability: str) -> Assembled:
+def _assembled(module: PtxText, compute_capability: str) -> Assembled:
     """Return a PTX module assembled for a compute capability.
 
     Raises:
@@ -287,9 +288,19 @@ def file_kernel(
             registers_per_thread=code.registers_per_thread,
             shared_bytes_per_block=code.shared_bytes + dynamic_shared_bytes,
         )
-    bound = code_bound(facts, gpu, full) if gpu and full else InstructionBound()
+    bound = _code_bound(facts, gpu, full) if gpu and full else InstructionBound()
     origin: BlockOrigin = "asked" if block else "file" if code.block else "default"
     return FileKernel(chosen, origin, dynamic_shared_bytes, facts, full, bound)
+
+
+def _code_bound(facts: LoopFacts, gpu: Accelerator, full: Occupancy) -> InstructionBound:
+    """Return what machine code alone allows on `gpu`: of a kernel whose operation is unknown, so no roofline follows.
+
+    Args: as of `instruction_bound`.
+    """
+    bound = instruction_bound(facts, gpu, full, math.inf)
+    known = bound.flop_per_s is not None and math.isfinite(bound.flop_per_s)
+    return replace(bound, roofline_flop_per_s=None, flop_per_s=bound.flop_per_s if known else None)
 
 
 def registers_in_words(code: MachineCode) -> str:

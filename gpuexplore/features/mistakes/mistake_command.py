@@ -29,7 +29,20 @@ def execute(arguments: argparse.Namespace) -> int:
     mistake = mistake_named(arguments.name)
     observation = decode(MistakeObservation, perform(activity_of(mistake.name, arguments.device))[-1])
     if arguments.json:
-        print_json(_description(mistake) | _seen(observation))
+        found = encode(observation)
+        verdict = difference(observation)
+        print_json(
+            _description(mistake)
+            | {
+                **{name: found[name] for name in ("what", "wrong", "right", "factor", "rounds", "note", "source")},
+                "within_noise": verdict.relation is None if verdict else None,
+                "verdict": verdict and verdict.statement,
+                "detected": observation.detection.found,
+                "evidence": observation.detection.evidence,
+                "origin": observation.origin,
+                "environment": found["environment"],
+            }
+        )
     else:
         _print(mistake, observation)
     return EXIT_OK
@@ -48,21 +61,6 @@ def _description(mistake: Mistake) -> dict[str, Any]:
     texts = {name: text for name, text in encode(mistake).items() if name not in ("file", "instead")}
     ways = {"wrong_way": texts.pop("wrong"), "right_way": texts.pop("right")}
     return texts | ways | {"unit": UNITS[mistake.quantity]}
-
-
-def _seen(observation: MistakeObservation) -> dict[str, Any]:
-    """Return what was observed."""
-    found = encode(observation)
-    verdict = difference(observation)
-    return {
-        **{name: found[name] for name in ("what", "wrong", "right", "factor", "rounds", "note", "source")},
-        "within_noise": verdict.relation is None if verdict else None,
-        "verdict": verdict and verdict.statement,
-        "detected": observation.detection.found,
-        "evidence": observation.detection.evidence,
-        "origin": observation.origin,
-        "environment": found["environment"],
-    }
 
 
 def _print(mistake: Mistake, observation: MistakeObservation) -> None:

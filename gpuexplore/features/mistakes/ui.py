@@ -4,16 +4,19 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+import altair as alt
+import pandas as pd
 import streamlit as st
 
 from gpuexplore.activity import ActivityRun
+from gpuexplore.charts.axes import LABEL_LIMIT, WIDE, log_ticks, si_label, x_value
+from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.core.model import Device
 from gpuexplore.core.notebooks import titles
 from gpuexplore.core.serialization import decode
-from gpuexplore.core.units import format_multiple
+from gpuexplore.core.units import format_interval, format_multiple
 from gpuexplore.features.mistakes.catalog import KIND, activity_of
-from gpuexplore.features.mistakes.catalog.contract import MISTAKES, Mistake, MistakeObservation
-from gpuexplore.features.mistakes.chart import wrong_and_right
+from gpuexplore.features.mistakes.catalog.contract import MISTAKES, UNITS, Mistake, MistakeObservation, Quantity
 from gpuexplore.features.mistakes.mistake_command import difference
 from gpuexplore.ui import link
 from gpuexplore.ui.activity import PARAMETER, newest_done, show_activity, start_activity, started_activity
@@ -48,7 +51,7 @@ def _show_observation(mistake: Mistake, device: Device, asked: ActivityRun | Non
 
 def _show_seen(observation: MistakeObservation, mistake: Mistake) -> None:
     st.markdown(f"**{plain(observation.what)}** :blue-badge[{observation.origin}]")
-    show_chart(lambda: wrong_and_right(observation), repr(observation), key="chart.mistake")
+    show_chart(lambda: _wrong_and_right(observation), repr(observation), key="chart.mistake")
     st.markdown(_factor(observation))
     badges = {
         True: ":green-badge[detected]",
@@ -86,7 +89,7 @@ def show_mistakes() -> None:
                 "Mistake": mistake.name,
                 "Question": mistake.title,
                 "Detected by": str(mistake.gives_away or "nothing"),
-                "Notebooks": titles(mistake.rows),
+                "Notebooks": " ".join(mistake.rows),
             }
             for mistake in MISTAKES.values()
         ],
@@ -97,7 +100,7 @@ def show_mistakes() -> None:
             "Mistake": st.column_config.TextColumn(width=150),
             "Question": st.column_config.TextColumn(width=330),
             "Detected by": st.column_config.TextColumn(width=150),
-            "Notebooks": st.column_config.TextColumn(width="large"),
+            "Notebooks": st.column_config.TextColumn(width=110, help="Rows of the notebooks, named below"),
         },
     )
     asked = started_activity(KIND)
@@ -125,6 +128,8 @@ def _show(mistake: Mistake, devices: Sequence[Device], asked: ActivityRun | None
         st.code(mistake.right_code, language="python")
     st.markdown(plain(mistake.why))
     st.markdown(_sign(mistake))
+    if mistake.rows:
+        st.caption(f"In the notebooks: {plain(titles(mistake.rows))}.")
     _show_observation(
         mistake, next((device for device in devices if device.kind in mistake.live_on), devices[0]), asked
     )
@@ -145,10 +150,85 @@ def show_lesson_measurement(_block: Any, payload: Any, key: str) -> None:
         return
     seen = decode(MistakeObservation, payload)
     st.markdown(f"**{plain(seen.what)}** · {seen.origin}")
-    show_chart(lambda: wrong_and_right(seen), repr(seen), key=f"{key}.mistake")
+    show_chart(lambda: _wrong_and_right(seen), repr(seen), key=f"{key}.mistake")
     st.caption(plain(seen.detection.evidence))
 
 
 def lesson_block_query(block: Any) -> dict[str, str]:
     """Return the parameters of the page Timing mistakes with the choice of a block."""
     return {"mistake": block.mistake}
+
+
+# The wrong value of a mistake and the right one, each with its interval, on one axis.
+
+
+SI_UNITS: dict[Quantity, str] = {"time": "s", "compute rate": "FLOP/s", "memory rate": "B/s"}
+
+
+def _wrong_and_right(observation: MistakeObservation) -> alt.LayerChart:
+    """Return a point for each of the two ways, with its 95 % interval and its value in words."""
+    frame = _frame(observation)
+    base = alt.Chart(frame).encode(
+        y=alt.Y(
+            "way:N", sort=["Wrong", "Right"], title=None, scale=alt.Scale(padding=0.6), axis=alt.Axis(labelFontSize=13)
+        )
+    )
+    x = _axis(observation, frame)
+    intervals = base.mark_rule(color=NEUTRAL, strokeWidth=3, opacity=0.6).encode(x=x, x2=alt.X2("high:Q"))
+    shape = alt.Shape("way:N", scale=alt.Scale(domain=["Wrong", "Right"], range=["cross", "circle"]), legend=None)
+    points = base.mark_point(filled=True, size=130, opacity=1).encode(
+        x=alt.X("value:Q"), shape=shape, tooltip=[alt.Tooltip(f"{name}:N") for name in ("way", "shown", "interval")]
+    )
+    words = base.mark_text(dy=-17, fontSize=13, color=NEUTRAL).encode(x=alt.X("value:Q"), text=alt.Text("shown:N"))
+    unknown = base.mark_text(align="left", fontSize=13, color=NEUTRAL).encode(x=x_value(6), text=alt.Text("unknown:N"))
+    sized: alt.LayerChart = alt.LayerChart(layer=[intervals, points, words, unknown]).properties(
+        width="container", height=2 * 58 + 56, description=_described_observation(observation, frame)
+    )
+    return sized
+
+
+def _described_observation(observation: MistakeObservation, frame: pd.DataFrame) -> str:
+    """Return the alternative text."""
+    intervals = frame["interval"].map(lambda interval: f", 95 % interval {interval}" if interval else "")
+    said = "; ".join(frame["way"].str.lower() + " " + frame["shown"] + intervals)
+    return f"{_title(observation)} of {observation.what}, {observation.origin}: {said}."
+
+
+def _frame(observation: MistakeObservation) -> pd.DataFrame:
+    rows = []
+    for way, reading in (("Wrong", observation.wrong), ("Right", observation.right)):
+        low, high = reading.ci95 or (reading.value, reading.value)
+        interval = format_interval(reading.ci95, observation.format) if reading.ci95 else ""
+        shown = observation.words(reading)
+        rows.append((way, reading.value, low, high, shown, interval, shown if reading.value is None else ""))
+    return pd.DataFrame(rows, columns=["way", "value", "low", "high", "shown", "interval", "unknown"])
+
+
+def _axis(observation: MistakeObservation, frame: pd.DataFrame) -> alt.X:
+    values = [value for name in ("low", "value", "high") for value in frame[name].dropna()]
+    labels: dict[Quantity, str] = {
+        "share": "format(datum.value, '.3~%')",
+        "error": "datum.value == 0 ? '0' : format(datum.value, '.1~e')",
+        "count": "format(datum.value, ',')",
+        "sum": "format(datum.value, ',')",
+        "ratio": "format(datum.value, '.3~r') + '×'",
+    }
+    unit = SI_UNITS.get(observation.quantity)
+    label = si_label(unit) if unit else labels[observation.quantity]
+    title = _title(observation)
+    if values and min(values) > 0 and max(values) / min(values) > WIDE:
+        ticks = log_ticks(values)
+        if len(ticks) > 7:
+            ticks = [tick for tick in ticks if f"{tick:e}".startswith("1.000")]  # powers of ten
+        scale = alt.Scale(type="log", nice=False, domain=[min(values) / 1.6, max(values) * 1.6])
+        axis = alt.Axis(values=ticks, labelExpr=label, labelOverlap="greedy", labelLimit=LABEL_LIMIT)
+        return alt.X("low:Q", title=title, axis=axis, scale=scale)
+    scale = alt.Scale(domain=[0, 1.15 * max([*values, 1e-300])], nice=False)
+    axis = alt.Axis(labelExpr=label, tickCount=5, labelLimit=LABEL_LIMIT, labelOverlap="greedy")
+    return alt.X("low:Q", title=title, axis=axis, scale=scale)
+
+
+def _title(observation: MistakeObservation) -> str:
+    """Return what the axis measures, with the unit where its labels do not carry it."""
+    name = "Relative error" if observation.quantity == "error" else observation.quantity.capitalize()
+    return f"{name} ({UNITS[observation.quantity]})" if observation.quantity in SI_UNITS else name

@@ -37,10 +37,10 @@ HOLDING: Mapping[str, str] = {  # commands that would keep the cell until they a
 
 def register(shell: Any) -> None:
     """Add the magic to a shell of IPython."""
-    shell.register_magic_function(carry_out, magic_kind="line", magic_name="gpuexplore")
+    shell.register_magic_function(_carry_out, magic_kind="line", magic_name="gpuexplore")
 
 
-def carry_out(line: str) -> Outcome | None:
+def _carry_out(line: str) -> Outcome | None:
     """Do what `gpuexplore` does in a shell with the same words, e.g. `%gpuexplore run matmul --size 512 --dtype fp32`.
 
     `run` returns what `gpuexplore.run` does, measured in processes of its own: `out = %gpuexplore run matmul`. With
@@ -168,11 +168,11 @@ def show_app(port: int | None = None) -> App:
 
 
 def _started(port: int | None, here: Platform) -> App:
-    chosen = checked_port(port)
+    chosen = _checked_port(port)
     address = (
         _proxied(chosen) if here == "colab" else f"http://localhost:{chosen}"
     )  # as Jupyter is opened: its cookies are not those of 127.0.0.1
-    app = App(here, address, chosen, served(chosen, here, address))
+    app = App(here, address, chosen, _served(chosen, here, address))
     SERVED.append(app)
     atexit.register(app.close)
     return app
@@ -192,7 +192,7 @@ def _colab() -> Any:
 # Starts `gpuexplore app` next to a notebook and waits until it answers.
 
 
-def checked_port(port: int | None) -> int:
+def _checked_port(port: int | None) -> int:
     """Return the port, or one that is free.
 
     Raises:
@@ -209,7 +209,7 @@ def checked_port(port: int | None) -> int:
         return int(probe.getsockname()[1])
 
 
-def served(port: int, here: Platform, address: str) -> subprocess.Popen[bytes]:
+def _served(port: int, here: Platform, address: str) -> subprocess.Popen[bytes]:
     """Return the process that serves the app, once it answers.
 
     Args:

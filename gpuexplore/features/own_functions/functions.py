@@ -73,7 +73,7 @@ def measure(
     limits = _limits_asked(about, isolated)
     given = {"reference": reference, **{name: about.pop(name, None) for name in ("flops", "bytes")}}
     if arrays:
-        about |= {"dtypes": dtype_of(arrays), "devices": device_of(arrays)}
+        about |= {"dtypes": _dtype_of(arrays), "devices": _device_of(arrays)}
     names = [each for each in against if isinstance(each, str)]
     if names and operation is None:
         raise InvalidInput.of("against", names[0], "functions; names need operation=")
@@ -133,7 +133,7 @@ def _limits_asked(about: dict[str, Any], isolated: bool) -> WorkerLimits:
     return limits_typed(*(typed.get(name, "") for name in names))
 
 
-def dtype_of(arrays: Sequence[Any]) -> str:
+def _dtype_of(arrays: Sequence[Any]) -> str:
     """Return the name of the dtype that all arrays have.
 
     Raises:
@@ -150,7 +150,7 @@ def dtype_of(arrays: Sequence[Any]) -> str:
     return known[names[0]]
 
 
-def device_of(arrays: Sequence[Any]) -> str:
+def _device_of(arrays: Sequence[Any]) -> str:
     """Return the id of the device that arrays are on."""
     found = str(getattr(arrays[0], "device", "cpu")).lower()
     called, _, index = found.partition(":")

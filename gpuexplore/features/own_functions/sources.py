@@ -47,7 +47,7 @@ def named(implementations: Iterable[Any]) -> list[Any]:
         if callable(each):
             found += add_functions([each], taken=found)
         elif isinstance(each, str | Path) and split_source(str(each))[0].suffix == ".py":
-            found.append(add_file(str(each), found))
+            found.append(_add_file(str(each), found))
         else:
             found.append(each)
     return found
@@ -121,7 +121,7 @@ def check_app_arguments(arguments: argparse.Namespace) -> None:
         if arguments.behind_proxy:
             raise InvalidInput.of("--behind-proxy with --own", arguments.behind_proxy, accepted)
     for file in arguments.own:
-        add_file(file)
+        _add_file(file)
 
 
 def add_source(name: str, source: str) -> None:
@@ -154,7 +154,7 @@ def label_of(text: str) -> str:
     return re.sub(r"[^\w]+", "-", text).strip("-_") or "unnamed"
 
 
-def add_file(text: str, taken: Collection[str] = ()) -> str:
+def _add_file(text: str, taken: Collection[str] = ()) -> str:
     """Remember the implementation in a file, and return its name, e.g. `torch:mine`.
 
     Args:

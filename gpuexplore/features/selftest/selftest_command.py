@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 import re
 import shlex
 import sys
@@ -22,7 +21,7 @@ from gpuexplore.cli.streams import say
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Device
 from gpuexplore.core.serialization import encode
-from gpuexplore.core.units import format_whole_seconds
+from gpuexplore.core.units import format_seconds, format_whole_seconds
 from gpuexplore.features.selftest.suite.bench import DEFAULT_SOURCE, Bench, SelfCheck
 from gpuexplore.features.selftest.suite.checks import CHECKS
 from gpuexplore.features.selftest.suite.contract import (
@@ -34,9 +33,7 @@ from gpuexplore.features.selftest.suite.contract import (
     CheckOutcome,
     CheckVerdict,
     SelftestReport,
-    outcome_line,
     report_html,
-    report_text,
     skipped,
 )
 from gpuexplore.hardware import GPU_KINDS, device_named, discover
@@ -81,12 +78,9 @@ def execute(arguments: argparse.Namespace) -> int:
     bench.progress = _show
     report_lock_holder(device)
     try:
-        outcomes = carry_out(CHECKS, bench, report=_tell)
+        outcomes = _carry_out(CHECKS, bench, report=_tell)
     finally:
         bench.release()
-    stand_in = STAND_IN
-    if os.environ.get("NUMBA_ENABLE_CUDASIM", "0") != "0":
-        stand_in = "NUMBA_ENABLE_CUDASIM is set: Numba's simulator stands in for the GPU."
     no_gpu = (
         "No GPU was found on this machine, so the CPU was tested. An NVIDIA GPU needs its driver (see docs/gpu.md), "
         "and in a container `--gpus all`."
@@ -102,14 +96,14 @@ def execute(arguments: argparse.Namespace) -> int:
         is_quick=arguments.quick,
         lasted_s=time.monotonic() - began_s,
         outcomes=outcomes,
-        stand_in=stand_in,
+        stand_in=STAND_IN,
         no_gpu=no_gpu if device.kind == "cpu" and not arguments.device else "",
     )
     _write(report, bench.folder, arguments.html or bench.folder / "report.html")
     if arguments.json:
         print_json(encode(report))
     else:
-        print(report_text(report))
+        print(_report_text(report))
     return EXIT_FAILED if report.has_failed or report.is_interrupted else EXIT_OK
 
 
@@ -137,7 +131,7 @@ def _folder(given: Path | None, started_utc: str) -> Path:
 
 def _write(report: SelftestReport, folder: Path, page_file: Path) -> None:
     (folder / "report.json").write_text(json.dumps(encode(report), indent=2, allow_nan=False), encoding="utf-8")
-    (folder / "report.txt").write_text(report_text(report) + "\n", encoding="utf-8")
+    (folder / "report.txt").write_text(_report_text(report) + "\n", encoding="utf-8")
     page_file.write_text(report_html(report), encoding="utf-8")
     say(f"The report to send is {page_file}; {folder} has it as JSON and text, and the recording, if there is one.")
 
@@ -149,13 +143,13 @@ def _show(doing: str) -> None:
 
 
 def _tell(outcome: CheckOutcome) -> None:
-    say((CLEAR_LINE if sys.stderr.isatty() else "") + outcome_line(outcome))
+    say((CLEAR_LINE if sys.stderr.isatty() else "") + _outcome_line(outcome))
 
 
 # One check after the other, within the time there is: what fails, fails alone, and what no longer fits says so.
 
 
-def carry_out(
+def _carry_out(
     checks: Sequence[SelfCheck], bench: Bench, *, report: Callable[[CheckOutcome], None], total_s: float | None = None
 ) -> tuple[CheckOutcome, ...]:
     """Return how each check ended on `bench`.
@@ -245,3 +239,26 @@ def _patterns() -> Iterator[tuple[re.Pattern[str], str]]:
     host = node()
     for name in filter(None, dict.fromkeys((host, host.partition(".")[0]))):
         yield re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-])"), "<host>"
+
+
+# The report as lines for a terminal.
+
+
+def _report_text(report: SelftestReport) -> str:
+    """Return the report as lines for a terminal."""
+    notes = (report.stand_in and f"Simulated: {report.stand_in}", report.no_gpu)  # before any figure
+    lines = [report.headline, *(f"  {note}" for note in notes if note)]
+    for outcome in report.outcomes:
+        lines += ["", _outcome_line(outcome), *(f"  {sentence}" for sentence in outcome.said)]
+        width = max((len(figure.name) for figure in outcome.figures), default=0)
+        lines += [
+            f"    {figure.name.ljust(width)}  {figure.text}{f'  ({figure.note})' if figure.note else ''}"
+            for figure in outcome.figures
+        ]
+    return "\n".join(lines)
+
+
+def _outcome_line(outcome: CheckOutcome) -> str:
+    """Return how a check ended, in a line."""
+    took = f"  ({format_seconds(outcome.lasted_s)})" if outcome.lasted_s >= 0.01 else ""
+    return f"{outcome.verdict.upper():7}  {outcome.title}{took}"

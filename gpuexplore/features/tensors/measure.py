@@ -53,7 +53,7 @@ def _check_read(name: str, output: Read, expected: npt.NDArray[Any]) -> None:
         raise IncorrectOutput(f"{name} read the wrong elements", Accuracy(None, 0.0))
 
 
-def readers(layout: TensorView, device: Device, clock: Clock) -> Iterator[tuple[Candidate, Callable[[], None]]]:
+def _readers(layout: TensorView, device: Device, clock: Clock) -> Iterator[tuple[Candidate, Callable[[], None]]]:
     """Yield each way to read `layout` and the contiguous one on `device`, its output zero so far, with its check."""
     storage = np.random.default_rng(0).integers(1, 2**32, _cell_count(layout), dtype=np.uint32)
     build = {"loop": _loop, "copy": _copy}
@@ -126,7 +126,7 @@ def perform(
     environment = describe_environment(device, (LOOPS[device.kind], "torch"), threads=1)
     needed_bytes = ITEMSIZE_BYTES * 2 * (_cell_count(layout) + layout.element_count)  # with what they are checked with
     check_memory(needed_bytes, free_bytes(device), device)
-    candidates = list(readers(layout, device, clock))
+    candidates = list(_readers(layout, device, clock))
     environment, found = measured_together(candidates, environment, clock=clock, isolation=isolation, progress=progress)
     names = [candidate.case.implementation for candidate, _ in candidates]
     measured = dict(zip(names, (measurement for measurement, _ in found), strict=True))

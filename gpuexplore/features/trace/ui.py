@@ -1,15 +1,20 @@
 """A trace on a page: the headline, a bar for each operation, and a table with ways to measure and predict the same."""
 
 import shlex
+from collections import defaultdict
 from collections.abc import Sequence
 from hashlib import sha256
 from urllib.parse import urlencode
 
+import altair as alt
+import pandas as pd
 import streamlit as st
 
 from gpuexplore.analysis.prediction import USUAL_CALLS
+from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Device
+from gpuexplore.core.units import format_percent, format_seconds
 from gpuexplore.features.trace.analysis.events import MOST_BYTES as MOST_COMMAND_BYTES
 from gpuexplore.features.trace.analysis.headline import (
     dtype_words,
@@ -21,7 +26,6 @@ from gpuexplore.features.trace.analysis.headline import (
     target,
 )
 from gpuexplore.features.trace.analysis.table import CPU, TraceRow, TraceTable
-from gpuexplore.features.trace.chart import time_by_operation
 from gpuexplore.hardware import ACCELERATORS
 from gpuexplore.jobs.reading import read_apart
 from gpuexplore.ui.markdown import plain
@@ -54,7 +58,7 @@ def show_trace(table: TraceTable) -> None:
     rows = [row for row in table.rows if row.time_s]
     if not rows:
         return
-    show_chart(lambda: time_by_operation(table), (table.name, table.rows), key="chart.trace")
+    show_chart(lambda: _time_by_operation(table), (table.name, table.rows), key="chart.trace")
     st.subheader("Operations", anchor="operations")
     shown = [_cells(table, row) for row in rows[:MOST_ROWS]]
     links = {name: st.column_config.LinkColumn(display_text=name.lower()) for name in ("Measure", "Predict")}
@@ -162,3 +166,66 @@ def _read(name: str, content: bytes, chosen: str, here: Sequence[Device] = ()) -
     read = "gpuexplore.features.trace.analysis.table:read_table"
     found: tuple[TraceTable, bool] = read_apart(read, name, content, MOST_BYTES, taken_on)
     return found
+
+
+# The chart of the time by operation: a bar for each, coloured by its kind.
+
+
+MOST_BARS = 12  # the others are one bar
+OF_NO_KIND = "other"
+
+
+def _time_by_operation(table: TraceTable) -> alt.LayerChart:
+    """Return the share of the time that each operation took, the largest on top."""
+    frame = _bars_of(table)
+    scale = alt.Scale(domain=[0, 1.15 * max(frame["share"], default=1.0)], nice=False)
+    base = alt.Chart(frame).encode(
+        x=alt.X("share:Q", title=_title(table), scale=scale, axis=alt.Axis(format=".0%", tickCount=6)),
+        y=alt.Y(
+            "operation:N",
+            title=None,
+            sort=list(frame["operation"]),
+            axis=alt.Axis(labelLimit=260, labelOverlap=False),
+        ),
+    )
+    kinds = sorted(dict.fromkeys(frame["kind"]), key=lambda kind: kind == OF_NO_KIND)  # the others last
+    legend = alt.Legend(title=None, orient="top", columns=3)
+    drawn = base.mark_bar(height={"band": 0.6}).encode(
+        color=alt.Color("kind:N", scale=alt.Scale(domain=kinds), legend=legend),
+        tooltip=[
+            alt.Tooltip("operation:N", title="Operation"),
+            alt.Tooltip("kind:N", title="Kind"),
+            alt.Tooltip("shown:N", title="Time"),
+            alt.Tooltip("label:N", title="Share"),
+        ],
+    )
+    figures = ", ".join(frame["operation"] + " " + frame["label"])
+    described = f"of {format_seconds(table.total_s)}: {figures or 'nothing took any'}."
+    labels = base.mark_text(align="left", dx=5, fontSize=13, color=NEUTRAL).encode(text=alt.Text("label:N"))
+    chart: alt.LayerChart = alt.LayerChart(layer=[drawn, labels]).properties(
+        width="container", height=26 * len(frame) + 120, description=f"{_title(table)} by operation, {described}"
+    )
+    return chart
+
+
+def _bars_of(table: TraceTable) -> pd.DataFrame:
+    """Return a bar for each operation, whatever its shapes, the longest first; beyond MOST_BARS they are one."""
+    groups: dict[str, list[TraceRow]] = defaultdict(list)
+    for row in table.rows:
+        if row.time_s:
+            groups[row.operation].append(row)
+    columns = ["operation", "kind", "time_s", "share"]
+    bars = [
+        (name, rows[0].kind or OF_NO_KIND, sum(row.time_s for row in rows), sum(row.share or 0.0 for row in rows))
+        for name, rows in groups.items()
+    ]
+    frame = pd.DataFrame(bars, columns=columns).sort_values("time_s", ascending=False, kind="stable")
+    rest = frame[MOST_BARS:]
+    if len(rest):
+        others = ("all others", OF_NO_KIND, rest["time_s"].sum(), rest["share"].sum())
+        frame = pd.concat([frame[:MOST_BARS], pd.DataFrame([others], columns=columns)])
+    return frame.assign(label=frame["share"].map(format_percent), shown=frame["time_s"].map(format_seconds))
+
+
+def _title(table: TraceTable) -> str:
+    return f"Share of the {'CPU' if table.busy_s is None else 'kernel'} time"

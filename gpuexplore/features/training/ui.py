@@ -1,20 +1,23 @@
 """A training on a page: what to train, the losses live, then the times, phases, scaler and processes."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
+import altair as alt
+import pandas as pd
 import streamlit as st
 
 from gpuexplore.activity import ActivityRun
+from gpuexplore.charts.axes import powers_of_two, si_label
+from gpuexplore.charts.reference_lines import labelled_rule
 from gpuexplore.core.errors import GpuExploreError
 from gpuexplore.core.model import Device
 from gpuexplore.core.units import UNKNOWN, format_bytes, format_interval, format_percent, format_ratio, format_seconds
 from gpuexplore.features.training.analysis import conclusions
-from gpuexplore.features.training.chart import losses, phases, scales
 from gpuexplore.features.training.lesson_block import arguments_of
 from gpuexplore.features.training.measure import activity_of
-from gpuexplore.features.training.measure.contract import ModeReport, Processes, TrainingReport, joined
+from gpuexplore.features.training.measure.contract import PHASES, ModeReport, Processes, TrainingReport, joined
 from gpuexplore.features.training.measure.setup import DATA, DEFAULTS, MODES, OPTIMIZERS, PRESETS, most_processes
 from gpuexplore.ui.activity import show_newest
 from gpuexplore.ui.markdown import plain
@@ -71,16 +74,16 @@ def _draw(run: ActivityRun) -> None:
 
 
 def _draw_charts(report: TrainingReport, key: tuple[str, int]) -> None:
-    show_chart(lambda: losses(report), key, key="chart.training.losses")
+    show_chart(lambda: _losses(report), key, key="chart.training.losses")
     if report.data == "random":
         st.caption(
             f"The labels are random, so there is nothing to learn: the expected loss on new samples is at least "
             f"ln {report.classes} = {report.chance_loss:.3f}. A single batch can be below it by chance."
         )
     if any(mode.phases for mode in report.modes):
-        show_chart(lambda: phases(report), key, key="chart.training.phases")
+        show_chart(lambda: _phases(report), key, key="chart.training.phases")
     if any(mode.scales for mode in report.modes):
-        show_chart(lambda: scales(report), key, key="chart.training.scales")
+        show_chart(lambda: _scales(report), key, key="chart.training.scales")
 
 
 def _show_findings(report: TrainingReport, of: Hashable) -> None:
@@ -232,7 +235,7 @@ def show_lesson_measurement(_block: Any, payload: Any, key: str) -> None:
     if report is None:
         st.caption("Not trained here.")
         return
-    show_chart(lambda: losses(report), repr(report), key=f"{key}.training.losses")
+    show_chart(lambda: _losses(report), repr(report), key=f"{key}.training.losses")
     _show_findings(report, repr(report))
 
 
@@ -240,3 +243,138 @@ def lesson_block_query(block: Any) -> dict[str, str]:
     """Return the parameters of the page Training with the choices of a block."""
     query = arguments_of(block)
     return query if block.model in PRESETS else query | {"model": "own widths", "widths": block.model}
+
+
+# The charts: the losses of all modes over each other, the phases of a step, and the scale that a loss had.
+
+
+def _losses(report: TrainingReport) -> alt.LayerChart:
+    """Return the loss of every mode against the step, with a line at the loss of guessing."""
+    names = [mode.name for mode in report.modes]
+    rows = [(mode.name, step, loss) for mode in report.modes for step, loss in _thinned(mode)]
+    frame = pd.DataFrame(rows, columns=["mode", "step", "loss"])
+    x = alt.X("step:Q", title="Step", scale=_steps(report))
+    legend = alt.Legend(title=None, orient="top", columns=3)
+    dashes = [[1, 0], [7, 4], [2, 3], [9, 3, 2, 3], [4, 2], [12, 4]]  # modes that agree lie over each other
+    lines = (
+        alt.Chart(frame)
+        .mark_line(strokeWidth=2)
+        .encode(
+            x=x,
+            y=alt.Y("loss:Q", title="Loss (cross-entropy)", scale=alt.Scale(zero=report.data == "rule")),
+            color=alt.Color("mode:N", scale=alt.Scale(domain=names), legend=legend),
+            strokeDash=alt.StrokeDash("mode:N", scale=alt.Scale(domain=names, range=dashes), legend=legend),
+            tooltip=[
+                alt.Tooltip("mode:N", title="Mode"),
+                alt.Tooltip("step:Q", title="Step"),
+                alt.Tooltip("loss:Q", title="Loss", format=".5f"),
+            ],
+        )
+    )
+    guessing = labelled_rule(report.chance_loss, f"random guessing: ln {report.classes} = {report.chance_loss:.3f}")
+    chart: alt.LayerChart = alt.LayerChart(layer=[lines, *guessing]).properties(
+        width="container", height=360, description=_describe_losses(report)
+    )
+    return chart
+
+
+def _describe_losses(report: TrainingReport) -> str:
+    """Return the alternative text: first and last loss of each mode."""
+    ends = []
+    for mode in report.modes:
+        known = [loss for loss in mode.losses if loss is not None]
+        ends.append(f"{mode.name} " + (f"{known[0]:.3f} to {known[-1]:.3f}" if known else UNKNOWN))
+    texts = "; ".join(ends) or "no steps yet"
+    return (
+        f"Losses of {report.model} over {report.steps_done} of {report.steps} steps: {texts}; "
+        f"random guessing has {report.chance_loss:.3f}."
+    )
+
+
+def _phases(report: TrainingReport) -> alt.Chart:
+    """Return the phases of a median step of each mode, one after the other."""
+    rows = [
+        (mode.name, phase.name, phase.time_s.median, format_seconds(phase.time_s.median), PHASES.index(phase.name))
+        for mode in report.modes
+        for phase in mode.phases
+    ]
+    frame = pd.DataFrame(rows, columns=["mode", "phase", "seconds", "time", "order"])
+    present = [name for name in PHASES if name in set(frame["phase"])]
+    texts = "; ".join(
+        f"{mode.name}: {', '.join(f'{phase.name} {format_seconds(phase.time_s.median)}' for phase in mode.phases)}"
+        for mode in report.modes
+    )
+    chart: alt.Chart = (
+        alt.Chart(frame)
+        .mark_bar()
+        .encode(
+            y=alt.Y("mode:N", sort=[mode.name for mode in report.modes], title=None),
+            x=alt.X(
+                "seconds:Q",
+                title="Time of a phase, medians",
+                axis=alt.Axis(labelExpr=si_label("s"), tickCount=5, labelOverlap="greedy"),
+            ),
+            color=alt.Color(
+                "phase:N", scale=alt.Scale(domain=present), legend=alt.Legend(title=None, orient="top", columns=4)
+            ),
+            order=alt.Order("order:Q"),
+            tooltip=[
+                alt.Tooltip("mode:N", title="Mode"),
+                alt.Tooltip("phase:N", title="Phase"),
+                alt.Tooltip("time:N", title="Time"),
+            ],
+        )
+        .properties(
+            width="container",
+            height=130 + 40 * len(report.modes),
+            description=f"Phases of a training step of {report.model} by mode: {texts}.",
+        )
+    )
+    return chart
+
+
+def _scales(report: TrainingReport) -> alt.Chart:
+    """Return the loss scale of each mode that has one, against the step."""
+    rows = [(mode.name, step, scale) for mode in report.modes for step, scale in mode.scales]
+    # the last one again where the steps end
+    last = max(0, report.steps_done - 1)
+    rows += [(mode.name, last, mode.scales[-1][1]) for mode in report.modes if mode.scales]
+    frame = pd.DataFrame(rows, columns=["mode", "step", "scale"])
+    ticks = powers_of_two([scale for _, _, scale in rows])
+    scaled = [mode for mode in report.modes if mode.scales]
+    texts = "; ".join(
+        f"{mode.name}: {', '.join(f'{scale:,.0f} from step {step}' for step, scale in mode.scales)}" for mode in scaled
+    )
+    chart: alt.Chart = (
+        alt.Chart(frame)
+        .mark_line(interpolate="step-after", strokeWidth=2)
+        .encode(
+            x=alt.X("step:Q", title="Step", scale=_steps(report)),
+            y=alt.Y(
+                "scale:Q",
+                title="Loss scale",
+                scale=alt.Scale(type="log", base=2, nice=False, domain=[min(ticks) / 2, max(ticks) * 2]),
+                axis=alt.Axis(values=ticks, format=",d"),
+            ),
+            color=alt.Color(
+                "mode:N",
+                scale=alt.Scale(domain=[mode.name for mode in report.modes]),
+                legend=alt.Legend(title=None, orient="top", values=list(dict.fromkeys(frame["mode"]))),
+            ),
+        )
+        .properties(width="container", height=240, description=f"Loss scale of GradScaler over the steps. {texts}.")
+    )
+    return chart
+
+
+def _steps(report: TrainingReport) -> alt.Scale:
+    """Return the axis of the steps that were done: how many are to come is shown elsewhere."""
+    return alt.Scale(domain=[0, max(1, report.steps_done - 1)], nice=False)
+
+
+def _thinned(mode: ModeReport) -> Iterator[tuple[int, float | None]]:
+    """Yield steps with their losses: all, or about 400, as many as are a pixel apart, and the last one."""
+    every = -(-len(mode.losses) // 400)
+    for step, loss in enumerate(mode.losses):
+        if step % every == 0 or step == len(mode.losses) - 1:
+            yield step, loss

@@ -56,7 +56,7 @@ Observed = tuple[TransferReadings, ...]  # nothing: times are predicted
 
 
 @dataclass(frozen=True, slots=True)
-class TransferChoice:
+class _TransferChoice:
     """Choices of the page: operation, size, devices and the link between them.
 
     Attributes:
@@ -75,7 +75,7 @@ class TransferChoice:
     measured_on: Device
 
 
-def choose() -> TransferChoice:
+def choose() -> _TransferChoice:
     """Draw the choices and return them."""
     devices = known_devices()
     columns = st.columns([3, 2, 3, 3], gap="medium")
@@ -85,7 +85,9 @@ def choose() -> TransferChoice:
         size = int(url_widgets.select("Size", "size", _sizes(operation), shown=lambda text: f"{int(text):,}"))
     with columns[2]:
         names = {row.key: row.name for row in ACCELERATORS}
-        gpu = url_widgets.select("GPU", "gpu", _gpus(devices), shown=lambda key: names.get(key, key))
+        here = [device.id for device in devices if device.kind == "cuda"]
+        table = sorted((row.key for row in ACCELERATORS if row.pcie_bytes_per_s), key=lambda key: key != "t4")
+        gpu = url_widgets.select("GPU", "gpu", [*here, *table], shown=lambda key: names.get(key, key))
     with columns[3]:
         link = url_widgets.select("Link", "link", [OWN, *LINKS], shown=_link_title)
     columns = st.columns([3, 5], gap="medium")
@@ -97,7 +99,7 @@ def choose() -> TransferChoice:
     with columns[1]:
         able = [device for device in devices if device.kind not in TORCH_KINDS]
         measured_on = url_widgets.device(sorted(able, key=lambda device: device.kind == "cpu"), "Measure on")
-    return TransferChoice(operation, size, target_named(gpu, devices), link, memory, cpu, measured_on)
+    return _TransferChoice(operation, size, target_named(gpu, devices), link, memory, cpu, measured_on)
 
 
 def _sizes(operation: str) -> list[str]:
@@ -107,13 +109,6 @@ def _sizes(operation: str) -> list[str]:
     usual = max(contract.default_sizes)
     first = min(sizes, key=lambda size: abs(size - usual))
     return [str(first), *(str(size) for size in sizes if size != first)]
-
-
-def _gpus(devices: Sequence[Device]) -> list[str]:
-    """Return the GPUs of this machine, then those of the table that a PCI Express link leads to."""
-    here = [device.id for device in devices if device.kind == "cuda"]
-    table = [row.key for row in ACCELERATORS if row.pcie_bytes_per_s]
-    return [*here, *sorted(table, key=lambda key: key != "t4")]
 
 
 def _link_title(key: str) -> str:
@@ -127,7 +122,7 @@ def _observed_in(run: ActivityRun | None) -> tuple[TransferReadings, ...]:
     return tuple(decode(TransferReadings, dict(payload)) for payload in run.payloads) if run else ()
 
 
-def _points(asked: TransferChoice, cpu: Observed, gpu: Observed, path: Path) -> tuple[SizePoint, ...]:
+def _points(asked: _TransferChoice, cpu: Observed, gpu: Observed, path: Path) -> tuple[SizePoint, ...]:
     """Return the times on both at every size, measured or predicted."""
     results = measured_results(asked.cpu)
     sides = side_of(asked.cpu, readings_of(cpu, "work")), side_of(asked.gpu, readings_of(gpu, "work"))
@@ -144,7 +139,7 @@ def _observed_on(device: Device, operation: str) -> tuple[TransferReadings, ...]
     return _observed_in(newest_done(activity_of(operation, device.id), KNOWN_FOR))
 
 
-def show_transfers(asked: TransferChoice) -> None:
+def show_transfers(asked: _TransferChoice) -> None:
     """Show what is known of the choices, and the button that measures."""
     cpu = _observed_on(asked.cpu, asked.operation)
     gpu = () if asked.gpu.is_hypothetical else _observed_on(asked.gpu, asked.operation)
@@ -163,7 +158,7 @@ def show_transfers(asked: TransferChoice) -> None:
     _measured(asked)
 
 
-def _break_even(asked: TransferChoice, points: Sequence[SizePoint], rests_on: str) -> None:
+def _break_even(asked: _TransferChoice, points: Sequence[SizePoint], rests_on: str) -> None:
     found = break_even_size(points)
     point = _point(asked, points)
     uses = uses_that_pay(point)
@@ -198,7 +193,7 @@ def _break_even(asked: TransferChoice, points: Sequence[SizePoint], rests_on: st
     st.markdown(small(rests_on))
 
 
-def _first_use(asked: TransferChoice, points: Sequence[SizePoint], cpu: Observed, gpu: Observed) -> None:
+def _first_use(asked: _TransferChoice, points: Sequence[SizePoint], cpu: Observed, gpu: Observed) -> None:
     st.subheader("First call, transfer and kernel", anchor="first-use")
     point = _point(asked, points)
     parts = stack(
@@ -246,7 +241,7 @@ def _predicted_rates(path: Path, points: Sequence[SizePoint]) -> None:
     st.caption(f"Transfers in one direction, the same for both; bars are 90 % prediction intervals.{cost}")
 
 
-def _measured(asked: TransferChoice) -> None:
+def _measured(asked: _TransferChoice) -> None:
     on_gpu = asked.measured_on.kind != "cpu"
     st.subheader("Measured transfers" if on_gpu else "Measured memory copies", anchor="measured")
     wanted = activity_of(asked.operation, asked.measured_on.id)
@@ -327,7 +322,7 @@ def _flags(readings: Sequence[TransferReading]) -> None:
             st.caption(f":material/flag: `{name}`: {len(found)} of {len(readings)} times, e.g. {plain(evidence)}.")
 
 
-def _point(asked: TransferChoice, points: Sequence[SizePoint]) -> SizePoint:
+def _point(asked: _TransferChoice, points: Sequence[SizePoint]) -> SizePoint:
     return next(point for point in points if point.size == asked.size)
 
 

@@ -33,7 +33,7 @@ HEIGHT = 440
 
 
 @dataclass(frozen=True, slots=True)
-class RoomPoint:
+class _RoomPoint:
     """A result on the wall.
 
     Attributes:
@@ -100,8 +100,8 @@ def choices(counts: Mapping[str, int], right: set[str], said: str = "") -> alt.L
     return alt.LayerChart(layer=[bars, texts], width="container", height=HEIGHT, description=description)
 
 
-def results(
-    points: Sequence[RoomPoint], roofs: Mapping[str, float], *, unit: str, title: str, by_size: bool
+def _results(
+    points: Sequence[_RoomPoint], roofs: Mapping[str, float], *, unit: str, title: str, by_size: bool
 ) -> alt.LayerChart:
     """Return all results in one chart: a point each, the room's medians as a line, the limit above.
 
@@ -158,7 +158,7 @@ def results(
 
 
 def _crosses(
-    wrong: Sequence[RoomPoint], top: float, *, x: alt.X, y: alt.Y, tooltip: list[alt.Tooltip]
+    wrong: Sequence[_RoomPoint], top: float, *, x: alt.X, y: alt.Y, tooltip: list[alt.Tooltip]
 ) -> list[alt.Chart]:
     """Return what cannot be true: crosses at the upper edge, of which the first says what they are."""
     rows = [
@@ -175,7 +175,7 @@ def _crosses(
     return [marks, base.mark_text(align="left", dx=-4, dy=22, color=WRONG_COLOR).encode(text="label:N")]
 
 
-def _named(points: Sequence[RoomPoint]) -> list[str]:
+def _named(points: Sequence[_RoomPoint]) -> list[str]:
     """Return whose each point is, the least frequent together where there are too many for colours."""
     counts = defaultdict[str, int](int)
     for each in points:
@@ -234,7 +234,7 @@ def results_chart(kept: Kept, names: Mapping[int, str] | None) -> alt.LayerChart
         names: of the participants; None: colours stand for devices, and not for people.
     """
     by_memory = _is_by_memory(kept)
-    return results(
+    return _results(
         _points_of(kept, names),
         _roofs(kept, by_memory=by_memory),
         unit="B/s" if by_memory else "FLOP/s",
@@ -243,12 +243,12 @@ def results_chart(kept: Kept, names: Mapping[int, str] | None) -> alt.LayerChart
     )
 
 
-def _points_of(kept: Kept, names: Mapping[int, str] | None) -> list[RoomPoint]:
+def _points_of(kept: Kept, names: Mapping[int, str] | None) -> list[_RoomPoint]:
     """Return a point for each result; `kept` and `names` as of `results_chart`."""
     by_memory = _is_by_memory(kept)
     by_size = _is_by_size(kept)
     return [
-        RoomPoint(
+        _RoomPoint(
             float((size_of(each.case) if by_size else None) or each.byte_count),
             (each.bytes_per_s if by_memory else each.flop_per_s) or 0.0,
             _device(run, each) if names is None else _people(run, names),

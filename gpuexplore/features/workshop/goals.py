@@ -14,7 +14,7 @@ from gpuexplore.analysis.utilization.utilization import size_of
 from gpuexplore.core.dtypes import DTYPES, dtype_named
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.typed_text import check_characters
-from gpuexplore.core.units import format_percent, format_seconds, read_number, read_seconds, read_whole
+from gpuexplore.core.units import format_percent, format_seconds, read_number, read_whole
 from gpuexplore.operations import OPERATIONS, operation_named
 
 LONGEST = 40  # characters of a setting
@@ -101,18 +101,6 @@ def goal_of(kind: str, settings: Mapping[str, str]) -> Goal:
     return Goal(KINDS[kind], MappingProxyType(read))
 
 
-def read_guess(text: str) -> float:
-    """Return a guessed time in seconds.
-
-    Raises:
-        InvalidInput: it is none; says what is accepted.
-    """
-    seconds = read_seconds(text.strip()[:LONGEST])
-    if seconds is None or not 0 < seconds <= 1e6:
-        raise InvalidInput.of("guess", text, "times above 0 with their unit, like 90us or 2.5 ms")
-    return seconds
-
-
 def _operation(text: str) -> str:
     return operation_named(text).name
 
@@ -175,14 +163,7 @@ def judge(goal: Goal, analysis: RunAnalysis) -> GoalScore | None:
     return pick(found, key=lambda score: score.value) if found else None
 
 
-def is_better(goal: Goal, this: GoalScore, other: GoalScore | None) -> bool:
-    """Return whether this is the better result to show."""
-    if other is None or this.passed != other.passed:
-        return other is None or this.passed
-    return this.value < other.value if goal.kind.better == "lower" else this.value > other.value
-
-
-def about(goal: Goal, analysis: RunAnalysis) -> Iterator[AnalyzedResult]:
+def _about(goal: Goal, analysis: RunAnalysis) -> Iterator[AnalyzedResult]:
     """Yield the results that a goal is about: of several samples, and not proved wrong by a limit of their device."""
     settings = goal.settings
     for analyzed in analysis.results:
@@ -197,21 +178,21 @@ def about(goal: Goal, analysis: RunAnalysis) -> Iterator[AnalyzedResult]:
 
 def _share(goal: Goal, analysis: RunAnalysis) -> Iterator[GoalScore]:
     by_memory = is_memory_bound(analysis)
-    for analyzed in about(goal, analysis):
+    for analyzed in _about(goal, analysis):
         share = analyzed.default_bandwidth_utilization if by_memory else analyzed.default_mfu
         if share is not None:
             yield GoalScore(share, share >= _fraction(goal), f"{format_percent(share)} of the limit")
 
 
 def _guess(goal: Goal, analysis: RunAnalysis) -> Iterator[GoalScore]:
-    for analyzed in about(goal, analysis):
+    for analyzed in _about(goal, analysis):
         if analyzed.median_s is not None:
             yield GoalScore(analyzed.median_s, True, format_seconds(analyzed.median_s))
 
 
 def _kernel(goal: Goal, analysis: RunAnalysis) -> Iterator[GoalScore]:
     """Yield the rate of each kernel of ours as a share of the fastest library's on its device in the same run."""
-    found = list(about(goal, analysis))
+    found = list(_about(goal, analysis))
     for analyzed in found:
         rivals = [
             other.median_s
@@ -225,7 +206,7 @@ def _kernel(goal: Goal, analysis: RunAnalysis) -> Iterator[GoalScore]:
 
 
 def _error(goal: Goal, analysis: RunAnalysis) -> Iterator[GoalScore]:
-    for analyzed in about(goal, analysis):
+    for analyzed in _about(goal, analysis):
         accuracy = analyzed.result.accuracy
         if accuracy is not None and accuracy.relative_error is not None:
             error = accuracy.relative_error
@@ -244,7 +225,7 @@ def _overtake(goal: Goal, analysis: RunAnalysis) -> Iterator[GoalScore]:
 def _times(goal: Goal, analysis: RunAnalysis, side: str) -> Mapping[int, float]:
     """Return the shortest time of one side, by size."""
     times: dict[int, float] = {}
-    for analyzed in about(goal, analysis):
+    for analyzed in _about(goal, analysis):
         size = size_of(analyzed.case)
         if size is not None and analyzed.median_s and _is_of_side(analyzed, goal.settings[side]):
             times[size] = min(analyzed.median_s, times.get(size, analyzed.median_s))

@@ -59,32 +59,6 @@ def origin_words(recording: Recording, run: Run) -> str:
     return f"on {_devices(recording, run.experiment.devices)}, {_signed(recording)}"
 
 
-def provenance_facts(run: Run) -> list[tuple[str, str]]:
-    """Return where a recorded run comes from, as names and values; nothing for a run of this server."""
-    recording = recording_of_run(run.id)
-    if recording is None:
-        return []
-    provenance = recording.provenance
-    when = provenance.recorded_utc.replace("T", " ").removesuffix("+00:00")
-    system = f"Python {provenance.python}, {plain(provenance.platform)}"
-    return [
-        ("Recorded", f"{when} UTC by {plain(provenance.recorded_by)}"),
-        ("With", f"{plain(provenance.method)}, commit `{provenance.commit}`, {system}"),
-        ("Command", f"`{provenance.command}`"),
-        (
-            "Devices of the recording",
-            "; ".join(
-                f"`{device.id}` {plain(device.title)}, driver {device.driver or 'none'}"
-                for device in provenance.devices
-            ),
-        ),
-        (
-            "Libraries of the recording",
-            ", ".join(f"{name} {version}" for name, version in provenance.libraries.items()),
-        ),
-    ]
-
-
 def origin_of(run: Run) -> Origin:
     """Return where the results of a run come from."""
     return Origin.RECORDED if recording_of_run(run.id) else Origin.LIVE

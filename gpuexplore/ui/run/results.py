@@ -20,11 +20,11 @@ from gpuexplore.charts.points import EMULATED, lines_of
 from gpuexplore.core.model import Bandwidth, Environment, Peak, Run
 from gpuexplore.core.units import UNKNOWN, format_bytes_per_s, format_flop_per_s, format_percent, in_one_unit
 from gpuexplore.hardware import TORCH_KINDS
+from gpuexplore.recorded import recording_of_run
 from gpuexplore.ui import link
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.run.comparison import RunView, choose_comparison
 from gpuexplore.ui.run.live_charts import Drawing, MadeChart, live_charts, offer_pictures, show_made
-from gpuexplore.ui.run.recorded import provenance_facts
 from gpuexplore.ui.run.table import show_results_table
 from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.undocumented import delta_path_of, record, send_again
@@ -67,7 +67,7 @@ def _part() -> Callable[[DeltaGenerator, Callable[[], None]], None]:
 PARTS: Shared[Callable[[DeltaGenerator, Callable[[], None]], None]] = Shared(60)
 
 
-def draw_once(key: Hashable, draw: Callable[[], None]) -> None:
+def _draw_once(key: Hashable, draw: Callable[[], None]) -> None:
     """Show in a container what `draw` draws, which is drawn anew only where this container of the page lacks it.
 
     Later visitors wait; where the first one leaves before it is drawn, the next one draws it.
@@ -91,23 +91,46 @@ def _show_conditions(run: Run) -> None:
     if environment is None:
         return
     with st.expander("Conditions and sources", icon=":material/fact_check:"):
-        facts = [*provenance_facts(run), *_facts(environment)]
+        settings = ", ".join(f"`{name}={value}`" for name, value in environment.settings.items())
+        facts = [
+            *_provenance_facts(run),
+            ("Device", f"{environment.device.title} (`{environment.device.id}`)"),
+            ("Measured", f"{environment.started_utc.replace('T', ' ').removesuffix('+00:00')} UTC"),
+            *([("Threads", str(environment.threads or "unknown"))] if environment.device.kind == "cpu" else []),
+            ("Governor", environment.governor or "unknown"),
+            ("Libraries", ", ".join(f"{name} {version}" for name, version in environment.libraries.items())),
+            ("Variables that change speed", settings or "none set"),
+            ("System", f"Python {environment.python}, {environment.platform}"),
+            ("gpuexplore", f"{environment.app_version}, commit {environment.commit or 'unknown'}"),
+        ]
         left, right = st.columns(2)
         left.markdown("\n".join(f"- **{name}**: {value}" for name, value in facts))
         right.markdown("\n".join(_peak_lines(environment)))
 
 
-def _facts(environment: Environment) -> list[tuple[str, str]]:
-    settings = ", ".join(f"`{name}={value}`" for name, value in environment.settings.items())
+def _provenance_facts(run: Run) -> list[tuple[str, str]]:
+    """Return where a recorded run comes from, as names and values; nothing for a run of this server."""
+    recording = recording_of_run(run.id)
+    if recording is None:
+        return []
+    provenance = recording.provenance
+    when = provenance.recorded_utc.replace("T", " ").removesuffix("+00:00")
+    system = f"Python {provenance.python}, {plain(provenance.platform)}"
     return [
-        ("Device", f"{environment.device.title} (`{environment.device.id}`)"),
-        ("Measured", f"{environment.started_utc.replace('T', ' ').removesuffix('+00:00')} UTC"),
-        *([("Threads", str(environment.threads or "unknown"))] if environment.device.kind == "cpu" else []),
-        ("Governor", environment.governor or "unknown"),
-        ("Libraries", ", ".join(f"{name} {version}" for name, version in environment.libraries.items())),
-        ("Variables that change speed", settings or "none set"),
-        ("System", f"Python {environment.python}, {environment.platform}"),
-        ("gpuexplore", f"{environment.app_version}, commit {environment.commit or 'unknown'}"),
+        ("Recorded", f"{when} UTC by {plain(provenance.recorded_by)}"),
+        ("With", f"{plain(provenance.method)}, commit `{provenance.commit}`, {system}"),
+        ("Command", f"`{provenance.command}`"),
+        (
+            "Devices of the recording",
+            "; ".join(
+                f"`{device.id}` {plain(device.title)}, driver {device.driver or 'none'}"
+                for device in provenance.devices
+            ),
+        ),
+        (
+            "Libraries of the recording",
+            ", ".join(f"{name} {version}" for name, version in provenance.libraries.items()),
+        ),
     ]
 
 
@@ -136,30 +159,30 @@ def show_results(run: Run) -> None:
     with tabs:
         chart = _chosen_chart(run, drawn, hidden)
     if run.active:
-        draw_once((drawn, chart), lambda: _show_growing(run, drawn, chart))
+        _draw_once((drawn, chart), lambda: _show_growing(run, drawn, chart))
         return
-    draw_once((drawn, chart), lambda: _show_chart(run, chart))
+    _draw_once((drawn, chart), lambda: _show_chart(run, chart))
     if chart:
         with st.popover("Save chart", icon=":material/image:"):
             offer_pictures(chart, run)
     _show_sentences(analysis)
     show_diagnosis(analysis)
-    draw_once((drawn, "table"), lambda: show_results_table(drawn))
+    _draw_once((drawn, "table"), lambda: show_results_table(drawn))
 
     def sources() -> None:
         _show_known_peaks(analysis)
         _show_conditions(run)
 
-    draw_once((drawn, "sources"), sources)
+    _draw_once((drawn, "sources"), sources)
 
 
 def _show_sentences(analysis: RunAnalysis) -> None:
     if analysis.summary.details:
         st.markdown("\n".join(f"- {sentence}" for sentence in analysis.summary.details))
-    show_machines(analysis)
+    _show_machines(analysis)
 
 
-def show_machines(analysis: RunAnalysis) -> None:
+def _show_machines(analysis: RunAnalysis) -> None:
     """Say once by how much times vary on each device, the evidence on demand."""
     about = "Intervals and conclusions account for it; only results that are worse than the rest carry a flag"
     for note in analysis.machines:
@@ -231,31 +254,33 @@ def _show_peaks_of(analyzed: AnalyzedResult, context: Context) -> None:
     name = f"{analyzed.label} at {shape_label(analyzed.case.shape)}"
     if analyzed.flop_count:
         st.markdown(f"**{name}: {format_flop_per_s(analyzed.flop_per_s)}**")
-        rows = _in_one_unit([_compute_row(choice, analyzed) for choice in known_peaks(analyzed.result, context)])
+        rows = _in_one_unit(
+            [
+                {
+                    "Relative to": PEAK_SOURCES[choice.kind].label,
+                    "Peak": format_flop_per_s(choice.peak.flop_per_s if choice.peak else None),
+                    "MFU": format_percent(mfu(analyzed.result, choice.peak)),
+                    WHY: _why(choice, why_above_peak(analyzed.result, choice.peak)),
+                }
+                for choice in known_peaks(analyzed.result, context)
+            ]
+        )
         st.table(rows, hide_index=True, alt=f"MFU of {name} relative to every kind of peak; a dash is unknown")
     st.markdown(f"**{name}: {format_bytes_per_s(analyzed.bytes_per_s)}**")
     if analyzed.cache_resident_reason:
         st.caption(f"It has no share of the memory bandwidth: {analyzed.cache_resident_reason}.")
-    rows = _in_one_unit([_memory_row(choice, analyzed) for choice in known_bandwidths(analyzed.result, context)])
+    rows = _in_one_unit(
+        [
+            {
+                "Relative to": PEAK_SOURCES[choice.kind].bandwidth_label,
+                "Bandwidth": format_bytes_per_s(choice.peak.bytes_per_s if choice.peak else None),
+                "Share": format_percent(bandwidth_utilization(analyzed.result, choice.peak)),
+                WHY: _why(choice, why_above_bandwidth(analyzed.result, choice.peak)),
+            }
+            for choice in known_bandwidths(analyzed.result, context)
+        ]
+    )
     st.table(rows, hide_index=True, alt=f"Memory use of {name} relative to every kind of bandwidth; a dash is unknown")
-
-
-def _compute_row(choice: PeakChoice[Peak], analyzed: AnalyzedResult) -> dict[str, str]:
-    return {
-        "Relative to": PEAK_SOURCES[choice.kind].label,
-        "Peak": format_flop_per_s(choice.peak.flop_per_s if choice.peak else None),
-        "MFU": format_percent(mfu(analyzed.result, choice.peak)),
-        WHY: _why(choice, why_above_peak(analyzed.result, choice.peak)),
-    }
-
-
-def _memory_row(choice: PeakChoice[Bandwidth], analyzed: AnalyzedResult) -> dict[str, str]:
-    return {
-        "Relative to": PEAK_SOURCES[choice.kind].bandwidth_label,
-        "Bandwidth": format_bytes_per_s(choice.peak.bytes_per_s if choice.peak else None),
-        "Share": format_percent(bandwidth_utilization(analyzed.result, choice.peak)),
-        WHY: _why(choice, why_above_bandwidth(analyzed.result, choice.peak)),
-    }
 
 
 def _in_one_unit(rows: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:

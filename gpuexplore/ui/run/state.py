@@ -6,7 +6,6 @@ A recorded run is read whole.
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from threading import Lock
@@ -201,18 +200,6 @@ def request_of(run: Run, device_ids: Collection[str]) -> Request:
     if not run.id.startswith(RUN_PREFIX):
         return request
     return replace(request, devices=",".join(device for device in split(request.devices) if device in device_ids))
-
-
-def seconds_left(run: Run, now: datetime | None = None) -> float | None:
-    """Return about how long the run still takes, by the pace so far.
-
-    None before the first final result, and where the clock was set back since it began.
-    """
-    if run.started_utc is None or run.progress.done == 0:
-        return None
-    elapsed = (now or datetime.now(UTC)) - datetime.fromisoformat(run.started_utc)
-    left_s = elapsed.total_seconds() * (1 / run.progress.share - 1)
-    return left_s if left_s >= 0 else None
 
 
 def start(experiments: Sequence[Experiment], devices: Sequence[Device], parameter: str = MEASURING) -> None:

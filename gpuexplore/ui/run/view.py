@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import streamlit as st
 
@@ -14,7 +15,7 @@ from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.roles import may_cancel
 from gpuexplore.ui.run.recorded import show_badge
 from gpuexplore.ui.run.results import show_results
-from gpuexplore.ui.run.state import cancel, fetch, is_mine, position, seconds_left, waiting_words
+from gpuexplore.ui.run.state import cancel, fetch, is_mine, position, waiting_words
 from gpuexplore.ui.session import is_silent, live_supervisor, note_visit, why_silent
 from gpuexplore.ui.shared.pace import MISSED, PACE, in_turn
 from gpuexplore.ui.undocumented import is_fragment_rerun, session_id
@@ -172,10 +173,22 @@ def _words(run: Run) -> str:
     case = run.progress.current
     if case is None and not run.progress.measured:
         return loading
-    left_s = seconds_left(run)
+    left_s = _seconds_left(run)
     now = f" · {case.implementation} in {case.dtype} at {case.shape} on {case.device}" if case else ""
     rest = f" · about {format_whole_seconds(left_s)} left" if left_s is not None else ""
     return f"{run.progress}{now}{rest}"
+
+
+def _seconds_left(run: Run, now: datetime | None = None) -> float | None:
+    """Return about how long the run still takes, by the pace so far.
+
+    None before the first final result, and where the clock was set back since it began.
+    """
+    if run.started_utc is None or run.progress.done == 0:
+        return None
+    elapsed = (now or datetime.now(UTC)) - datetime.fromisoformat(run.started_utc)
+    left_s = elapsed.total_seconds() * (1 / run.progress.share - 1)
+    return left_s if left_s >= 0 else None
 
 
 def _why_unattended() -> str:

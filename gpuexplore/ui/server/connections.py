@@ -35,7 +35,7 @@ SPARE = 64
 MAX_STATIC_REQUESTS = 16  # so many are sent at a time however few descriptors are left
 
 
-class Descriptors:
+class _Descriptors:
     """The descriptors that are free in this process: listed by the kernel, and between two lists by what is begun."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Descriptors:
     def free(self) -> int:
         """Return how many are free; while most are, as they were within a second."""
         now_s = time.monotonic()
-        most = most_descriptors()
+        most = _most_descriptors()
         if now_s - self._counted_s > (POLL_S if self._free < most // 2 else CALM_S):
             self._free = most - _open_files(most)
             self._counted_s = now_s
@@ -76,12 +76,12 @@ def _open_files(most: int) -> int:
         return most if error.errno in (errno.EMFILE, errno.ENFILE) else 0
 
 
-def spare() -> int:
+def _spare() -> int:
     """Return how many descriptors connections leave free: for what is read, and for processes."""
-    return min(SPARE, most_descriptors() // 8)
+    return min(SPARE, _most_descriptors() // 8)
 
 
-class Connections:
+class _Connections:
     """The open connections of a process that are no page's, by age."""
 
     def __init__(self) -> None:
@@ -209,7 +209,7 @@ class _Watched(asyncio.Protocol):
 class BoundedServer:
     """A server that accepts a connection when there is capacity for it."""
 
-    def __init__(self, server: asyncio.Server, take: Callable[[socket], None], connections: Connections) -> None:
+    def __init__(self, server: asyncio.Server, take: Callable[[socket], None], connections: _Connections) -> None:
         self._server = server
         self._take = take
         self._connections = connections
@@ -248,11 +248,11 @@ class BoundedServer:
                     await asyncio.sleep(POLL_S)
                 if taken % 16 == 0:  # each look at all takes a while where pages run
                     await asyncio.sleep(0)  # what is accepted is read first
-                await self._connections.until(lambda: DESCRIPTORS.free() > spare())
+                await self._connections.until(lambda: DESCRIPTORS.free() > _spare())
 
 
-DESCRIPTORS = Descriptors()  # of this process
-CONNECTIONS = Connections()
+DESCRIPTORS = _Descriptors()  # of this process
+CONNECTIONS = _Connections()
 _CONNECTION: ContextVar[_Watched | None] = ContextVar("connection", default=None)  # whose request is answered
 
 
@@ -267,7 +267,7 @@ def bound_answers(app: ASGIApp) -> ASGIApp:
     async def open_page(scope: Scope, receive: Receive, send: Send) -> None:
         """Open a page once there is capacity for it; connections give way to it, other pages do not."""
         # Pages leave a quarter of the descriptors to connections
-        if not await CONNECTIONS.until(lambda: DESCRIPTORS.free() > most_descriptors() // 4, PATIENCE_S):
+        if not await CONNECTIONS.until(lambda: DESCRIPTORS.free() > _most_descriptors() // 4, PATIENCE_S):
             await receive()
             await send({"type": "websocket.close"})
             return
@@ -300,7 +300,7 @@ def bound_answers(app: ASGIApp) -> ASGIApp:
             await open_page(scope, receive, send)
         elif scope["type"] == "http":
             with _answering():
-                await answer(scope, receive, send if DESCRIPTORS.free() > 2 * spare() else partial(_last, send))
+                await answer(scope, receive, send if DESCRIPTORS.free() > 2 * _spare() else partial(_last, send))
         else:
             await app(scope, receive, send)
 
@@ -334,7 +334,7 @@ async def _last(send: Send, message: Message) -> None:
     await send(message)
 
 
-def most_descriptors() -> int:
+def _most_descriptors() -> int:
     """Return how many descriptors this process may have."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return soft if soft != resource.RLIM_INFINITY else 2**20

@@ -48,7 +48,7 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
         os._exit(2)  # as commands do for such values; of an exception, servers would show two tracebacks
     _raise_file_limit()
     make_record = logging.getLogRecordFactory()
-    logging.setLogRecordFactory(bounded_records(make_record))
+    logging.setLogRecordFactory(_bounded_records(make_record))
     CONNECTIONS.bound(asyncio.get_running_loop())
     # What it starts finds the package too: hosts of apps install none, and may start the server from any folder
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(PACKAGE.parent), os.environ.get("PYTHONPATH"))))
@@ -73,7 +73,7 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
             await asyncio.to_thread(thread.join)
 
 
-def bounded_records(
+def _bounded_records(
     make: Callable[..., logging.LogRecord], clock: Callable[[], float] = time.monotonic
 ) -> Callable[..., logging.LogRecord]:
     """Return a factory of log records that mutes what repeats: it is written a few times a minute, and then counted."""

@@ -142,7 +142,7 @@ def refuse_foreign_pages(app: ASGIApp) -> ASGIApp:
     Streamlit takes every page of the same host for its own, whatever its port, and looks the machine's external address
     up before it refuses another one: where packets to the outside are dropped, that stops all requests for seconds.
     """
-    is_own = own_origins()
+    is_own = _own_origins()
 
     async def answering(scope: Scope, receive: Receive, send: Send) -> None:
         # What these three answer no page of another origin can read
@@ -157,7 +157,7 @@ def refuse_foreign_pages(app: ASGIApp) -> ASGIApp:
     return answering
 
 
-def own_origins() -> Callable[[str, str], bool]:
+def _own_origins() -> Callable[[str, str], bool]:
     """Return what says whether an origin is that of a page of this server, which was reached as a host."""
     address = "browser.serverAddress"  # what a proxy is called that forwards under another name than its own
     proxy = str(get_option(address)) if was_set(address, default="localhost") else None

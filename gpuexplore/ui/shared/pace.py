@@ -25,7 +25,7 @@ PAGE_S = 0.2  # between two whole pages that are redrawn because their run went 
 BURST = 3  # so many are redrawn at once
 
 
-class Pace:
+class _Pace:
     """Redrawing pages, and the cost of a redraw; thread-safe."""
 
     def __init__(
@@ -79,7 +79,7 @@ class Pace:
             self._cost_s *= 1.02 if cost_s > self._cost_s else 1 / 1.02
 
 
-PACE = Pace()
+PACE = _Pace()
 
 
 @contextmanager

@@ -6,16 +6,10 @@ from typing import Any
 
 import streamlit as st
 
-from gpuexplore.analysis.prediction import UncertainValue
+from gpuexplore.analysis.prediction import INTERVAL, UncertainValue
 from gpuexplore.analysis.prediction.calls import CALLS_WORDS
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
-from gpuexplore.analysis.what_if.summary import (
-    EnteredResult,
-    entered_results,
-    explain_entered,
-    interval_words,
-    summarize,
-)
+from gpuexplore.analysis.what_if.summary import EnteredResult, entered_results, explain_entered, summarize
 from gpuexplore.analysis.what_if.what_if import WhatIf
 from gpuexplore.analysis.what_if.workload import Workload
 from gpuexplore.charts.axes import si_label
@@ -145,7 +139,7 @@ def _charts(facts: WhatIfFacts, own: Sequence[WhatIf], choice: WhatIfChoice) -> 
     of_calls = "" if choice.device.kind == "cpu" else f"{CALLS_WORDS[choice.calls]}, "
     st.caption(
         "● Filled: measured here. □ ◇ Hollow: recorded elsewhere or entered. ○ Hollow, bars dashed: predicted. "
-        f"Predictions: {of_calls}{interval_words()}; measurements: 95 % intervals of the median."
+        f"Predictions: {of_calls}{_interval_words()}; measurements: 95 % intervals of the median."
     )
     if any(row.speedup and row.error for row in own):
         st.markdown("**Speed against error**")
@@ -158,6 +152,11 @@ def _charts(facts: WhatIfFacts, own: Sequence[WhatIf], choice: WhatIfChoice) -> 
         # A typical matrix product can overflow in these
         sentences += [f"{each.name}: {each.about}." for each in formats if each.largest is not None]
         st.caption(" ".join(sentences))
+
+
+def _interval_words() -> str:
+    """Return what the intervals of predictions are."""
+    return f"{100 * INTERVAL:g} % prediction intervals"
 
 
 def _show_entered(workload: Workload, facts: WhatIfFacts, choice: WhatIfChoice) -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.analysis.prediction.ideal_time import CALL_S, Arithmetic, ideal, useful_share
+from gpuexplore.analysis.prediction.ideal_time import CALL_S, Arithmetic, _useful_share, ideal
 from gpuexplore.core.model import Bandwidth, CacheRoof, Peak, Shape
 from gpuexplore.operations.contract import Product
 from tests.analysis.made import case, device
@@ -48,25 +48,25 @@ def test_without_a_peak_or_a_bandwidth_there_is_no_ideal():
 
 
 def test_useful_share_of_tiles_and_waves_by_hand():
-    assert useful_share([Product(1, 256 * 4, 128 * 4, 64)], 16) == 1.0
+    assert _useful_share([Product(1, 256 * 4, 128 * 4, 64)], 16) == 1.0
 
-    share = useful_share([Product(1, 256 * 17, 128, 64)], 16)
+    share = _useful_share([Product(1, 256 * 17, 128, 64)], 16)
     assert 0.5 < share < 1.0
 
-    assert useful_share([Product(1, 32, 32, 64)], 1) == pytest.approx(0.7 * 32 * 32 / 64**2)
+    assert _useful_share([Product(1, 32, 32, 64)], 1) == pytest.approx(0.7 * 32 * 32 / 64**2)
 
-    assert useful_share([Product(1, 256, 128, 2**15)], 32) == 1.0
-    assert useful_share([Product(1, 256, 128, 64)], 32) < 0.3
+    assert _useful_share([Product(1, 256, 128, 2**15)], 32) == 1.0
+    assert _useful_share([Product(1, 256, 128, 64)], 32) < 0.3
 
     whole, part = Product(1, 256, 128, 1000), Product(1, 64, 32, 1000)
-    of_whole, of_part = useful_share([whole], 1), useful_share([part], 1)
+    of_whole, of_part = _useful_share([whole], 1), _useful_share([part], 1)
     work = [256 * 128, 64 * 32]
-    assert useful_share([whole, part], 1) == pytest.approx(sum(work) / (work[0] / of_whole + work[1] / of_part))
+    assert _useful_share([whole, part], 1) == pytest.approx(sum(work) / (work[0] / of_whole + work[1] / of_part))
 
-    assert useful_share([], 16) == useful_share([Product(1, 1, 1, 1)], None) == 1.0
+    assert _useful_share([], 16) == _useful_share([Product(1, 1, 1, 1)], None) == 1.0
 
 
 @pytest.mark.parametrize("vector", [Product(1, 100_000, 1, 100), Product(1, 1, 100_000, 100), Product(8, 64, 1, 64)])
 def test_a_matrix_vector_product_is_not_cut_into_tiles(vector):
-    assert useful_share([vector], 16) == 1.0
-    assert useful_share([vector._replace(m=2, n=2)], 16) < 0.5
+    assert _useful_share([vector], 16) == 1.0
+    assert _useful_share([vector._replace(m=2, n=2)], 16) < 0.5

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from gpuexplore.analysis.prediction.priors import Component, covariance, observe
+from gpuexplore.analysis.prediction.priors import _Component, covariance, observe
 
-SAME = Component(0.3, ("vendor",))
-NEAR = Component(0.4, (), (("size", 2.0),))
+SAME = _Component(0.3, ("vendor",))
+NEAR = _Component(0.4, (), (("size", 2.0),))
 
 
 def case(vendor="A", size=1.0):
@@ -22,7 +22,7 @@ def test_cases_share_what_they_agree_in_and_likeness_fades_with_distance():
     assert covariance((NEAR,), [case(size=None)], [case(size=None)])[0, 0] == pytest.approx(0.16)
     assert covariance((NEAR,), [case(size=None)], [case(size=1.0)])[0, 0] == 0.0
 
-    scaled = Component(1.0, ("vendor",), scaled_by="size")
+    scaled = _Component(1.0, ("vendor",), scaled_by="size")
     assert covariance((scaled,), [case(size=0.5)], [case(size=0.2)])[0, 0] == pytest.approx(0.1)
 
 

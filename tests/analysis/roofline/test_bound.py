@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuexplore.analysis.model import ImplementationLimits
-from gpuexplore.analysis.roofs import attainable_flop_per_s, bound_of, intensity, ridge_point
+from gpuexplore.analysis.roofs import attainable_flop_per_s, ridge_point
+from gpuexplore.analysis.run.analyze import _bound_of, _intensity
 from gpuexplore.core.model import Bandwidth, CacheRoof, Flag, Shape
 from tests.analysis.made import PEAKS, alone, analyzed, case, custom, failed, ok
 
@@ -22,7 +23,7 @@ def serving(result):
 
 
 def test_a_square_product_in_fp32_has_an_intensity_of_n_over_six_and_a_ridge_is_peak_over_bandwidth():
-    assert intensity(case(size=600)) == pytest.approx(100)
+    assert _intensity(case(size=600)) == pytest.approx(100)
     assert ridge_point(1e12, 1e11) == pytest.approx(10)
 
 
@@ -92,9 +93,9 @@ def test_custom_bandwidth_moves_the_ridge():
 def test_peak_and_bandwidth_alone_decide_the_bound():
     memory = Bandwidth(1e11, "datasheet", "a test")
 
-    assert bound_of(ok(size=600), ImplementationLimits(PEAKS[0], memory, memory)) == "compute"
-    assert bound_of(ok(size=30), ImplementationLimits(PEAKS[0], memory, memory)) == "memory"
-    assert bound_of(ok(size=600), ImplementationLimits(None, memory, memory)) is None
+    assert _bound_of(ok(size=600), ImplementationLimits(PEAKS[0], memory, memory)) == "compute"
+    assert _bound_of(ok(size=30), ImplementationLimits(PEAKS[0], memory, memory)) == "memory"
+    assert _bound_of(ok(size=600), ImplementationLimits(None, memory, memory)) is None
 
 
 def test_bound_stays_when_another_kind_of_peak_is_compared_with():

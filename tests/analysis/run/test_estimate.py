@@ -11,7 +11,7 @@ from gpuexplore.analysis.run.estimate import (
     START_OF_S,
     START_S,
     USED_OF_MORE,
-    case_count,
+    _case_count,
     check_limits,
     estimate,
 )
@@ -118,7 +118,7 @@ def test_too_large_for_a_device_names_both_figures_and_unknown_memory_refuses_no
 
 def test_too_many_cases_are_counted_before_they_are_made_and_too_long_names_both_figures():
     asked = experiment(sizes=range(1, 2002))
-    assert case_count(asked) == 2001
+    assert _case_count(asked) == 2001
     with pytest.raises(InvalidInput, match="2,001 cases are too many for one run"):
         check_limits(asked, [])
 

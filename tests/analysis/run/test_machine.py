@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.analysis.run.analyze import machine_notes
+from gpuexplore.analysis.run.analyze import _machine_notes
 from gpuexplore.core.model import Flag, Origin
 from tests.analysis.made import analyzed, failed, ok
 
@@ -41,7 +41,7 @@ def test_a_flag_stands_on_a_result_where_it_is_worse_than_the_rest():
 
 @pytest.mark.parametrize("results", [(), (failed(),), (ok(),), (drifted(0.2), drifted(0.2, size=10))])
 def test_a_few_results_tell_nothing_usual(results):
-    assert all(not note.usual for note in machine_notes(results))
+    assert all(not note.usual for note in _machine_notes(results))
 
 
 @pytest.mark.parametrize(
@@ -54,20 +54,20 @@ def test_a_few_results_tell_nothing_usual(results):
 def test_what_processes_differ_by_is_told_without_any_flag(between, ratios, sentence):
     results = [spreading(between, ratios, implementation=name) for name in ("numpy", "torch")]
 
-    assert [note.sentence for note in machine_notes(results)] == ([sentence] if sentence else [])
+    assert [note.sentence for note in _machine_notes(results)] == ([sentence] if sentence else [])
 
 
 def test_devices_of_one_run_are_told_apart_and_a_recording_is_not_this_machine():
     gpu = [replace(result, case=replace(result.case, device="cuda:0")) for result in SHARED]
-    notes = machine_notes([*SHARED, *gpu])
+    notes = _machine_notes([*SHARED, *gpu])
 
     assert [note.sentence.partition(":")[0] for note in notes] == ["Device cpu is shared", "Device cuda"]
-    assert machine_notes(SHARED, Origin.RECORDED)[0].sentence.startswith("The machine of this recording is shared")
+    assert _machine_notes(SHARED, Origin.RECORDED)[0].sentence.startswith("The machine of this recording is shared")
 
 
 def test_others_that_cannot_be_seen_are_no_reason_for_doubt():
     flags = [Flag("contention_unknown", "not checked")]
-    (note,) = machine_notes([ok(size=size, flags=flags) for size in (10, 20, 30)])
+    (note,) = _machine_notes([ok(size=size, flags=flags) for size in (10, 20, 30)])
 
     assert note.sentence == "It is unknown whether other work used this machine at the same time."
     assert "is not visible on this machine" in note.details[0]

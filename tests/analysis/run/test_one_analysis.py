@@ -24,7 +24,7 @@ from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.api import Outcome
 from gpuexplore.charts.exports import Exported, export
 from gpuexplore.charts.points import TOOLTIPS
-from gpuexplore.cli.run_report import table_row
+from gpuexplore.cli.run_report import _table_row
 from gpuexplore.core.model import Bandwidth, Experiment, Flag, Peak, Shape, Status
 from gpuexplore.core.units import UNKNOWN, format_percent, format_ratio
 from gpuexplore.ui.run.table import shown_row
@@ -149,7 +149,7 @@ def expected_words(analyzed):
 def assert_tables_agree(analysis, flat):
     """The tables of page and command line show the numbers of the rows, and the headline that of the fastest."""
     for analyzed, row in zip(analysis.results, flat, strict=True):
-        page, line = shown_row(analyzed), table_row(analyzed)
+        page, line = shown_row(analyzed), _table_row(analyzed)
         assert page["Speedup"] == row["speedup"]
         assert page["MFU"] == row["mfu"]
         assert page["Bound"] == row["bound"]

@@ -90,6 +90,15 @@ def test_a_gain_that_is_not_sure_is_said_with_its_interval():
     assert said in details(torch, numpy)
 
 
+def test_a_gain_whose_interval_leaves_its_order_of_magnitude_open_says_what_would_determine_it():
+    numpy = sampled(0.2, 1.0, implementation="numpy")
+    torch = sampled(1e-3, 1e-3)
+    found = details(numpy, torch)
+    assert "about 600× (not determined: 2 rounds leave " in found
+    assert "possible; 6 samples of each would determine it: give it a larger budget, or" in found
+    assert "95 % interval" not in found
+
+
 @pytest.mark.parametrize(
     ("results", "said"),
     [

@@ -6,11 +6,11 @@ from typing import get_args
 import pytest
 
 from gpuexplore.analysis.model import Comparison, Context, PeakChoice
-from gpuexplore.analysis.utilization.best_results import with_measured_ceilings
+from gpuexplore.analysis.run.analyze import _with_measured_ceilings
 from gpuexplore.analysis.utilization.peak_choice import (
+    _peak_kind,
     known_bandwidths,
     known_peaks,
-    peak_kind,
     reference_bandwidth,
     reference_peak,
 )
@@ -41,7 +41,7 @@ def of(kind, choices):
 
 def measured_before(*earlier):
     """Return the context of an analysis with these earlier results."""
-    return with_measured_ceilings(Context(earlier=earlier), ())
+    return _with_measured_ceilings(Context(earlier=earlier), ())
 
 
 @pytest.mark.parametrize("find", [known_peaks, known_bandwidths])
@@ -271,9 +271,9 @@ def test_a_time_that_hardware_cannot_reach_is_no_measured_peak(earlier):
 
 
 def test_a_kind_is_read_by_its_name_and_an_unknown_one_is_named_with_those_there_are():
-    assert [peak_kind(kind) for kind in (*sorted(KINDS), "")] == [*sorted(KINDS), None]
+    assert [_peak_kind(kind) for kind in (*sorted(KINDS), "")] == [*sorted(KINDS), None]
     with pytest.raises(InvalidInput, match="kind of peak 'best': expected datasheet, formula, held_clock"):
-        peak_kind("best")
+        _peak_kind("best")
 
 
 def test_what_another_processor_of_the_same_name_reached_is_no_measured_peak():

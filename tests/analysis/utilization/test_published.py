@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from gpuexplore.analysis.utilization.peak_sources import NOTED, PUBLISHED, best_published
 from gpuexplore.core.dtypes import FORMATS
-from gpuexplore.features.atlas.analysis import of_product
+from gpuexplore.features.atlas.analysis import _of_product
 from gpuexplore.hardware import ACCELERATORS
 from gpuexplore.recorded.published import published_measurements
 
@@ -20,7 +20,7 @@ def test_every_result_has_a_device_a_dtype_and_a_source():
 
 
 def test_rows_lie_in_the_file_of_their_licence():
-    assert {of_product(published).licence for published in PUBLISHED} == {"CC-BY-SA-4.0"}
+    assert {_of_product(published).licence for published in PUBLISHED} == {"CC-BY-SA-4.0"}
     assert "CC-BY-SA-4.0" not in {row.source.licence for row in published_measurements()}
 
 

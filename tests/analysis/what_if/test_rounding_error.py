@@ -6,10 +6,10 @@ import pytest
 
 from gpuexplore.analysis.what_if.rounding_error import (
     C,
-    error_amplification,
+    _error_amplification,
+    _input_error,
+    _rounding,
     expected_error,
-    input_error,
-    rounding,
     with_input_error,
 )
 from gpuexplore.core.dtypes import FORMATS, format_named
@@ -70,7 +70,7 @@ def test_expected_error_of_other_operations_is_what_rounding_inputs_and_output_g
     right = contract.reference(*inputs)
     out = contract.reference(*(array.astype(HARDWARE[name][0]).astype(np.float64) for array in inputs))
     error = np.linalg.norm(out.astype(HARDWARE[name][1]).astype(np.float64) - right) / np.linalg.norm(right)
-    sums_in_fp32 = rounding(FORMATS["fp32"]) * sqrt((contract.reduction_length(shape) + 1) / 2)
+    sums_in_fp32 = _rounding(FORMATS["fp32"]) * sqrt((contract.reduction_length(shape) + 1) / 2)
     by_hand = sqrt(error**2 + (sums_in_fp32**2 if contract.flop_count(shape) else 0))  # sums here were in fp64
 
     assert expected_error(operation, shape, dtype) == pytest.approx(by_hand, rel=WITHIN)
@@ -84,7 +84,7 @@ def test_one_rounding_costs_c_times_the_unit_roundoff(name):
     error = rounded_to(name, values).astype(np.longdouble) - values
 
     found = float(np.sqrt((error**2).sum() / (values**2).sum()))
-    assert found == pytest.approx(rounding(FORMATS[name]), rel=0.05)
+    assert found == pytest.approx(_rounding(FORMATS[name]), rel=0.05)
 
 
 def test_c_is_the_constant_of_normal_numbers():
@@ -96,15 +96,15 @@ def test_c_is_the_constant_of_normal_numbers():
     [("matmul", sqrt(2)), ("multiply", sqrt(2)), ("vector_add", 1), ("copy", 1), ("conv2d", sqrt(2))],
 )
 def test_a_product_passes_on_both_inputs_errors_and_a_sum_their_mean(operation, factor):
-    assert error_amplification(operation) == pytest.approx(factor, rel=0.05)
+    assert _error_amplification(operation) == pytest.approx(factor, rel=0.05)
 
 
 def test_a_measured_error_is_widened_by_that_of_the_inputs_which_fp64_has_none_of():
-    assert input_error("matmul", FORMATS["fp64"]) == 0
+    assert _input_error("matmul", FORMATS["fp64"]) == 0
 
     found = with_input_error(Accuracy(3e-3, 1e-2), "matmul", FORMATS["bf16"])
 
-    assert found == pytest.approx(sqrt(3e-3**2 + (error_amplification("matmul") * C / 256) ** 2))
+    assert found == pytest.approx(sqrt(3e-3**2 + (_error_amplification("matmul") * C / 256) ** 2))
     assert with_input_error(Accuracy(None, 1e-2), "matmul", FORMATS["bf16"]) is None
 
 

@@ -8,7 +8,7 @@ from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
 from gpuexplore.core.errors import StoreUnavailable
 from gpuexplore.core.model import Device, Experiment, Shape
 from gpuexplore.features.admin import routes
-from gpuexplore.features.admin.routes import ROUTES, _exposition, metric
+from gpuexplore.features.admin.routes import ROUTES, _exposition, _metric
 from gpuexplore.store import Supervisor, open_store
 from gpuexplore.ui.session import PAGE_ERRORS
 from scripts.app_server import served
@@ -119,7 +119,7 @@ def test_one_look_at_the_database_serves_all_who_ask_within_a_second(client, sto
     set_to(monkeypatch, "on")
     monkeypatch.setattr(routes, "moment", lambda looks: 1)
     looked = []
-    monkeypatch.setattr(routes, "figures", lambda _: looked.append(1))
+    monkeypatch.setattr(routes, "_figures", lambda _: looked.append(1))
 
     for _ in range(5):
         client.get("/metrics")
@@ -133,7 +133,7 @@ def test_without_a_database_the_server_says_that_it_is_down(client, monkeypatch)
     def fail(_):
         raise StoreUnavailable("gone")
 
-    monkeypatch.setattr(routes, "figures", fail)
+    monkeypatch.setattr(routes, "_figures", fail)
     values, _ = parsed(client.get("/metrics").text)
 
     assert values[("gpuexplore_database_up", ())] == 0
@@ -142,7 +142,9 @@ def test_without_a_database_the_server_says_that_it_is_down(client, monkeypatch)
 
 def test_what_labels_and_sentences_may_hold_is_escaped():
     labels = {"host": 'a"b\\c\nd'}
-    values, _ = parsed(_exposition([metric("x", "gauge", "A \\ and\na line.", ((labels, 1e-7), ({}, 123456789012.0)))]))
+    values, _ = parsed(
+        _exposition([_metric("x", "gauge", "A \\ and\na line.", ((labels, 1e-7), ({}, 123456789012.0)))])
+    )
 
     assert values == {("x", (("host", 'a\\"b\\\\c\\nd'),)): 1e-7, ("x", ()): 123456789012.0}
 

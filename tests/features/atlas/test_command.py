@@ -7,8 +7,7 @@ import pytest
 
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
 from gpuexplore.features.atlas.analysis import citations, points
-from gpuexplore.features.atlas.analysis.answers import csv_text
-from gpuexplore.features.atlas.atlas_command import MOST_ROWS, citation_words
+from gpuexplore.features.atlas.atlas_command import MOST_ROWS, _citation_words, _csv_text
 from tests.cli.conftest import answered, home
 from tests.features.calibrated import one_calibration
 
@@ -25,7 +24,7 @@ def test_without_an_operation_it_counts_what_there_is_and_cites_every_source(cap
 
     assert "Tesla T4" in told
     for citation in citations(points()):
-        assert f"- {citation_words(citation)}" in told
+        assert f"- {_citation_words(citation)}" in told
     assert "NeuSight: S. Lee, A. Phanishayee, D. Mahajan" in told
     assert "; MIT; https://github.com/sitar-lab/NeuSight" in told
 
@@ -79,7 +78,7 @@ def test_csv_has_the_same_rows(capsys):
 
 
 def test_a_spreadsheet_computes_nothing_of_it():
-    text = csv_text([{"gpu": "=HYPERLINK(1)", "time_s": -1.5, "url": None}])
+    text = _csv_text([{"gpu": "=HYPERLINK(1)", "time_s": -1.5, "url": None}])
 
     assert text == "gpu,time_s,url\n'=HYPERLINK(1),-1.5,\n"
 

@@ -6,12 +6,21 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from gpuexplore.charts.quick_altair import quick_altair
-from gpuexplore.features.atlas.analysis import points, usual_calls, usual_dtype, usual_gpus, usual_shape
+from gpuexplore.features.atlas.analysis import points, usual_calls
 from gpuexplore.features.atlas.analysis.which_gpu import usual_devices
 from gpuexplore.features.atlas.chart import PICKED, atlas, point_id
 from gpuexplore.features.atlas.ui import view
-from gpuexplore.features.atlas.ui.picked import AtlasChoice, facts_of, href_of, points_by_id, ways_of
-from gpuexplore.features.atlas.ui.view import FIRST, KEY, followed
+from gpuexplore.features.atlas.ui.picked import (
+    AtlasChoice,
+    _points_by_id,
+    _usual_dtype,
+    _usual_gpus,
+    _usual_shape,
+    _ways_of,
+    facts_of,
+    href_of,
+)
+from gpuexplore.features.atlas.ui.view import FIRST, KEY, _followed
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.ui import session
 from gpuexplore.ui.link import PARAMETERS
@@ -72,11 +81,11 @@ def test_an_operation_that_nobody_measured_is_predicted_and_that_is_said(page):
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_every_operation_has_its_atlas(operation):
-    dtype = usual_dtype(operation)
-    gpus = usual_gpus(operation, (dtype,))
+    dtype = _usual_dtype(operation)
+    gpus = _usual_gpus(operation, (dtype,))
     found = points(operation, gpus, [dtype])
     shown = tuple((dtype, gpu) for gpu in gpus)
-    choice = AtlasChoice(operation, shown, "share", usual_calls(found), usual_shape(operation, found))
+    choice = AtlasChoice(operation, shown, "share", usual_calls(found), _usual_shape(operation, found))
     facts = facts_of(choice)
     with quick_altair():
         drawn = atlas(operation, facts.series, facts.points, "share", at=facts.at).to_dict()
@@ -178,13 +187,13 @@ def test_every_source_of_a_point_opens():
 
 def test_every_way_on_is_a_page_with_parameters_that_it_reads():
     for point in (*points("linear")[:20], recorded()):
-        for way in ways_of(point).values():
+        for way in _ways_of(point).values():
             found = urlsplit(way)
             assert set(dict(parse_qsl(found.query))) <= set(PARAMETERS[found.path.removeprefix("./")])
 
 
 def test_every_point_is_found_by_its_id():
-    assert list(points_by_id().values()) == list(points())
+    assert list(_points_by_id().values()) == list(points())
 
 
 @pytest.mark.parametrize(
@@ -198,7 +207,7 @@ def test_every_point_is_found_by_its_id():
     ],
 )
 def test_only_a_click_on_a_point_shows_one(event, found):
-    assert followed(event) == found
+    assert _followed(event) == found
 
 
 def test_the_point_of_the_link_is_selected_in_the_chart_as_it_was_drawn_first(page):

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from itertools import count
 
 from gpuexplore.features.cluster.dask.engine import DaskEngine
-from gpuexplore.features.cluster.worker_command import SETTINGS, dask_worker
+from gpuexplore.features.cluster.worker_command import SETTINGS, _dask_worker
 from tests.waiting import wait_until
 
 SCHEDULER = {
@@ -46,7 +46,7 @@ class Cluster:
 
     def start_node(self, host, *options, **environment):
         """Start a node and return its process."""
-        command = dask_worker(self.address, ("fake", "cuda:1"), host=host, node="tests.features.cluster.dask_node")
+        command = _dask_worker(self.address, ("fake", "cuda:1"), host=host, node="tests.features.cluster.dask_node")
         return self.start([*command, *options], {**SETTINGS, "LIMITS_FILE": str(self.limits), **environment})
 
     def start_hidden_node(self, host):

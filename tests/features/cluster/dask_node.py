@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import gpuexplore
-from gpuexplore.features.cluster.dask.node import join
+from gpuexplore.features.cluster.dask.node import _join
 from gpuexplore.jobs.engines.local import LocalEngine
 from tests.jobs.conftest import DEVICE, LIMITS
 from tests.jobs.engine_outcomes import GPU
@@ -42,7 +42,7 @@ class EngineForOneTest:
 
 def dask_setup(worker):
     gpuexplore.__version__ = os.environ.get("OTHER_VERSION", gpuexplore.__version__)
-    join(worker, EngineForOneTest(), DEVICES)
+    _join(worker, EngineForOneTest(), DEVICES)
 
 
 def _engine(limits):

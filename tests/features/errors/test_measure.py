@@ -10,7 +10,7 @@ import pytest
 from gpuexplore.activity import kind_named
 from gpuexplore.core.errors import Cancelled, InvalidInput
 from gpuexplore.core.serialization import decode
-from gpuexplore.features.errors.measure import ERRORS, Provoked, perform, provoked
+from gpuexplore.features.errors.measure import ERRORS, Provoked, _provoked, perform
 from tests.analysis.made import device
 from tests.measure.fakes import run_with
 
@@ -58,7 +58,7 @@ def test_old_names_of_mixed_precision_warn_and_do_not_fail():
 
 def test_what_asks_for_memory_takes_none():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    provoked(ERRORS["out-of-memory"], CPU)
+    _provoked(ERRORS["out-of-memory"], CPU)
 
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # KiB
 
@@ -77,9 +77,9 @@ def test_an_error_that_this_machine_cannot_show_says_why(monkeypatch):
     quiet = replace(ERRORS["no-cuda"], function="quiet")
     monkeypatch.setattr(provocations, "quiet", len, raising=False)
 
-    found = provoked(quiet, CPU)
+    found = _provoked(quiet, CPU)
     assert (found.said, found.reason) == ((), "this machine has CUDA, so the call succeeds")
-    assert provoked(replace(quiet, otherwise=""), CPU).reason == "torch raised no error and no warning"
+    assert _provoked(replace(quiet, otherwise=""), CPU).reason == "torch raised no error and no warning"
 
 
 @pytest.mark.parametrize("arguments", [{}, {"name": "voodoo"}])

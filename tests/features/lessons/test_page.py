@@ -386,9 +386,9 @@ def test_a_lost_measurement_is_said(page, store):
 
 def test_what_is_exported_is_json(page, store):
     store.add_answer(OWNER, place("a"), guesses={"seconds": None}, runs=[])
-    from gpuexplore.features.lessons.ui.view import exported
+    from gpuexplore.features.lessons.ui.view import _exported
 
-    (told,) = json.loads(exported(store.answers_of(OWNER)))
+    (told,) = json.loads(_exported(store.answers_of(OWNER)))
     assert (told["lesson"], told["guesses"], told["owner"]) == (LESSON, {"seconds": None}, "you")
 
 

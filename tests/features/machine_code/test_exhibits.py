@@ -9,7 +9,7 @@ from gpuexplore.core.errors import InvalidInput, NotFound
 from gpuexplore.features.machine_code import compiling
 from gpuexplore.features.machine_code.compiling import Target, compiled_kernels
 from gpuexplore.features.machine_code.kernel_process import _compiled
-from gpuexplore.features.machine_code.ui.machine_code import _float64_instructions, source, sources
+from gpuexplore.features.machine_code.ui.machine_code import _float64_instructions, _source, _sources
 from gpuexplore.kernels.exhibits import EXHIBITS, exhibits_of
 from gpuexplore.operations import OPERATIONS
 
@@ -50,13 +50,13 @@ def test_they_are_launched_as_in_the_notebook(exhibit):
 
 
 def test_their_source_is_the_notebooks():
-    assert source(ADD).splitlines()[-1].strip() == "u[i] += a[i] + b[i]"
-    assert "        tmp = 0.\n" in source(MATVEC)
+    assert _source(ADD).splitlines()[-1].strip() == "u[i] += a[i] + b[i]"
+    assert "        tmp = 0.\n" in _source(MATVEC)
 
 
 def test_kernel_is_shown_with_those_it_takes_over_and_without_its_neighbours():
     matmul = OPERATIONS["matmul"]
-    naive, best = (sources(matmul, matmul.implementation_named(f"numba-cuda{step}")) for step in ("-naive", ""))
+    naive, best = (_sources(matmul, matmul.implementation_named(f"numba-cuda{step}")) for step in ("-naive", ""))
 
     assert list(naive) == ["matmul/numba_cuda.py"]
     assert naive["matmul/numba_cuda.py"].count("def _make") == 1

@@ -2,10 +2,8 @@ from dataclasses import replace
 
 from gpuexplore.analysis.occupancy import BlockShape
 from gpuexplore.features.machine_code.analysis.block_steps import barrier_intervals
-from gpuexplore.features.machine_code.analysis.ladder import ladder, published, rung_bounds
-from gpuexplore.features.machine_code.chart import block_occupancy, block_times, rung_bounds_chart
-from gpuexplore.features.machine_code.chart import ladder as ladder_chart
-from gpuexplore.features.machine_code.chart.block_arrays import (
+from gpuexplore.features.machine_code.analysis.ladder import ladder, published
+from gpuexplore.features.machine_code.chart import (
     CONFLICT,
     FIRST,
     WAITS,
@@ -18,6 +16,8 @@ from gpuexplore.features.machine_code.chart.block_arrays import (
     bank_picture,
     warp_timeline,
 )
+from gpuexplore.features.machine_code.ui.facts import _block_occupancy, _block_times
+from gpuexplore.features.machine_code.ui.ladder import _ladder_chart, _rung_bounds, _rung_bounds_chart
 from gpuexplore.hardware import accelerator_named
 from gpuexplore.measure.check.interpreted import RunArray
 from gpuexplore.operations import OPERATIONS
@@ -38,7 +38,7 @@ def data(spec, kind):
 
 
 def test_ladder_draws_measured_shares_as_bars_and_published_ones_as_ticks():
-    spec = ladder_chart(ladder(MATMUL, "numba_cuda", MEASURED), published("matmul", "fp32")).to_dict()
+    spec = _ladder_chart(ladder(MATMUL, "numba_cuda", MEASURED), published("matmul", "fp32")).to_dict()
 
     assert [(one["rung"], one["share"], one["percent"]) for one in data(spec, "bar")] == [
         ("numba-cuda-naive", 0.25, "25.0 %")
@@ -48,13 +48,13 @@ def test_ladder_draws_measured_shares_as_bars_and_published_ones_as_ticks():
 
 
 def test_ladder_without_measurements_says_so():
-    assert ladder_chart(ladder(MATMUL, "numba_cuda")).to_dict()["description"].endswith("nothing is measured")
+    assert _ladder_chart(ladder(MATMUL, "numba_cuda")).to_dict()["description"].endswith("nothing is measured")
 
 
 def test_bounds_are_drawn_by_their_rate_whatever_units_they_use():
-    bounds = rung_bounds(MATMUL, "numba_cuda", MATMUL.shape_of_size(4096), dtype="bf16", gpu=H100)
+    bounds = _rung_bounds(MATMUL, "numba_cuda", MATMUL.shape_of_size(4096), dtype="bf16", gpu=H100)
 
-    spec = rung_bounds_chart(bounds).to_dict()
+    spec = _rung_bounds_chart(bounds).to_dict()
 
     drawn = {row["rung"]: row for row in data(spec, "bar")}
     assert drawn["numba-cuda-warptile"]["rate"] < 67e12 < drawn["numba-cuda-tensorcore"]["rate"] < 990e12
@@ -63,14 +63,14 @@ def test_bounds_are_drawn_by_their_rate_whatever_units_they_use():
 
 
 def test_bounds_of_nothing_draw_nothing_and_do_not_fail():
-    assert "nothing is known" in rung_bounds_chart({}).to_dict()["description"]
+    assert "nothing is known" in _rung_bounds_chart({}).to_dict()["description"]
 
 
 def test_blocks_are_drawn_by_occupancy_and_by_time():
     both = shapes(made(), made(), results={(32, 32): ok(1e-3)})
 
-    assert [one["said"] for one in data(block_occupancy("numba-cuda", both).to_dict(), "bar")] == ["75.0 %", "50.0 %"]
-    assert [(one["block"], one["said"]) for one in data(block_times("numba-cuda", both).to_dict(), "bar")] == [
+    assert [one["said"] for one in data(_block_occupancy("numba-cuda", both).to_dict(), "bar")] == ["75.0 %", "50.0 %"]
+    assert [(one["block"], one["said"]) for one in data(_block_times("numba-cuda", both).to_dict(), "bar")] == [
         ("32 × 32", "1.00 ms")
     ]
 
@@ -79,7 +79,7 @@ def test_blocks_without_figures_draw_nothing_and_do_not_fail():
     bare = [replace(shape, occupancy=None, compiled=None) for shape in shapes(made(), made())]
 
     assert all(isinstance(one, BlockShape) for one in bare)
-    assert "nothing is known" in block_occupancy("numba-cuda", bare).to_dict()["description"]
+    assert "nothing is known" in _block_occupancy("numba-cuda", bare).to_dict()["description"]
 
 
 COLUMN = access(128 * LANES[:4], memory="global", start=START)

@@ -32,10 +32,10 @@ def answering(monkeypatch, returncode=0, stdout="", stderr=""):
 def test_what_the_process_refuses_is_refused_here_with_its_words(monkeypatch):
     answering(monkeypatch, stdout=json.dumps({"invalid": "line 4; error"}))
     with pytest.raises(InvalidInput, match="line 4; error"):
-        kernel_files.assembled(MODULE, "9.0")
+        kernel_files._assembled(MODULE, "9.0")
     answering(monkeypatch, stdout=json.dumps({"reason": "too old"}))
     with pytest.raises(Unsupported, match="too old"):
-        kernel_files.assembled(MODULE, "9.0")
+        kernel_files._assembled(MODULE, "9.0")
 
 
 @pytest.mark.parametrize(
@@ -50,21 +50,21 @@ def test_a_process_that_ends_without_an_answer_is_a_sentence(monkeypatch, answer
     answering(monkeypatch, **answer)
 
     with pytest.raises(Unsupported, match=said):
-        kernel_files.assembled(MODULE, "9.0")
+        kernel_files._assembled(MODULE, "9.0")
 
 
 def test_a_process_that_takes_too_long_is_a_sentence(monkeypatch):
     monkeypatch.setattr(kernel_files, "LIMIT_S", 0.001)
 
     with pytest.raises(Unsupported, match=r"the compiler took longer than .* for this PTX"):
-        kernel_files.assembled(MODULE, "9.0")
+        kernel_files._assembled(MODULE, "9.0")
 
 
 def run_adding():
     return kernel_files.interpret(request(adding()))
 
 
-@pytest.mark.parametrize("work", [run_adding, lambda: kernel_files.assembled(MODULE, "9.0")])
+@pytest.mark.parametrize("work", [run_adding, lambda: kernel_files._assembled(MODULE, "9.0")])
 @pytest.mark.parametrize(("lock", "said"), [(compiler_lock, COMPILER_BUSY), (lambda: device_lock(CPU), CPU_BUSY)])
 def test_compilers_and_measurements_are_waited_for_and_no_longer_than_is_bearable(work, lock, said):
     with lock(), pytest.raises(Unsupported, match=said):
@@ -75,7 +75,7 @@ def test_without_a_compiler_the_sentence_says_how_to_get_it(monkeypatch):
     monkeypatch.setattr(kernel_files.host, "is_installed", lambda *_: False)
 
     with pytest.raises(Unsupported, match="not installed: pip install"):
-        kernel_files.assembled(MODULE, "9.0")
+        kernel_files._assembled(MODULE, "9.0")
 
 
 @pytest.mark.long

@@ -55,7 +55,7 @@ def test_a_kernel_has_its_page_with_source_and_ladder(page, operation, implement
 
 @pytest.mark.parametrize(("operation", "implementation"), OWN)
 def test_every_kernel_has_a_source_that_defines_it_and_a_launch_of_its_usual_shape(operation, implementation):
-    texts_of_files = machine_code.sources(operation, implementation).values()
+    texts_of_files = machine_code._sources(operation, implementation).values()
     shape = operation.shape_of_size(operation.default_sizes[-1])
     geometry = implementation.geometry
 

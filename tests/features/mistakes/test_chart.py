@@ -3,13 +3,13 @@
 import pytest
 
 from gpuexplore.features.mistakes.catalog.contract import WayReading
-from gpuexplore.features.mistakes.chart import wrong_and_right
+from gpuexplore.features.mistakes.ui import _wrong_and_right
 from tests.charts.conftest import _checked_once
 from tests.features.mistakes.catalog.made import observation
 
 
 def drawn(**about):
-    return wrong_and_right(observation(**about)).to_dict()
+    return _wrong_and_right(observation(**about)).to_dict()
 
 
 def rows(chart):
@@ -60,7 +60,7 @@ def test_what_is_no_number_is_told_and_has_no_point():
 
 
 def test_the_alternative_text_tells_both_values_and_where_they_come_from():
-    assert wrong_and_right(observation()).to_dict()["description"] == (
+    assert _wrong_and_right(observation()).to_dict()["description"] == (
         "Time (s) of a made-up computation, measured here: wrong 2.00 ms, 95 % interval 1.90 ms to 2.10 ms; "
         "right 1.00 ms, 95 % interval 0.900 ms to 1.10 ms."
     )

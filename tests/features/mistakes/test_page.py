@@ -6,6 +6,7 @@ import pytest
 
 from gpuexplore.activity import of_kind
 from gpuexplore.core.model import RunState
+from gpuexplore.core.notebooks import titles
 from gpuexplore.core.serialization import encode
 from gpuexplore.features.mistakes.catalog import EXPECTED_S, MISTAKES, activity_of
 from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, WayReading
@@ -50,6 +51,8 @@ def test_every_mistake_has_a_row_and_the_first_is_explained_with_a_primary_butto
     assert list(table["Mistake"]) == list(MISTAKES)
     assert list(table["Question"]) == [mistake.title for mistake in MISTAKES.values()]
     assert table["Detected by"][0] == "flag over_peak"
+    assert table["Notebooks"][0] == " ".join(mistake.rows)
+    assert f"In the notebooks: {titles(mistake.rows)}." in texts(app.caption)
     assert [code.value for code in app.code] == [mistake.wrong_code, mistake.right_code]
     assert mistake.title in texts(app.subheader)
     assert mistake.why in texts(app.markdown)

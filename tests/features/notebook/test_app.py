@@ -36,7 +36,7 @@ def started(monkeypatch):
     calls = []
     monkeypatch.setattr(module, "SERVED", [])
     monkeypatch.setattr(module.atexit, "register", lambda _: None)
-    monkeypatch.setattr(module, "served", lambda *asked: calls.append(asked) or Process())
+    monkeypatch.setattr(module, "_served", lambda *asked: calls.append(asked) or Process())
     return calls
 
 
@@ -128,7 +128,7 @@ def asked_of_popen(monkeypatch, address, here):
 
     monkeypatch.setattr(notebook.subprocess, "Popen", start)
     monkeypatch.setattr(notebook, "_answers", lambda port: True)
-    notebook.served(8501, here, address)
+    notebook._served(8501, here, address)
     return asked
 
 
@@ -159,10 +159,10 @@ def test_why_it_did_not_start_is_told(monkeypatch, code, said):
     monkeypatch.setattr(
         notebook.subprocess, "Popen", lambda _, **options: real([sys.executable, "-c", code], **options)
     )
-    port = notebook.checked_port(None)
+    port = notebook._checked_port(None)
 
     with pytest.raises(GpuExploreError, match=f"The app did not start: .*{said}"):
-        notebook.served(port, "jupyter", f"http://localhost:{port}")
+        notebook._served(port, "jupyter", f"http://localhost:{port}")
 
 
 def test_one_that_never_answers_is_ended(monkeypatch):
@@ -171,5 +171,5 @@ def test_one_that_never_answers_is_ended(monkeypatch):
     monkeypatch.setattr(notebook, "START_S", -1)
 
     with pytest.raises(GpuExploreError, match="it did not answer"):
-        notebook.served(notebook.checked_port(None), "jupyter", "")
+        notebook._served(notebook._checked_port(None), "jupyter", "")
     assert process.code == 0

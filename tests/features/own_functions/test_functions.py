@@ -14,7 +14,7 @@ from gpuexplore.core.errors import InvalidInput, Unsupported
 from gpuexplore.core.model import Shape
 from gpuexplore.features.own_functions import sources
 from gpuexplore.features.own_functions.declared import operation_of_arrays, shape_of_arrays
-from gpuexplore.features.own_functions.functions import device_of, dtype_of
+from gpuexplore.features.own_functions.functions import _device_of, _dtype_of
 from gpuexplore.features.own_functions.sources import add_functions
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.own_code import build_of_function
@@ -397,7 +397,7 @@ def test_functions_get_names_of_their_own_and_tell_whose_arrays_they_take():
         "numpy:lambda",
         "numpy:lambda-2",
     ]
-    assert (dtype_of([torch.ones(2, dtype=torch.bfloat16)]), device_of([torch.ones(2)])) == ("bf16", "cpu")
+    assert (_dtype_of([torch.ones(2, dtype=torch.bfloat16)]), _device_of([torch.ones(2)])) == ("bf16", "cpu")
 
 
 @pytest.mark.parametrize(
@@ -409,7 +409,7 @@ def test_tensors_are_on_the_device_that_their_torch_means(monkeypatch, hip, call
     monkeypatch.setattr(torch.version, "hip", hip)
     tensor = type("Tensor", (), {"__module__": "torch", "device": torch.device(called)})()
 
-    assert device_of([tensor]) == device
+    assert _device_of([tensor]) == device
 
 
 @pytest.mark.long

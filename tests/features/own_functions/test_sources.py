@@ -8,7 +8,7 @@ from gpuexplore.core.errors import InvalidInput, Unsupported
 from gpuexplore.features.own_functions import sources
 from gpuexplore.features.own_functions.sources import (
     VARIABLE,
-    add_file,
+    _add_file,
     build_of,
     named,
     remove_source,
@@ -46,16 +46,16 @@ def written(tmp_path):
     ],
 )
 def test_a_file_is_called_after_its_library_and_its_name(written, file, text, name):
-    assert add_file(written(file, text)) == name
+    assert _add_file(written(file, text)) == name
 
 
 @pytest.mark.parametrize(("text", "library"), [("import jax\n", "jax"), ("import cupy\nimport numpy\n", "cupy")])
 def test_a_function_may_take_arrays_that_a_build_does_not(written, text, library):
     path = written("mine.py", f"{text}def add(a, b):\n    return a + b\n")
 
-    assert add_file(f"{path}:add") == f"{library}:add"
+    assert _add_file(f"{path}:add") == f"{library}:add"
     with pytest.raises(InvalidInput, match="not there"):
-        add_file(path)
+        _add_file(path)
 
 
 @pytest.mark.parametrize(
@@ -76,18 +76,18 @@ def test_a_function_may_take_arrays_that_a_build_does_not(written, text, library
 )
 def test_what_cannot_be_used_is_told_before_anything_runs(written, file, text, function, said):
     with pytest.raises(InvalidInput, match=said):
-        add_file(written(file, f"{text}") + (f":{function}" if function else ""))
+        _add_file(written(file, f"{text}") + (f":{function}" if function else ""))
 
 
 def test_a_missing_file_is_named():
     with pytest.raises(InvalidInput, match=r"nowhere/mine\.py: No such file"):
-        add_file("nowhere/mine.py")
+        _add_file("nowhere/mine.py")
 
 
 def test_a_file_is_not_run_before_it_is_built(written):
     path = written("numpy_mine.py", f"raise RuntimeError('ran')\n{BUILD}")
 
-    name = add_file(path)
+    name = _add_file(path)
 
     with pytest.raises(RuntimeError, match="ran"):
         build_of(name)
@@ -107,7 +107,7 @@ def test_names_stay_as_they_are(text):
 
 
 def test_workers_inherit_what_is_told_until_it_is_forgotten(written, monkeypatch):
-    name = add_file(written("numpy_mine.py", BUILD))
+    name = _add_file(written("numpy_mine.py", BUILD))
 
     assert name in json.loads(sources.os.environ[VARIABLE])
     remove_source(name)

@@ -8,7 +8,7 @@ from gpuexplore.core.errors import Cancelled, IncorrectOutput, InvalidInput, Too
 from gpuexplore.core.model import Device
 from gpuexplore.features.tensors import measure
 from gpuexplore.features.tensors.analysis import TensorView, row_order
-from gpuexplore.features.tensors.measure import _check_read, _elements_of, _layout_of, perform, readers
+from gpuexplore.features.tensors.measure import _check_read, _elements_of, _layout_of, _readers, perform
 from gpuexplore.hardware import CpuLoss
 from gpuexplore.measure import together
 from tests.measure.fakes import CPU, QUIET, FakeClock, FakeWork, candidate, run_with
@@ -31,7 +31,7 @@ def reported(monkeypatch):
 
     def performed(cancelled=lambda: False, readers_of=made, **seconds):
         clock, events = FakeClock(tick_ns=100), []
-        monkeypatch.setattr(measure, "readers", lambda *_: readers_of(clock, **seconds))
+        monkeypatch.setattr(measure, "_readers", lambda *_: readers_of(clock, **seconds))
         perform(
             {"rows": "30", "columns": "20"}, CPU, **run_with(events.append, cancelled, clock=clock, isolation=QUIET)
         )
@@ -41,7 +41,7 @@ def reported(monkeypatch):
 
 
 def test_a_device_that_torch_alone_finds_is_refused(monkeypatch):
-    monkeypatch.setattr(measure, "readers", None)
+    monkeypatch.setattr(measure, "_readers", None)
     device = Device("mps:0", "mps", "a made-up GPU")
 
     with pytest.raises(Unsupported, match="a strided read needs a CPU or an NVIDIA GPU, but mps:0 is Apple MPS"):
@@ -168,7 +168,7 @@ def test_a_real_transpose_is_measured():
     ],
 )
 def test_each_reader_reads_the_elements_of_its_layout(layout):
-    found = list(readers(layout, CPU, FakeClock()))
+    found = list(_readers(layout, CPU, FakeClock()))
 
     assert tuple(made.case.implementation for made, _ in found) == NAMES
     for made, check in found:

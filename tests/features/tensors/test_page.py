@@ -3,7 +3,7 @@ import pytest
 from gpuexplore.activity import of_kind
 from gpuexplore.core.model import RunState
 from gpuexplore.features.tensors.analysis.evaluate import StepRefused, evaluate
-from gpuexplore.features.tensors.analysis.reading import EXPECTED_S, KIND, arguments_of
+from gpuexplore.features.tensors.analysis.reading import EXPECTED_S, KIND, _arguments_of
 from gpuexplore.features.tensors.ui import DEFAULT, EXAMPLES
 from tests.analysis.made import device
 from tests.pages.conftest import OWNER, beat, compiler, home, page, store, texts, told
@@ -33,7 +33,7 @@ def asked(store, beat):
     beat("ready", device())
 
     def queued(state=None, reason=None, *, report=None):
-        activity = of_kind(KIND, arguments_of(evaluate(LARGE).result), expected_s=EXPECTED_S)
+        activity = of_kind(KIND, _arguments_of(evaluate(LARGE).result), expected_s=EXPECTED_S)
         run_id = store.submit(activity, OWNER)
         if state is not None:
             claim = store.claim("tests", {"cpu"})
@@ -152,7 +152,7 @@ def test_an_empty_tensor_costs_nothing(page):
     ],
 )
 def test_what_the_measurement_is_asked_for(expression, arguments):
-    assert arguments_of(evaluate(expression).result) == arguments
+    assert _arguments_of(evaluate(expression).result) == arguments
 
 
 def test_the_button_queues_the_measurement(page, store, beat):
@@ -161,7 +161,7 @@ def test_the_button_queues_the_measurement(page, store, beat):
     pressed(app, "Measure it on cpu")
 
     (run,) = store.waiting()
-    assert store.load_activity(run.id).arguments == arguments_of(evaluate(LARGE).result)
+    assert store.load_activity(run.id).arguments == _arguments_of(evaluate(LARGE).result)
     assert run.id in app.query_params["activity"]
 
 

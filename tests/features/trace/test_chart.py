@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuexplore.features.trace.chart import MOST_BARS, _bars_of, time_by_operation
+from gpuexplore.features.trace.ui import MOST_BARS, _bars_of, _time_by_operation
 from tests.charts.conftest import _checked_once
 from tests.features.trace.analysis.made import DATA, as_bytes, event, gpu_trace, table_from
 
@@ -10,24 +10,24 @@ from tests.features.trace.analysis.made import DATA, as_bytes, event, gpu_trace,
 def test_bars_are_of_operations_whatever_their_shapes_the_longest_first():
     bars = _bars_of(table_from(gpu_trace()))
 
-    assert [(bar.operation, bar.kind) for bar in bars] == [
+    assert list(zip(bars["operation"], bars["kind"], strict=True)) == [
         ("aten::addmm", "matrix products"),
         ("aten::add", "element-wise operations"),
         ("aten::copy_", "copies"),
     ]
-    assert [bar.share for bar in bars] == pytest.approx([0.5, 0.375, 0.125])
+    assert list(bars["share"]) == pytest.approx([0.5, 0.375, 0.125])
 
 
 def test_many_operations_end_in_one_bar_and_shares_add_up():
     bars = _bars_of(table_from(DATA.read_bytes()))
 
     assert len(bars) == MOST_BARS + 1
-    assert bars[-1].operation == "all others"
-    assert sum(bar.share for bar in bars) == pytest.approx(1)
+    assert list(bars["operation"])[-1] == "all others"
+    assert bars["share"].sum() == pytest.approx(1)
 
 
 def test_the_alternative_text_has_every_bar():
-    chart = time_by_operation(table_from(gpu_trace())).to_dict()
+    chart = _time_by_operation(table_from(gpu_trace())).to_dict()
 
     assert chart["description"] == (
         "Share of the kernel time by operation, of 400 µs: aten::addmm 50.0 %, aten::add 37.5 %, aten::copy_ 12.5 %."
@@ -36,6 +36,6 @@ def test_the_alternative_text_has_every_bar():
 
 
 def test_what_took_no_time_has_no_bar():
-    chart = time_by_operation(table_from({"traceEvents": [event("cpu_op", "aten::mm", 0.0, 0.0)]}))
+    chart = _time_by_operation(table_from({"traceEvents": [event("cpu_op", "aten::mm", 0.0, 0.0)]}))
 
     assert "nothing took any" in chart.to_dict()["description"]

@@ -1,6 +1,6 @@
 """Losses lie over each other with the loss of guessing, phases add up to a step, and scales are steps."""
 
-from gpuexplore.features.training.chart import losses, phases, scales
+from gpuexplore.features.training.ui import _losses, _phases, _scales
 from tests.charts.conftest import _checked_once
 from tests.features.training.made_training import fp16, mode, report
 
@@ -10,7 +10,7 @@ def rows(chart, columns):
 
 
 def test_every_mode_has_a_line_of_its_losses_and_guessing_a_rule():
-    chart = losses(report(mode(), fp16(losses=(0.7, None, 0.4)))).to_dict()
+    chart = _losses(report(mode(), fp16(losses=(0.7, None, 0.4)))).to_dict()
 
     drawn = rows(chart, {"mode", "step", "loss"})
     assert [(row["mode"], row["loss"]) for row in drawn[:3]] == [("fp32", 0.7), ("fp32", 0.6), ("fp32", 0.5)]
@@ -23,21 +23,21 @@ def test_every_mode_has_a_line_of_its_losses_and_guessing_a_rule():
 
 def test_a_long_line_is_thinned_and_keeps_its_end():
     long = tuple(1 / (step + 1) for step in range(5000))
-    drawn = rows(losses(report(mode(losses=long), steps=5000, steps_done=5000)).to_dict(), {"mode", "loss"})
+    drawn = rows(_losses(report(mode(losses=long), steps=5000, steps_done=5000)).to_dict(), {"mode", "loss"})
 
     assert 300 < len(drawn) < 500
     assert drawn[-1]["step"] == 4999
 
 
 def test_an_empty_training_can_be_drawn():
-    chart = losses(report(mode(losses=(), phases=(), step_s=None), steps_done=0)).to_dict()
+    chart = _losses(report(mode(losses=(), phases=(), step_s=None), steps_done=0)).to_dict()
 
     assert rows(chart, {"mode", "loss"}) == []
     assert "fp32 —" in chart["description"]
 
 
 def test_phases_of_a_mode_lie_one_after_the_other():
-    chart = phases(report()).to_dict()
+    chart = _phases(report()).to_dict()
 
     assert [row["phase"] for row in rows(chart, {"phase"})[:3]] == ["forward", "backward", "optimizer"]
     assert chart["encoding"]["color"]["scale"]["domain"] == ["forward", "backward", "optimizer"]
@@ -45,7 +45,7 @@ def test_phases_of_a_mode_lie_one_after_the_other():
 
 
 def test_the_scale_is_drawn_to_the_last_step():
-    chart = scales(report()).to_dict()
+    chart = _scales(report()).to_dict()
 
     assert [(row["step"], row["scale"]) for row in rows(chart, {"scale"})] == [(0, 65536), (2, 32768), (2, 32768)]
     assert "fp16: 65,536 from step 0, 32,768 from step 2" in chart["description"]

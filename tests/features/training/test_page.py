@@ -5,7 +5,7 @@ from gpuexplore.core.model import RunState
 from gpuexplore.core.serialization import encode
 from gpuexplore.features.training.measure import activity_of
 from gpuexplore.ui import activity, session
-from gpuexplore.ui.shared.pace import Pace
+from gpuexplore.ui.shared.pace import _Pace
 from tests.analysis.made import device
 from tests.features.training.made_training import fp16, mode, processes, report
 from tests.hardware.torch_answers import found_on
@@ -63,7 +63,7 @@ def test_nothing_was_trained_yet_and_a_click_queues_it(page, store):
 @pytest.fixture
 def intervals(monkeypatch):
     """Return how often fragments are to be redrawn, as they are registered, while a hundred pages watch."""
-    seen, fragment, pace = [], st.fragment, Pace(chance=lambda: 0.0)
+    seen, fragment, pace = [], st.fragment, _Pace(chance=lambda: 0.0)
     for number in range(100):
         pace.note(0.02)
         pace.interval_s(f"page {number}")

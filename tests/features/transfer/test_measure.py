@@ -19,9 +19,8 @@ from gpuexplore.features.transfer.measure.contract import (
     TransferReadings,
     sizes_of,
     timed,
-    work_sizes_of,
 )
-from gpuexplore.features.transfer.measure.ways import IN_A_ROW, Way, _awaited, moves
+from gpuexplore.features.transfer.measure.ways import IN_A_ROW, _awaited, _Way, _work_sizes_of, moves
 from gpuexplore.hardware.nvml import Link, link_of
 from gpuexplore.operations import OPERATIONS
 from tests.measure.fakes import CPU, GPU, QUIET, FakeClock, FakeWork, candidate, measurement, run_with
@@ -29,7 +28,7 @@ from tests.waiting import DEADLINE_S
 
 
 def way(clock, *, right=True, calls=1, name="a copy"):
-    return Way(
+    return _Way(
         TransferReading(name, "numpy", 100, 200),
         candidate(FakeWork(clock, [1e-3]), name=name),
         lambda: right,
@@ -99,7 +98,7 @@ def test_the_kind_loads_this_module():
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
 def test_every_operation_has_sizes_to_compare_and_cheap_ones_to_measure(operation):
-    sizes, measured = sizes_of(operation), work_sizes_of(operation)
+    sizes, measured = sizes_of(operation), _work_sizes_of(operation)
 
     assert len(sizes) >= 5
     assert set(measured) <= set(sizes)

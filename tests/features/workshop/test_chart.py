@@ -3,7 +3,7 @@
 import pytest
 
 from gpuexplore.core.units import format_seconds
-from gpuexplore.features.workshop.chart import MOST_COLORS, OTHERS, WRONG, RoomPoint, choices, guesses, results
+from gpuexplore.features.workshop.chart import MOST_COLORS, OTHERS, WRONG, _results, _RoomPoint, choices, guesses
 from tests.charts.conftest import _checked_once
 
 
@@ -46,11 +46,11 @@ def test_choices_stay_in_their_order():
 
 def test_results_have_the_medians_of_the_room_and_leave_out_what_cannot_be_true():
     points = [
-        RoomPoint(64, 1e9, "Ada", "a"),
-        RoomPoint(64, 3e9, "Bob", "b"),
-        RoomPoint(64, 9e12, "Eve", "e", is_wrong=True),
+        _RoomPoint(64, 1e9, "Ada", "a"),
+        _RoomPoint(64, 3e9, "Bob", "b"),
+        _RoomPoint(64, 9e12, "Eve", "e", is_wrong=True),
     ]
-    made = results(points, {"peak": 1e10}, unit="FLOP/s", title="Compute rate", by_size=True).to_dict()
+    made = _results(points, {"peak": 1e10}, unit="FLOP/s", title="Compute rate", by_size=True).to_dict()
     rows = [row for data in made["datasets"].values() for row in data]
 
     assert [row["value"] for row in rows if row.keys() == {"size", "value"}] == [2e9]
@@ -61,8 +61,8 @@ def test_results_have_the_medians_of_the_room_and_leave_out_what_cannot_be_true(
 
 
 def test_more_people_than_colours_share_one():
-    points = [RoomPoint(64, 1e9 + n, f"P{n}", "x") for n in range(MOST_COLORS + 5)]
-    made = results(points, {}, unit="FLOP/s", title="Compute rate", by_size=True).to_dict()
+    points = [_RoomPoint(64, 1e9 + n, f"P{n}", "x") for n in range(MOST_COLORS + 5)]
+    made = _results(points, {}, unit="FLOP/s", title="Compute rate", by_size=True).to_dict()
     people = {row["who"] for data in made["datasets"].values() for row in data if "who" in row}
 
     assert len(people) == MOST_COLORS

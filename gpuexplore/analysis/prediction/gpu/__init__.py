@@ -223,10 +223,15 @@ class Fitted:
         family, index = found.positions[at]
         observed = self.observed.get(family)
         near = found.common[family][index] if observed is not None else np.zeros(0)
+        parts: dict[Bound, float] = {
+            "overhead": float(found.took.launch[at]),
+            "compute": float(found.took.compute[at]),
+            "memory": float(found.took.memory[at]),
+        }
         return CallEstimate(
             time_s=float(found.times_s[at]),
             deviation=float(found.deviations[at]),
-            bound=_bound(found.took, at),
+            bound=max(parts, key=lambda name: parts[name]),
             nearby=tuple(
                 self._nearest(observed.chosen[each], float(near[each])) for each in _largest(near) if observed
             ),
@@ -273,22 +278,13 @@ def _largest(values: Numbers) -> Indices:
     return some[np.argsort(-values[some])]
 
 
-def _bound(took: Terms, at: int) -> Bound:
-    parts: dict[Bound, float] = {
-        "overhead": float(took.launch[at]),
-        "compute": float(took.compute[at]),
-        "memory": float(took.memory[at]),
-    }
-    return max(parts, key=lambda name: parts[name])
-
-
 @once
 def fitted() -> Fitted:
     """Return the predictor that ships, as `scripts/fit_prediction.py` fitted it."""
-    return from_data(package_data(), observations())
+    return _from_data(package_data(), observations())
 
 
-def from_data(data: Mapping[str, Any], seen: Sequence[CallObservation]) -> Fitted:
+def _from_data(data: Mapping[str, Any], seen: Sequence[CallObservation]) -> Fitted:
     """Return the predictor from what was written of it, and the observations that it was fitted on."""
     return made(data["coefficients"], np.array(data["weights"], dtype=np.float64), data["intervals"], seen)
 

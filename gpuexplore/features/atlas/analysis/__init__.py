@@ -4,7 +4,7 @@ A point belongs to a row of the table of accelerators, and is compared with that
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Literal
@@ -14,7 +14,7 @@ from gpuexplore.analysis.prediction.ideal_time import arithmetic
 from gpuexplore.analysis.utilization.best_results import is_ranked
 from gpuexplore.analysis.utilization.peak_sources import PUBLISHED, PublishedResult
 from gpuexplore.analysis.utilization.utilization import cache_mode
-from gpuexplore.core.dtypes import FORMATS, format_named
+from gpuexplore.core.dtypes import format_named
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Case, Device, Peak, Result, Shape
 from gpuexplore.core.once import once
@@ -51,15 +51,9 @@ def _of_source(source: Source) -> Citation:
     return Citation(source.title, source.url, source.licence, source.citation, source.how)
 
 
-def of_product(published: PublishedResult) -> Citation:
+def _of_product(published: PublishedResult) -> Citation:
     """Return the citation of one of the best published products."""
     return _of_source(next(source for source in sources() if published.source.startswith(f"{source.url}/")))
-
-
-def _of_recording(recording: Recording) -> Citation:
-    """Return the citation of a recording that comes with gpuexplore."""
-    recorded = recording.provenance
-    return Citation("gpuexplore", None, "Apache-2.0", f"{recorded.recorded_by}: {recording.title}", recorded.method)
 
 
 PointOrigin = Literal["published", "recorded"]
@@ -266,7 +260,7 @@ def _product(row: PublishedResult) -> AtlasPoint:
         call=Conditions(weight_sets=1, quantises=False),
         implementation=None,
         conditions=row.note,
-        citation=of_product(row),
+        citation=_of_product(row),
         url=row.source,
         run_id=None,
         cold=False,
@@ -281,6 +275,7 @@ def _recorded(recording: Recording, result: Result) -> AtlasPoint:
         raise InvalidInput(f"{recording.name}: {case} has no time on a device of the table")
     spec_key = result.environment.device.spec_key
     flags = "".join(f", {flag.name}" for flag in result.flags if flag.name != mode)
+    recorded = recording.provenance
     return AtlasPoint(
         origin="recorded",
         device=table_device(spec_key),
@@ -291,7 +286,9 @@ def _recorded(recording: Recording, result: Result) -> AtlasPoint:
         call=Conditions(weight_sets=1, quantises=False),
         implementation=case.implementation,
         conditions=f"{case.implementation}, {mode}, the median{flags}",
-        citation=_of_recording(recording),
+        citation=Citation(
+            "gpuexplore", None, "Apache-2.0", f"{recorded.recorded_by}: {recording.title}", recorded.method
+        ),
         url=None,
         run_id=run_id(recording, result),
         cold=mode == "cold",
@@ -315,42 +312,6 @@ def measured_gpus(operation: str) -> dict[str, int]:
     """Return how many points of an operation each GPU of the table has, the most measured first."""
     counts = Counter(point.spec_key for point in points(operation))
     return {row.key: counts[row.key] for row in sorted(ACCELERATORS, key=lambda row: -counts[row.key])}
-
-
-@once
-def dtypes_of(operation: str) -> tuple[str, ...]:
-    """Return the formats that an operation has a meaning in."""
-    return tuple(name for name in FORMATS if operation_named(operation).unsupported(format_named(name)) is None)
-
-
-@once
-def usual_dtype(operation: str) -> str:
-    """Return the dtype of which most was measured."""
-    counts = Counter(point.dtype for point in points(operation))
-    return max(counts, key=lambda name: counts[name], default="fp32")
-
-
-@once
-def usual_gpus(operation: str, dtypes: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the most measured GPU of each architecture, the newest architectures first."""
-    counts = Counter(point.spec_key for point in points(operation, dtypes=dtypes))
-    best: dict[str, str] = {}
-    for row in sorted(ACCELERATORS, key=lambda row: (-counts[row.key], -(row.release_year or 0))):
-        if counts[row.key]:
-            best.setdefault(row.architecture, row.key)
-    years = {row.key: row.release_year or 0 for row in ACCELERATORS}
-    return tuple(sorted(best.values(), key=lambda key: -years[key])[:MOST_GPUS]) or USUAL_GPUS
-
-
-def usual_shape(operation: str, of: Sequence[AtlasPoint]) -> Shape:
-    """Return the shape that most of these points' GPUs have in common, of several one with much work."""
-    gpus = Counter(shape for shape, *_ in {(point.shape, point.spec_key, point.dtype) for point in of})
-    if not gpus:
-        contract = operation_named(operation)
-        return contract.shape_of_size(contract.default_sizes[-1])
-    works = {point.shape: point.work for point in of}
-    shared = sorted((shape for shape in gpus if gpus[shape] == max(gpus.values())), key=works.__getitem__)
-    return shared[int(0.75 * len(shared))]  # three quarters have less work
 
 
 def usual_calls(of: Collection[AtlasPoint]) -> Calls:

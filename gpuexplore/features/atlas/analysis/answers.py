@@ -1,8 +1,6 @@
 """The answers of the atlas to Python: points, or GPUs ranked for a call, as values and as data frames."""
 
-import csv
-import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +11,6 @@ from gpuexplore.analysis.what_if.what_if import Known
 from gpuexplore.core.dtypes import FORMATS, format_named
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Device, Result, Shape
-from gpuexplore.core.typed_text import spreadsheet_safe
 from gpuexplore.features.atlas.analysis import AtlasPoint, Citation, citations, points
 from gpuexplore.features.atlas.analysis.which_gpu import GpuChoice, ranked, usual_devices, which_gpu
 from gpuexplore.hardware import ACCELERATORS, target_named
@@ -166,18 +163,6 @@ def citation_row(citation: Citation) -> Row:
         "how": citation.how,
         "url": citation.url,
     }
-
-
-def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return rows, at least one, as CSV that no spreadsheet computes; unknown is empty."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        writer.writerow(
-            {name: spreadsheet_safe(value) if isinstance(value, str) else value for name, value in row.items()}
-        )
-    return text.getvalue()
 
 
 # What a person asks of the atlas, in the texts they type, on the command line and from Python.

@@ -65,16 +65,16 @@ def case_of(operation: str, shape: Shape, dtype: str, device: Device) -> Case:
 
 
 @cache
-def growing_axes(operation: str) -> frozenset[str]:
+def _growing_axes(operation: str) -> frozenset[str]:
     """Return the axes that follow the size of an operation, such as ``s`` of an attention."""
     small, large = (dict(operation_named(operation).shape_of_size(size).axes) for size in (64, 128))  # any two sizes do
     return frozenset(axis for axis, length in large.items() if length != small[axis])
 
 
-def grown(operation: str, shape: Shape, factor: float) -> Shape:
+def _grown(operation: str, shape: Shape, factor: float) -> Shape:
     """Return `shape` with its growing axes multiplied by `factor`, each from 1 to the operation's limit."""
     limits = operation_named(operation).limits
-    growing = growing_axes(operation)
+    growing = _growing_axes(operation)
     return Shape(
         tuple(
             (axis, min(limits[axis], max(1, round(length * factor))) if axis in growing else length)
@@ -97,10 +97,10 @@ def shapes_between(
     """
     contract = operation_named(operation)
     work = work_of(operation, dtype)
-    most = min(contract.limits[axis] / shape[axis] for axis in growing_axes(operation))
-    low, high = (_factor(lambda factor: work(grown(operation, shape, factor)), end, most) for end in ends)
+    most = min(contract.limits[axis] / shape[axis] for axis in _growing_axes(operation))
+    low, high = (_factor(lambda factor: work(_grown(operation, shape, factor)), end, most) for end in ends)
     steps = (low * (high / low) ** (i / (count - 1)) for i in range(count))
-    found = dict.fromkeys(grown(operation, shape, step) for step in steps)
+    found = dict.fromkeys(_grown(operation, shape, step) for step in steps)
     return tuple(each for each in found if contract.problem(each) is None)
 
 

@@ -1,5 +1,6 @@
 """One point of the atlas: every figure with its unit, who measured it and how, its source, and where to go from it."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -19,20 +20,19 @@ from gpuexplore.analysis.prediction import (
     predict_each,
 )
 from gpuexplore.analysis.utilization.utilization import shape_label
+from gpuexplore.core.dtypes import FORMATS, format_named
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Options, Shape
 from gpuexplore.core.once import once
 from gpuexplore.core.units import format_interval, format_percent, format_seconds
 from gpuexplore.features.atlas.analysis import (
+    MOST_GPUS,
+    USUAL_GPUS,
     AtlasPoint,
-    dtypes_of,
     measured_gpus,
     measured_operations,
     points,
     usual_calls,
-    usual_dtype,
-    usual_gpus,
-    usual_shape,
 )
 from gpuexplore.features.atlas.analysis.lines import case_of, line, shapes_between, work_of
 from gpuexplore.features.atlas.chart import SHOWN, AtlasSeries, Show, point_id, rate_words
@@ -90,11 +90,11 @@ def choose() -> AtlasChoice:
                 "Operation", "op", list(measured_operations()), shown=_counted, problems=problems
             )
         with middle:
-            usual = usual_dtype(operation)
-            dtypes = url_widgets.several("Dtypes", "dtype", dtypes_of(operation), default=(usual,)) or [usual]
+            usual = _usual_dtype(operation)
+            dtypes = url_widgets.several("Dtypes", "dtype", _dtypes_of(operation), default=(usual,)) or [usual]
         with right:
             counts = measured_gpus(operation)
-            default = usual_gpus(operation, tuple(dtypes))
+            default = _usual_gpus(operation, tuple(dtypes))
             gpus = url_widgets.several("GPUs", "gpus", list(counts), default=default, shown=NAMES.__getitem__)
         shown = [(dtype, gpu) for dtype in dtypes for gpu in gpus or default]
         if len(shown) > MOST_SERIES:
@@ -115,7 +115,7 @@ def choose() -> AtlasChoice:
                 problems=problems,
             )
         with right:
-            shape = _shape(operation, usual_shape(operation, found), problems)
+            shape = _shape(operation, _usual_shape(operation, found), problems)
     return AtlasChoice(
         operation,
         tuple(shown[:MOST_SERIES]),
@@ -123,6 +123,42 @@ def choose() -> AtlasChoice:
         next(name for name in CALLS if name == calls),
         shape,
     )
+
+
+def _usual_shape(operation: str, of: Sequence[AtlasPoint]) -> Shape:
+    """Return the shape that most of these points' GPUs have in common, of several one with much work."""
+    gpus = Counter(shape for shape, *_ in {(point.shape, point.spec_key, point.dtype) for point in of})
+    if not gpus:
+        contract = operation_named(operation)
+        return contract.shape_of_size(contract.default_sizes[-1])
+    works = {point.shape: point.work for point in of}
+    shared = sorted((shape for shape in gpus if gpus[shape] == max(gpus.values())), key=works.__getitem__)
+    return shared[int(0.75 * len(shared))]  # three quarters have less work
+
+
+@once
+def _usual_gpus(operation: str, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the most measured GPU of each architecture, the newest architectures first."""
+    counts = Counter(point.spec_key for point in points(operation, dtypes=dtypes))
+    best: dict[str, str] = {}
+    for row in sorted(ACCELERATORS, key=lambda row: (-counts[row.key], -(row.release_year or 0))):
+        if counts[row.key]:
+            best.setdefault(row.architecture, row.key)
+    years = {row.key: row.release_year or 0 for row in ACCELERATORS}
+    return tuple(sorted(best.values(), key=lambda key: -years[key])[:MOST_GPUS]) or USUAL_GPUS
+
+
+@once
+def _usual_dtype(operation: str) -> str:
+    """Return the dtype of which most was measured."""
+    counts = Counter(point.dtype for point in points(operation))
+    return max(counts, key=lambda name: counts[name], default="fp32")
+
+
+@once
+def _dtypes_of(operation: str) -> tuple[str, ...]:
+    """Return the formats that an operation has a meaning in."""
+    return tuple(name for name in FORMATS if operation_named(operation).unsupported(format_named(name)) is None)
 
 
 def _shape(operation: str, usual: Shape, problems: AbstractContextManager[object]) -> Shape:
@@ -219,7 +255,7 @@ def show_picked() -> None:
     name = parameters().get(POINT)
     if not name:
         return
-    point = points_by_id().get(name)
+    point = _points_by_id().get(name)
     if point is None:
         st.warning(
             f"This version's atlas has no point {plain(repr(name))}: click another one.", icon=":material/link_off:"
@@ -264,12 +300,12 @@ def show_picked() -> None:
                 on_click=write,
                 args=("shape", str(point.shape)),
             )
-            for label, page in ways_of(point).items():
+            for label, page in _ways_of(point).items():
                 st.link_button(label, page)
 
 
 @once
-def points_by_id() -> Mapping[str, AtlasPoint]:
+def _points_by_id() -> Mapping[str, AtlasPoint]:
     """Return every point by what a link calls it."""
     return {point_id(point): point for point in points()}
 
@@ -279,7 +315,7 @@ def href_of(point: AtlasPoint) -> str:
     return point.url or href(f"benchmark?run={point.run_id}")
 
 
-def ways_of(point: AtlasPoint) -> Mapping[str, str]:
+def _ways_of(point: AtlasPoint) -> Mapping[str, str]:
     """Return the pages that show the same call or device, by what their links are called."""
     here = {"op": point.operation, "device": point.spec_key}
     same = {**here, "shape": str(point.shape), "baseline": point.dtype}

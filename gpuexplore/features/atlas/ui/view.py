@@ -46,7 +46,7 @@ def show_atlas(choice: AtlasChoice, facts: AtlasFacts) -> None:
     )
     key = f"{KEY}.{choice.operation}.{choice.show}"
     event: Any = show_spec(_with_picked(spec, key), key=key, on_select="rerun")
-    found = followed(event)
+    found = _followed(event)
     if found and st.session_state.get("atlas.seen") != (key, found):
         write(POINT, found)
     st.session_state["atlas.seen"] = (key, found)
@@ -102,7 +102,7 @@ def _with_picked(spec: Spec, key: str) -> Spec:
     return {**spec, "params": selected}
 
 
-def followed(event: Any) -> str | None:
+def _followed(event: Any) -> str | None:
     """Return what a link calls the point that was clicked; None without a click on one."""
     return next((each["id"] for each in (event.get("selection", {}).get(PICKED) or []) if each.get("id")), None)
 

@@ -31,7 +31,7 @@ LOST = "was lost: killed, frozen or cut off"
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class _Node:
     """A node as it announced itself; `devices` by the names runs ask for, e.g. `lab2/cuda:0`; none when it leaves."""
 
     address: str
@@ -58,7 +58,7 @@ Departure = DeviceLost | NodeCrashed  # a node that was asked to leave is lost a
 class Inbox:
     """The incoming messages of one task: encoded events, and the departure of its node."""
 
-    node: Node
+    node: _Node
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
     news: SimpleQueue[dict[str, Any] | Departure] = field(default_factory=SimpleQueue)
 
@@ -80,7 +80,7 @@ class Cluster:
         self._security = _security_for(scheduler, "client")
         self._on_change = on_change
         self._client: Client | None = None
-        self._nodes: dict[str, Node] = {}
+        self._nodes: dict[str, _Node] = {}
         self._inboxes: dict[str, Inbox] = {}
         self._seen: set[str] = set()
         self._subscribed = threading.Event()
@@ -104,7 +104,7 @@ class Cluster:
         usable = (node for node in self._nodes.values() if node.unusable_reason is None)
         return {name: replace(device, id=name) for node in usable for name, device in node.devices.items()}
 
-    def node_with(self, device_id: str) -> Node:
+    def node_with(self, device_id: str) -> _Node:
         """Return the node that has a device.
 
         Raises:
@@ -120,7 +120,7 @@ class Cluster:
             raise InvalidInput.of("device", device_id, self.devices())
         return node
 
-    def open_inbox(self, node: Node) -> Inbox:
+    def open_inbox(self, node: _Node) -> Inbox:
         """Return where the events of a new task arrive."""
         inbox = Inbox(node)
         self._inboxes[inbox.token] = inbox
@@ -147,7 +147,7 @@ class Cluster:
                 self._client = self._connect()
                 said = None
             except (OSError, GpuExploreError) as error:
-                reason = describe(error)
+                reason = _describe(error)
                 if reason != said:
                     LOG.warning("The Dask scheduler %s cannot be reached: %s", self.scheduler, reason)
                 said = reason
@@ -184,7 +184,7 @@ class Cluster:
             with suppress(OSError, TimeoutError):
                 client.close(timeout=CONNECT_S)
 
-    def _add(self, *nodes: Node) -> None:
+    def _add(self, *nodes: _Node) -> None:
         for node in nodes:
             if node.unusable_reason:
                 LOG.warning("A node is not used: %s", node.unusable_reason)
@@ -232,14 +232,14 @@ def _fields(event: tuple[float, Any]) -> Mapping[str, Any]:
     return event[1] if isinstance(event[1], Mapping) else {}
 
 
-def _node(event: tuple[float, Any]) -> Node | None:
+def _node(event: tuple[float, Any]) -> _Node | None:
     """Return the node that announced itself; None, and a line in the log, where that is unreadable."""
     try:
         message = event[1]
         host = str(message["host"])
         devices = [decode(Device, device) for device in message["devices"]]
         named = {f"{host}/{device.id}": device for device in devices}
-        return Node(str(message["worker"]), host, str(message["version"]), named)
+        return _Node(str(message["worker"]), host, str(message["version"]), named)
     except (KeyError, TypeError, ValueError, GpuExploreError) as error:
         LOG.warning("A node's announcement cannot be read: %r", error)
         return None
@@ -285,12 +285,12 @@ def check_certificates(scheduler: str, role: Role) -> None:
     try:
         asyncio.run(ask())
     except CommClosedError as error:
-        raise GpuExploreError(f"no connection to {scheduler}: {describe(error)}") from error
+        raise GpuExploreError(f"no connection to {scheduler}: {_describe(error)}") from error
     except OSError:  # not there yet: a connection waits for it
         return
 
 
-def describe(error: BaseException) -> str:
+def _describe(error: BaseException) -> str:
     """Return in one sentence why a scheduler could not be reached."""
     cause = error
     while earlier := cause.__cause__ or cause.__context__:

@@ -61,10 +61,10 @@ class _NodeWorker:
 def dask_setup(worker: distributed.Worker) -> None:
     """Make a node of `worker`: Dask calls this when it starts."""
     devices = discover()
-    join(worker, LocalEngine(devices), devices)
+    _join(worker, LocalEngine(devices), devices)
 
 
-def join(worker: distributed.Worker, engine: Engine, devices: Sequence[Device]) -> None:
+def _join(worker: distributed.Worker, engine: Engine, devices: Sequence[Device]) -> None:
     """Make a node of `worker` that measures on `devices` by `engine`."""
     node = worker.extensions[EXTENSION] = _NodeWorker(worker, engine)
     node.announce(devices)

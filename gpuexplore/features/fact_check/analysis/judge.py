@@ -18,9 +18,9 @@ from gpuexplore.analysis.utilization.best_results import exceeded_bandwidth, exc
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.model import Result
 from gpuexplore.core.units import format_bytes, format_bytes_per_s, format_flop_per_s, format_seconds, format_si
-from gpuexplore.features.fact_check.analysis import Claim, ClaimFigure, Interval, claims, interval_of
-from gpuexplore.features.fact_check.analysis.measured import CARDS, NOT_NAMED, outcome, peak_flop_per_s
-from gpuexplore.hardware.accelerators import Accelerator
+from gpuexplore.features.fact_check.analysis import Claim, ClaimFigure, Interval, interval_of
+from gpuexplore.features.fact_check.analysis.measured import CARDS, NOT_NAMED, outcome
+from gpuexplore.hardware.accelerators import PEAK_FIELDS, Accelerator
 from gpuexplore.hardware.formula import RATE_CLASSES
 from gpuexplore.operations import operation_named
 
@@ -49,11 +49,6 @@ def _rate(claim: Claim) -> Interval | None:
     return _over(_flop_count(claim), interval_of(claim.time_s))
 
 
-def _bytes_per_s(claim: Claim) -> Interval | None:
-    """Return the bytes/s by the printed time."""
-    return _over(_byte_count(claim), interval_of(claim.time_s))
-
-
 def _speedup(claim: Claim) -> Interval | None:
     """Return how many times as long the other took, by the printed times."""
     return _over(interval_of(claim.compared_s), interval_of(claim.time_s))
@@ -79,7 +74,13 @@ def _fp64_slowdown(claim: Claim) -> Interval | None:
 
 
 def _native(claim: Claim) -> str:
-    return str(any(peak_flop_per_s(variant, claim.dtype) for variant in CARDS[claim.card]))
+    return str(any(_peak_flop_per_s(variant, claim.dtype) for variant in CARDS[claim.card]))
+
+
+def _peak_flop_per_s(row: Accelerator, dtype: str) -> float | None:
+    """Return the largest rate a device has for `dtype`; None where its units for that are unknown or absent."""
+    columns = (column for (name, _), column in PEAK_FIELDS.items() if name == dtype)
+    return max((row.rates[column] for column in columns if column in row.rates), default=None)
 
 
 def _allclose(claim: Claim) -> str:
@@ -239,11 +240,6 @@ def judge(claim: Claim, results: Sequence[Result] = ()) -> Judgement:
     return Judgement(claim, verdict, tuple(name for name, _ in found), (*(evidence for _, evidence in found), *notes))
 
 
-def judgements(results: Sequence[Result] = ()) -> tuple[Judgement, ...]:
-    """Return the verdict on every claim, in the order of the notebooks."""
-    return tuple(judge(claim, results) for claim in claims())
-
-
 def _limits(claim: Claim) -> Iterator[Finding]:
     """Say which variants of the card the printed time is impossible on: a finding where that is all of a named one."""
     if not claim.card or not claim.time_s:
@@ -267,7 +263,7 @@ def _above_limit(claim: Claim, variant: Accelerator) -> str | None:
     time_s = interval_of(claim.time_s)
     if not (flops and moved and time_s):
         return None
-    return exceeded_peak(flops.low, time_s.high, peak_flop_per_s(variant, claim.dtype)) or exceeded_bandwidth(
+    return exceeded_peak(flops.low, time_s.high, _peak_flop_per_s(variant, claim.dtype)) or exceeded_bandwidth(
         moved.low, time_s.high, variant.bandwidth_bytes_per_s, variant.cache_bytes
     )
 
@@ -277,7 +273,7 @@ def _done(claim: Claim) -> str:
     moved = _byte_count(claim)
     time_s = interval_of(claim.time_s)
     by_flops = _rate(claim)
-    by_bytes = _bytes_per_s(claim)
+    by_bytes = _over(_byte_count(claim), interval_of(claim.time_s))
     if not (flops and moved and time_s and by_flops and by_bytes):
         return ""
     return (

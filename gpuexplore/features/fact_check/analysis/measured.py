@@ -15,7 +15,7 @@ from gpuexplore.analysis.verdict import Estimate, Words, compare, rate_of, ratio
 from gpuexplore.core.model import DEFAULT_BUDGET_S, Device, Experiment, Result
 from gpuexplore.features.fact_check.analysis import CheckSide, Claim, ClaimCheck, MeasuredQuantity, interval_of
 from gpuexplore.hardware import accelerator_named
-from gpuexplore.hardware.accelerators import PEAK_FIELDS, Accelerator
+from gpuexplore.hardware.accelerators import Accelerator
 from gpuexplore.hardware.identity import same_device
 from gpuexplore.operations import operation_named
 
@@ -23,12 +23,6 @@ from gpuexplore.operations import operation_named
 
 
 NOT_NAMED = "not named"
-
-
-def peak_flop_per_s(row: Accelerator, dtype: str) -> float | None:
-    """Return the largest rate a device has for `dtype`; None where its units for that are unknown or absent."""
-    columns = (column for (name, _), column in PEAK_FIELDS.items() if name == dtype)
-    return max((row.rates[column] for column in columns if column in row.rates), default=None)
 
 
 def _as_listed(key: str) -> Accelerator:

@@ -206,9 +206,3 @@ def _flop_count(prediction: Prediction) -> int:
 def _byte_count(prediction: Prediction) -> int:
     dtype = format_named(prediction.case.dtype)
     return operation_named(prediction.case.operation).byte_count(prediction.case.shape, dtype)
-
-
-def rate_words(found: Possibility) -> str:
-    """Return the rates in the stated time, in words."""
-    moved = format_bytes_per_s(found.bytes_per_s)
-    return f"{format_flop_per_s(found.flop_per_s)} and {moved}" if found.flop_per_s else moved

@@ -5,13 +5,14 @@ A lesson is a file that an instructor writes without Python: `*.md` in this fold
 `quantities` names it, `expression` computes with it, `outcome` judges a guess by it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from string import ascii_lowercase
 
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.features.lessons.lesson.format import Lesson, LessonStep, read_lesson, with_letters
+from gpuexplore.features.lessons.lesson.format import Lesson, LessonStep, read_lesson
 from gpuexplore.hardware import lessons_directory
 
 FOLDER = Path(__file__).parent
@@ -99,4 +100,9 @@ def _with_borrowed(lesson: Lesson, lessons: Mapping[str, Lesson]) -> Lesson:
             accepted = [f"{other.name}/{step.letter}" for other in lessons.values() for step in other.steps[:1]]
             raise InvalidInput.of(f"{lesson.name}.md, line 1: borrows", borrowed, accepted)
         steps.append(lessons[name].step(letter))
-    return replace(lesson, steps=with_letters([*steps, *lesson.steps])) if steps else lesson
+    return replace(lesson, steps=_with_letters([*steps, *lesson.steps])) if steps else lesson
+
+
+def _with_letters(steps: Sequence[LessonStep]) -> tuple[LessonStep, ...]:
+    """Return steps with new letters, in this order."""
+    return tuple(replace(step, letter=letter) for letter, step in zip(ascii_lowercase, steps, strict=False))

@@ -363,11 +363,6 @@ def _value(what: str, value: object, hint: Any) -> Any:
     )
 
 
-def is_measured(part: Any) -> bool:
-    """Return whether a part of a step asks for a measurement."""
-    return part.read if isinstance(part, TensorBlock) else isinstance(part, MEASURED)
-
-
 def feature_of(block: Any) -> Feature | None:
     """Return the feature that computes and shows a block; None where it is not installed."""
     return next((feature for feature in features() if name_of(block) in feature.lesson_blocks), None)

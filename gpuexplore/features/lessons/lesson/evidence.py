@@ -40,7 +40,6 @@ from gpuexplore.features.lessons.lesson.blocks import (
     TensorBlock,
     TrainBlock,
     feature_of,
-    is_measured,
     module_of,
 )
 from gpuexplore.features.lessons.lesson.expression import Expression, StepNames, Value, evaluate
@@ -84,7 +83,12 @@ def tasks_of(step: LessonStep, devices: Sequence[Device]) -> tuple[StepTask, ...
     Raises:
         InvalidInput: a block asks for what cannot be measured; says what is accepted.
     """
-    return tuple(_task(block, devices) for block in step.of(*MEASURED, TensorBlock) if is_measured(block))
+    return tuple(_task(block, devices) for block in step.of(*MEASURED, TensorBlock) if _is_measured(block))
+
+
+def _is_measured(part: Any) -> bool:
+    """Return whether a part of a step asks for a measurement."""
+    return part.read if isinstance(part, TensorBlock) else isinstance(part, MEASURED)
 
 
 def request_of(block: RunBlock, device_id: str) -> Request:
@@ -94,7 +98,7 @@ def request_of(block: RunBlock, device_id: str) -> Request:
     return Request(operation=block.operation, dtypes=block.dtype, devices=device_id, **given, **options)
 
 
-def device_of(block: RunBlock, devices: Sequence[Device]) -> Device | None:
+def _device_of(block: RunBlock, devices: Sequence[Device]) -> Device | None:
     """Return the device that a block means; None for a GPU where there is none.
 
     Raises:
@@ -113,7 +117,7 @@ def _task(block: RunBlock | MistakeBlock | TensorBlock | TrainBlock, devices: Se
         module = module_of(block, "lesson_block")
         work = module.activity(block, devices) if module else None
         return StepTask(block, work, work.expected_s if work else 0.0)
-    device = device_of(block, devices)
+    device = _device_of(block, devices)
     if device is None:
         return StepTask(block, None)
     experiment = resolve(request_of(block, device.id), [device.id for device in devices])
@@ -307,12 +311,12 @@ def _rehearsed_rows(part: Prose | Block, devices: Sequence[Device]) -> Iterator[
             yield replace(row, figures=made_up, missing="") if own and row.missing else row
     elif isinstance(part, COMPUTED):
         yield from computed_rows(part, devices)
-    if is_measured(part) and (module := module_of(part, "lesson_block")):
+    if _is_measured(part) and (module := module_of(part, "lesson_block")):
         yield from module.rehearsed_rows(part)
 
 
 def _run_rows(block: RunBlock, devices: Sequence[Device]) -> Iterator[QuantityRow]:
-    device = device_of(block, devices)
+    device = _device_of(block, devices)
     device_id = device.id if device else "cuda:0"
     for case in resolve(request_of(block, device_id), [*(known.id for known in devices), device_id]).cases():
         yield QuantityRow(

@@ -5,7 +5,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
@@ -111,10 +111,10 @@ def read_lesson(path: Path) -> Lesson:
         raise InvalidInput(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{path.name}: cannot be read as UTF-8 text: {error}") from error
-    return parse_lesson(text, path.stem, path.name)
+    return _parse_lesson(text, path.stem, path.name)
 
 
-def parse_lesson(text: str, name: str, file: str = "lesson") -> Lesson:
+def _parse_lesson(text: str, name: str, file: str = "lesson") -> Lesson:
     """Return the lesson of a text.
 
     Raises:
@@ -291,8 +291,3 @@ def expressions(part: Prose | Block, guesses: tuple[str, ...] = ()) -> Iterator[
         for text in (part.exact, part.near, part.reach, *part.choice.values()):
             if text:
                 yield parse(text, guesses)
-
-
-def with_letters(steps: Sequence[LessonStep]) -> tuple[LessonStep, ...]:
-    """Return steps with new letters, in this order."""
-    return tuple(replace(step, letter=letter) for letter, step in zip(ascii_lowercase, steps, strict=False))

@@ -103,7 +103,7 @@ def judged_by(step: LessonStep, names: StepNames, answers: Answers, own: Sequenc
 
 
 def _judged_check(check: CheckBlock, step: LessonStep, known: StepNames, answers: Answers) -> JudgedCheck:
-    judged = judge(check, step, answers, known)
+    judged = _judge(check, step, answers, known)
     with_result = with_outcome(with_guesses(step, answers, known, check), judged.outcome, judged.why)
     say = next(
         (say for say in _says_of(step, check) if _applies(say, step, with_result) and say.text.is_known(with_result)),
@@ -137,7 +137,7 @@ def read_guess(guess: GuessBlock, typed: str) -> str | None:
     return f"{number:.12g}"
 
 
-def judge(check: CheckBlock, step: LessonStep, answers: Answers, names: StepNames) -> JudgedCheck:
+def _judge(check: CheckBlock, step: LessonStep, answers: Answers, names: StepNames) -> JudgedCheck:
     """Return what becomes of the guess of `check`.
 
     Args:

@@ -138,12 +138,6 @@ def alike(tasks: Sequence[StepTask]) -> list[AnyRun | None]:
     return found
 
 
-def age_s(run: AnyRun, now: datetime | None = None) -> float:
-    """Return how many seconds ago a run ended."""
-    ended = datetime.fromisoformat(run.finished_utc) if run.finished_utc else datetime.now(UTC)
-    return max(0.0, ((now or datetime.now(UTC)) - ended).total_seconds())
-
-
 def _submitted(task: StepTask, *, join: bool) -> str | None:
     """Return the id of the run that does the task: one that another reader has just begun, or else a new one."""
     if task.work is None:

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 
 import streamlit as st
 
@@ -24,7 +25,7 @@ from gpuexplore.features.lessons.lesson.expression import StepNames
 from gpuexplore.features.lessons.lesson.format import Lesson, LessonStep
 from gpuexplore.features.lessons.lesson.outcome import GuessOutcome, JudgedCheck, JudgedStep, judged_by, read_guess
 from gpuexplore.features.lessons.lesson.quantities import result_row
-from gpuexplore.features.lessons.ui.measuring import AnyRun, StepRuns, age_s, alike, found_runs, show_figures, submit
+from gpuexplore.features.lessons.ui.measuring import AnyRun, StepRuns, alike, found_runs, show_figures, submit
 from gpuexplore.store.answers import Answer
 from gpuexplore.ui.activity import pending_words
 from gpuexplore.ui.glossary import help_on
@@ -139,12 +140,18 @@ def _show_after(
         return
     show_figures(step, tasks, found.measured, devices=devices, key=f"{answer.lesson}.{answer.step}")
     if found.finished_utc and (run := next(iter(found.runs.values()), None)):
-        st.caption(f"Measured {format_whole_seconds(age_s(run))} ago on this machine, run {run.id}.")
+        st.caption(f"Measured {format_whole_seconds(_age_s(run))} ago on this machine, run {run.id}.")
     outcomes = tuple(found.outcome.value for found in judged.checks)
     if answer.outcomes != outcomes:
         store().set_outcomes(answer.number, outcomes)
         st.rerun()  # the progress above counts it
     _show_checked(step, answer, judged)
+
+
+def _age_s(run: AnyRun, now: datetime | None = None) -> float:
+    """Return how many seconds ago a run ended."""
+    ended = datetime.fromisoformat(run.finished_utc) if run.finished_utc else datetime.now(UTC)
+    return max(0.0, ((now or datetime.now(UTC)) - ended).total_seconds())
 
 
 def _show_checked(step: LessonStep, answer: Answer, judged: JudgedStep) -> None:
@@ -244,7 +251,7 @@ def ask(
             seconds = sum(task.seconds for task in tasks if task.work)
             label = f"Run, about {format_whole_seconds(seconds)}" if seconds else "Check"
             fresh = st.form_submit_button(label, type="primary", icon=":material/play_arrow:")
-            age = format_whole_seconds(max(map(age_s, reused), default=0.0))
+            age = format_whole_seconds(max(map(_age_s, reused), default=0.0))
             reuse = offered and st.form_submit_button(f"Use the measurement of {age} ago", icon=":material/history:")
     if not (fresh or reuse):
         return None

@@ -47,13 +47,13 @@ def _show_lessons(found: Catalog) -> None:
     _show_own_answers()
 
 
-def exported(answers: Sequence[Answer]) -> str:
+def _exported(answers: Sequence[Answer]) -> str:
     """Return answers as JSON, without the name of the browser they belong to."""
     return json.dumps([asdict(answer) | {"owner": "you"} for answer in answers], indent=2)
 
 
 def _show_card(lesson: Lesson, *, is_first: bool = False) -> None:
-    said = summary(lesson, _answers_to(lesson))
+    said = _summary(lesson, _answers_to(lesson))
     with st.container(border=True, height="stretch"):
         words, button = st.columns([7, 2], vertical_alignment="center")
         number = "" if lesson.order is None else f"{lesson.order}. " if lesson.order else ""
@@ -75,7 +75,7 @@ def _show_own_answers() -> None:
         st.caption("They are stored on this server for this browser until you erase them.")
         with st.container(horizontal=True):
             st.download_button(
-                "Export", exported(answers), "gpuexplore-answers.json", "application/json", on_click="ignore"
+                "Export", _exported(answers), "gpuexplore-answers.json", "application/json", on_click="ignore"
             )
             with st.popover("Erase"):
                 st.markdown("Erase every answer of this browser? Measurements stay.")
@@ -105,7 +105,7 @@ def _labelled(letter: str, answer: Answer | None) -> str:
     return f"{letter} · {state}"
 
 
-def summary(lesson: Lesson, answers: Mapping[str, Answer]) -> str:
+def _summary(lesson: Lesson, answers: Mapping[str, Answer]) -> str:
     """Return how far a lesson is, e.g. ``3 of 6 steps: 2 right, 1 off``; empty where it was not begun."""
     done = [answer for answer in answers.values() if answer.outcomes is not None]
     if not done:
@@ -137,7 +137,7 @@ class _Followed:
     newest: str
 
 
-def followed(lesson: Lesson) -> _Followed | None:
+def _followed(lesson: Lesson) -> _Followed | None:
     """Return how far the visitor's room is with a lesson; None where none follows it, or it let go."""
     name = owner()
     found = FOLLOWED.get((name, moment(LOOKS)), lambda: store().tasks_followed(name))
@@ -186,13 +186,13 @@ def _show_lesson(lesson: Lesson) -> None:
     if lesson.rows:
         st.caption(f"In the notebooks: {plain(titles(lesson.rows))}.")
     if view == "instructor":
-        _show_teacher(lesson)
+        st.fragment(_draw, run_every=3.0)(lesson)
         return
     answers = _answers_to(lesson)
-    said = summary(lesson, answers)
+    said = _summary(lesson, answers)
     done = sum(answer.outcomes is not None for answer in answers.values())
     st.progress(min(1.0, done / len(lesson.steps)), text=said or f"{len(lesson.steps)} steps")
-    together = followed(lesson)
+    together = _followed(lesson)
     letters = [step.letter for step in lesson.steps if together is None or step.letter in together.letters]
     if together is not None:
         st.fragment(_wait_for_leader, run_every=2.0)(lesson, together)
@@ -223,7 +223,7 @@ def _show_lesson(lesson: Lesson) -> None:
 def _wait_for_leader(lesson: Lesson, known: _Followed) -> None:
     """Say who opens the steps, and show the page again once there is one more, or answers to one close."""
     note_visit()
-    if followed(lesson) != known:
+    if _followed(lesson) != known:
         st.rerun()
     code = spoken(known.room.code)
     st.markdown(f":material/groups: Followed together in room **{code}**: the leader opens the steps one by one.")
@@ -255,11 +255,6 @@ def _view() -> str:
 
 SINCE = timedelta(hours=6)
 ANSWERS: Shared[tuple[Answer, ...]] = Shared(50)
-
-
-def _show_teacher(lesson: Lesson) -> None:
-    """Show every step with notes, this machine's answers and all guesses; it redraws itself."""
-    st.fragment(_draw, run_every=3.0)(lesson)
 
 
 def _draw(lesson: Lesson) -> None:

@@ -248,16 +248,6 @@ def _unit_cycles(facts: LoopFacts, gpu: Accelerator, subpartitions: int) -> dict
     return times
 
 
-def code_bound(facts: LoopFacts, gpu: Accelerator, full: Occupancy) -> InstructionBound:
-    """Return what machine code alone allows on `gpu`: of a kernel whose operation is unknown, so no roofline follows.
-
-    Args: as of `instruction_bound`.
-    """
-    bound = instruction_bound(facts, gpu, full, math.inf)
-    known = bound.flop_per_s is not None and math.isfinite(bound.flop_per_s)
-    return replace(bound, roofline_flop_per_s=None, flop_per_s=bound.flop_per_s if known else None)
-
-
 def _by_loads(facts: LoopFacts, gpu: Accelerator, full: Occupancy) -> InstructionBound:
     """Return what is known of a kernel that hardly computes: how much it asks for at a time."""
     in_flight = facts.bytes_in_flight * full.active_warps * capability_named(gpu.compute_capability).warp_size

@@ -20,7 +20,7 @@ ROW_BYTES = BANKS * BANK_BYTES
 
 
 @dataclass(frozen=True, slots=True)
-class SectorRequest:
+class _SectorRequest:
     """The sectors that a warp's access to device memory touches.
 
     Attributes:
@@ -45,7 +45,7 @@ class SectorRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class _Word:
     """A 4-byte word of shared memory that lanes want at once.
 
     Attributes:
@@ -65,10 +65,10 @@ class Word:
     turn: int
 
 
-def request_of(access: Access) -> SectorRequest:
+def request_of(access: Access) -> _SectorRequest:
     """Return the sectors of an access to device memory."""
     touched = np.unique(access.addresses[:, None] + np.arange(access.size_bytes))
-    return SectorRequest(np.unique(touched // SECTOR_BYTES).size, touched.size, -(-touched.size // SECTOR_BYTES))
+    return _SectorRequest(np.unique(touched // SECTOR_BYTES).size, touched.size, -(-touched.size // SECTOR_BYTES))
 
 
 def passes_of(access: Access) -> tuple[int, int]:
@@ -76,7 +76,7 @@ def passes_of(access: Access) -> tuple[int, int]:
     return wavefronts(access.addresses, access.size_bytes, access.lanes)
 
 
-def wanted_words(access: Access) -> tuple[Word, ...]:
+def wanted_words(access: Access) -> tuple[_Word, ...]:
     """Return the words of shared memory that an access wants: those of a bank take turns, the lowest first."""
     together, wanted = words_of(access.addresses, access.size_bytes, access.lanes)
     lanes: dict[tuple[int, int], list[int]] = defaultdict(list)
@@ -94,13 +94,13 @@ def wanted_words(access: Access) -> tuple[Word, ...]:
             group_now = group
         bank = word % BANKS
         turn[bank] = turn.get(bank, 0) + 1
-        found.append(Word(group, bank, word, tuple(dict.fromkeys(who)), before + turn[bank], turn[bank]))
+        found.append(_Word(group, bank, word, tuple(dict.fromkeys(who)), before + turn[bank], turn[bank]))
     return tuple(found)
 
 
-def collisions(words: Iterable[Word]) -> list[tuple[int, tuple[int, ...]]]:
+def collisions(words: Iterable[_Word]) -> list[tuple[int, tuple[int, ...]]]:
     """Return each bank of which lanes that go together want different words, and those lanes."""
-    found: dict[tuple[int, int], list[Word]] = defaultdict(list)
+    found: dict[tuple[int, int], list[_Word]] = defaultdict(list)
     for word in words:
         found[word.group, word.bank].append(word)
     return [
@@ -131,16 +131,6 @@ def touched(steps: Iterable[TraceStep], array: RunArray) -> npt.NDArray[np.bool_
                 places = np.arange(0, access.size_bytes, array.item_bytes)
                 found[((access.addresses[inside, None] - array.address) + places).ravel() // array.item_bytes] = True
     return found
-
-
-def sector_elements(access: Access, array: RunArray) -> list[tuple[int, int]]:
-    """Return the first and the last element of an array within each sector that an access touches."""
-    inside = {element * array.item_bytes for element in elements_of(access, array)}
-    sectors = sorted({(array.address + at) // SECTOR_BYTES for at in inside})
-    each = SECTOR_BYTES // array.item_bytes
-    firsts = [(sector * SECTOR_BYTES - array.address) // array.item_bytes for sector in sectors]
-    last = array.size_bytes // array.item_bytes - 1
-    return [(max(0, first), min(last, first + each - 1)) for first in firsts]
 
 
 def _unpadded_wavefronts(access: Access) -> tuple[int, int, int] | None:
@@ -239,11 +229,11 @@ def barrier_intervals(run: BlockRun) -> list[BarrierInterval]:
     ]
 
 
-def block_sectors(run: BlockRun) -> SectorRequest:
+def block_sectors(run: BlockRun) -> _SectorRequest:
     """Return the sectors of the steps that were kept, each request by itself; none outside of every array."""
     accesses = (access for step in run.steps for access in step.accesses)
     requests = [request_of(access) for access in accesses if access.memory == "global" and array_of(access, run.arrays)]
-    return SectorRequest(
+    return _SectorRequest(
         sum(request.sectors for request in requests),
         sum(request.useful_bytes for request in requests),
         sum(request.fewest_sectors for request in requests),

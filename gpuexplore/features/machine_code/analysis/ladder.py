@@ -9,20 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from math import prod
 
-from gpuexplore.analysis.occupancy import occupancy
 from gpuexplore.analysis.speedup import speedup
 from gpuexplore.backends import load_backend
-from gpuexplore.core.model import Experiment, Result, Shape
-from gpuexplore.features.machine_code.analysis import (
-    InstructionBound,
-    flop_per_byte,
-    instruction_bound,
-)
-from gpuexplore.hardware import Accelerator
-from gpuexplore.hardware.capabilities import capability_of
-from gpuexplore.operations.compiled import recorded
+from gpuexplore.core.model import Result
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.implementation import Implementation
 
@@ -61,12 +51,6 @@ def libraries(operation: Operation, backend: str) -> tuple[Implementation, ...]:
     )
 
 
-def ladder_experiment(operation: Operation, backend: str, shape: Shape, *, dtype: str, device: str) -> Experiment:
-    """Return the experiment that measures a whole ladder and the libraries in the same rounds."""
-    names = [library.name for library in (*libraries(operation, backend), *kernels(operation, backend))]
-    return Experiment(operation.name, (shape,), (dtype,), tuple(names), (device,))
-
-
 def ladder(operation: Operation, backend: str, results: Sequence[Result] = ()) -> tuple[Rung, ...]:
     """Return the rungs with their shares, of the first group of `results`; others are left out."""
     found = {result.case.implementation: result for result in results if result.case.group == results[0].case.group}
@@ -98,23 +82,3 @@ def all_published() -> tuple[dict[str, str], ...]:
 
 
 # The rate that the machine code of each rung allows at most on a GPU, as recorded when it was compiled.
-
-
-def rung_bounds(
-    operation: Operation, backend: str, shape: Shape, *, dtype: str, gpu: Accelerator
-) -> dict[str, InstructionBound]:
-    """Return the bound of each rung that is recorded for the compute capability of `gpu`, from the naive one up."""
-    intensity = flop_per_byte(operation, shape, dtype)
-    bounds = {}
-    for row in kernels(operation, backend):
-        compiled = recorded(operation.name, row.name, dtype, gpu.compute_capability)
-        if compiled is None:
-            continue
-        full = occupancy(
-            capability_of(gpu),
-            threads_per_block=prod(row.geometry.blocks[0]) if row.geometry else 1,
-            registers_per_thread=compiled.registers_per_thread,
-            shared_bytes_per_block=compiled.shared_bytes,
-        )
-        bounds[row.name] = instruction_bound(compiled.main_loop, gpu, full, intensity)
-    return bounds

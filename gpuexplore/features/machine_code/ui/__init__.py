@@ -68,7 +68,9 @@ def choose(devices: Sequence[Device]) -> KernelChoice:
             return KernelChoice(operation, implementation, dtype, parse_shape(_shape(operation), operation), None, None)
         target, blocks, shapes, grids = st.columns([4, 2, 3, 2], gap="medium")
         with target:
-            key = url_widgets.select("Target GPU", "gpu", _targets(devices), shown=_gpu_label)
+            here = [device.spec_key for device in devices if device.spec_key in GPUS]
+            targets = sorted((*GPUS, OWN), key=lambda key: (key not in here, key not in ("h100-sxm5-80gb", OWN)))
+            key = url_widgets.select("Target GPU", "gpu", targets, shown=_gpu_label)
         with blocks:
             shown = [",".join(map(str, block)) for block in geometry.blocks]
             block = geometry.blocks[shown.index(url_widgets.select("Block (threads)", "block", shown))]
@@ -110,12 +112,6 @@ def _shape(operation: Operation) -> str:
     )
     usual = largest.name if largest else str(operation.default_sizes[-1])
     return url_widgets.shape(usual)
-
-
-def _targets(devices: Sequence[Device]) -> list[str]:
-    """Return every GPU of the table that CUDA can be compiled for: this machine's first, then a usual one."""
-    here = [device.spec_key for device in devices if device.spec_key in GPUS]
-    return sorted((*GPUS, OWN), key=lambda key: (key not in here, key not in ("h100-sxm5-80gb", OWN)))
 
 
 def _own_gpu() -> TargetGpu:

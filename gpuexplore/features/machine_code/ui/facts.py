@@ -1,15 +1,19 @@
 """The meaning of a kernel's launch and compiled code: grid, waves, registers, occupancy; and of every block shape."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from math import prod
 
+import altair as alt
+import pandas as pd
 import streamlit as st
 
-from gpuexplore.analysis.occupancy import BlockShape, Occupancy, TargetGpu, block_shapes, kernel_occupancy, waves
+from gpuexplore.analysis.occupancy import BlockShape, Occupancy, TargetGpu, kernel_occupancy, waves
+from gpuexplore.charts.palette import color_of
+from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Device, Experiment, Options
-from gpuexplore.core.units import format_bytes, format_percent
-from gpuexplore.features.machine_code.chart import block_name, block_occupancy, block_times
+from gpuexplore.core.model import Device, Experiment, Options, Result
+from gpuexplore.core.units import format_bytes, format_percent, format_seconds
 from gpuexplore.features.machine_code.compiling import Target, compiled_kernels, known_kernels
 from gpuexplore.features.machine_code.ui import KernelChoice, show_figures
 from gpuexplore.kernels.files.machine_code import CompiledKernel
@@ -52,7 +56,7 @@ def show_launch(choice: KernelChoice, launch: Launch, gpu: TargetGpu) -> None:
         _metrics(launch, made, None)
         return
     _metrics(launch, made, full)
-    st.markdown("\n".join(f"- {sentence}" for sentence in sentences(launch, made, full, gpu)))
+    st.markdown("\n".join(f"- {sentence}" for sentence in _sentences(launch, made, full, gpu)))
 
 
 def compile_choice(choice: KernelChoice, gpu: TargetGpu) -> CompiledKernel | str | None:
@@ -61,7 +65,7 @@ def compile_choice(choice: KernelChoice, gpu: TargetGpu) -> CompiledKernel | str
     The block shapes that the page compares further down are compiled along: one compiler is sooner done than two.
     """
     geometry = choice.implementation.geometry
-    found = compiled([target(choice, block, gpu) for block in [choice.block, *(geometry.blocks if geometry else ())]])
+    found = compiled([_target(choice, block, gpu) for block in [choice.block, *(geometry.blocks if geometry else ())]])
     return found[0] if found else None
 
 
@@ -76,7 +80,7 @@ def compiled_here(choice: KernelChoice, gpu: TargetGpu, on_its_way: str) -> Comp
     return made
 
 
-def target(choice: KernelChoice, block: Block | None, gpu: TargetGpu) -> Target:
+def _target(choice: KernelChoice, block: Block | None, gpu: TargetGpu) -> Target:
     """Return the kernel of a choice with these threads of a block, None for its own, and what it is compiled for."""
     return Target(choice.operation.name, choice.implementation.name, choice.dtype, gpu.compute_capability, block)
 
@@ -120,7 +124,7 @@ def spills_words(size_bytes: int | None) -> str:
     return format_bytes(size_bytes) if size_bytes else "none"
 
 
-def sentences(launch: Launch, compiled: CompiledKernel, full: Occupancy, gpu: TargetGpu) -> list[str]:
+def _sentences(launch: Launch, compiled: CompiledKernel, full: Occupancy, gpu: TargetGpu) -> list[str]:
     """Return what the figures mean, a sentence each."""
     domain = " × ".join(f"{length:,}" for length in launch.domain)
     threads = launch.threads_per_block
@@ -193,7 +197,7 @@ def _draw(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu, registered: 
         st.rerun()
     output = choice.operation.output(choice.shape)
     launches: dict[Block, Launch] = {block: geometry.launch(output, block) for block in geometry.blocks}
-    kernels = compiled([target(choice, block, gpu) for block in launches])
+    kernels = compiled([_target(choice, block, gpu) for block in launches])
     if kernels is None:
         show_on_its_way("Compiling every block shape: their comparison follows")
         return
@@ -205,18 +209,18 @@ def _draw(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu, registered: 
     wanted = (choice.operation.name, choice.shape, choice.dtype, name)
     fitting = [case for case in cases if (case.operation, case.shape, case.dtype, case.implementation) == wanted]
     results = {case.options.block: cases[case] for case in fitting if case.options.block}
-    shapes = SHAPES.get(of, lambda: block_shapes(launches, kernels, gpu, results))
+    shapes = SHAPES.get(of, lambda: _block_shapes(launches, kernels, gpu, results))
     left, right = st.columns([2, 3], gap="medium")
     with left:
-        show_chart(lambda: block_occupancy(name, shapes), of, key="chart.blocks")
+        show_chart(lambda: _block_occupancy(name, shapes), of, key="chart.blocks")
     with right:
         if any(shape.result and shape.result.measurement for shape in shapes):
-            show_chart(lambda: block_times(name, shapes), of, key="chart.block_times")
+            show_chart(lambda: _block_times(name, shapes), of, key="chart.block_times")
         else:
             show_table(
                 lambda: [
                     {
-                        "Block": block_name(shape),
+                        "Block": _block_name(shape),
                         "Registers": shape.compiled.registers_per_thread if shape.compiled else None,
                         "Shared": shape.compiled.shared_bytes if shape.compiled else None,
                         "Blocks": shape.launch.blocks,
@@ -230,3 +234,90 @@ def _draw(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu, registered: 
                 {"Shared": "B", "Blocks": "count", "Slot utilization": "%"},
                 alt=f"Table of {len(shapes)} block shapes",
             )
+
+
+def _block_name(shape: BlockShape) -> str:
+    """Return e.g. ``16 × 16``."""
+    return " × ".join(map(str, shape.block))
+
+
+def _block_times(implementation: str, shapes: Sequence[BlockShape]) -> alt.LayerChart:
+    """Return the measured median seconds per call of each block shape of a kernel."""
+    drawn = [
+        (shape, shape.result.measurement.median_s) for shape in shapes if shape.result and shape.result.measurement
+    ]
+    largest = max((seconds for _, seconds in drawn), default=1.0)
+    scale = alt.Scale(domain=[0, largest * 1.2])
+    x = alt.X("value:Q", title="Time per call", axis=alt.Axis(labels=False, ticks=False), scale=scale)
+    return _bars(_block_frame(drawn, format_seconds), x, color_of(implementation))
+
+
+def _block_frame(drawn: Sequence[tuple[BlockShape, float]], words: Callable[[float], str]) -> pd.DataFrame:
+    rows = [
+        {
+            "block": _block_name(shape),
+            "value": value,
+            "said": words(value),
+            "registers": shape.compiled.registers_per_thread if shape.compiled else None,
+            "limiter": ", ".join(shape.occupancy.limiters) if shape.occupancy else None,
+        }
+        for shape, value in drawn
+    ]
+    return pd.DataFrame(rows, columns=["value", *BLOCK_TOOLTIPS])
+
+
+def _bars(frame: pd.DataFrame, x: alt.X, color: alt.ExprRef) -> alt.LayerChart:
+    y = alt.Y("block:N", sort=list(frame["block"]), title=None)
+    words = [alt.Tooltip(f"{name}:N", title=heading) for name, heading in BLOCK_TOOLTIPS.items()]
+    base = alt.Chart(frame).encode(y=y, x=x, tooltip=words)
+    bars = base.mark_bar(height={"band": 0.55}, color=color)
+    labels = base.mark_text(align="left", dx=6, fontSize=13, color=NEUTRAL).encode(text=alt.Text("said:N"))
+    listed = ", ".join(f"{row.block} {row.said}" for row in frame.itertuples()) or "nothing is known"
+    chart: alt.LayerChart = alt.LayerChart(layer=[bars, labels]).properties(
+        width="container",
+        height=34 * max(1, len(frame)) + 50,
+        description=f"{x['title']} by block shape: {listed}",
+    )
+    return chart
+
+
+def _block_occupancy(implementation: str, shapes: Sequence[BlockShape]) -> alt.LayerChart:
+    """Return the theoretical occupancy of each block shape of a kernel."""
+    drawn = [(shape, shape.occupancy.occupancy) for shape in shapes if shape.occupancy]
+    x = alt.X("value:Q", title="Occupancy", axis=alt.Axis(format=".0%", tickCount=5), scale=alt.Scale(domain=[0, 1.12]))
+    return _bars(_block_frame(drawn, format_percent), x, color_of(implementation))
+
+
+def _block_shapes(
+    launches: Mapping[Block, Launch],
+    compiled: Sequence[CompiledKernel | str],
+    gpu: TargetGpu,
+    results: Mapping[Block, Result],
+) -> tuple[BlockShape, ...]:
+    """Return each block shape with what follows from it.
+
+    Args:
+        launches: by block shape.
+        compiled: of each block shape, in the same order: the kernel, or why there is none.
+        gpu: the target.
+        results: measured ones by block shape.
+    """
+    return tuple(
+        _block_shape(BlockShape(block, launch, result=results.get(block)), made, gpu)
+        for (block, launch), made in zip(launches.items(), compiled, strict=True)
+    )
+
+
+def _block_shape(bare: BlockShape, made: CompiledKernel | str, gpu: TargetGpu) -> BlockShape:
+    if isinstance(made, str):
+        return replace(bare, reason=made)
+    try:
+        full = kernel_occupancy(made, bare.launch, gpu)
+    except InvalidInput as error:
+        return replace(bare, compiled=made, reason=str(error))
+    known = gpu.multiprocessors and full.blocks_per_multiprocessor
+    passing = waves(bare.launch.blocks, full.blocks_per_multiprocessor, gpu.multiprocessors or 1) if known else None
+    return replace(bare, compiled=made, occupancy=full, waves=passing, reason=full.reason)
+
+
+BLOCK_TOOLTIPS = {"block": "Block", "said": "Value", "registers": "Registers", "limiter": "Limited by"}

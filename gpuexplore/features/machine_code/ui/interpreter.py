@@ -21,7 +21,7 @@ from gpuexplore.features.machine_code.analysis.block_steps import (
     small_shape,
     steps_of,
 )
-from gpuexplore.features.machine_code.chart.block_arrays import (
+from gpuexplore.features.machine_code.chart import (
     array_overview,
     array_picture,
     bank_picture,

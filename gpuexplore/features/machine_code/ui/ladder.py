@@ -3,27 +3,26 @@
 from collections.abc import Mapping, Sequence
 from math import prod
 
+import altair as alt
+import pandas as pd
 import streamlit as st
 
 from gpuexplore.analysis.model import Context, RunAnalysis
 from gpuexplore.analysis.occupancy import occupancy
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.utilization.utilization import flop_per_s, shape_label
-from gpuexplore.core.model import Device, Result, Run
-from gpuexplore.features.machine_code.analysis import InstructionBound
-from gpuexplore.features.machine_code.analysis.ladder import (
-    Rung,
-    ladder,
-    ladder_experiment,
-    libraries,
-    published,
-    rung_bounds,
-)
-from gpuexplore.features.machine_code.chart import ladder as ladder_chart
-from gpuexplore.features.machine_code.chart import rung_bounds_chart
+from gpuexplore.charts.axes import si_label
+from gpuexplore.charts.palette import scale_of
+from gpuexplore.charts.series import NEUTRAL
+from gpuexplore.core.model import Device, Experiment, Result, Run, Shape
+from gpuexplore.core.units import format_flop_per_s, format_interval, format_percent, format_seconds
+from gpuexplore.features.machine_code.analysis import InstructionBound, flop_per_byte, instruction_bound
+from gpuexplore.features.machine_code.analysis.ladder import Rung, kernels, ladder, libraries, published
 from gpuexplore.features.machine_code.ui import KernelChoice
-from gpuexplore.hardware import TORCH_KINDS, accelerator_named
+from gpuexplore.hardware import TORCH_KINDS, Accelerator, accelerator_named
+from gpuexplore.hardware.capabilities import capability_of
 from gpuexplore.operations.compiled import recorded, recorded_elsewhere, toolchain
+from gpuexplore.operations.contract import Operation
 from gpuexplore.ui.markdown import small
 from gpuexplore.ui.run.recorded import origin_of
 from gpuexplore.ui.run.results import show_diagnosis
@@ -34,6 +33,8 @@ from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.tables import show_table
 
+ROW_HEIGHT = 40
+TOOLTIPS = {"rung": "Kernel", "percent": "Share", "interval": "95 % interval", "time": "Median time", "baseline": "Of"}
 UNITS = {
     "Share": "%",
     "Time": "s",
@@ -82,8 +83,14 @@ def _offer(choice: KernelChoice, device: Device) -> None:
     if st.button(f"Measure the ladder in {place}", type="primary", icon=":material/stairs:"):
         backend = choice.implementation.backend
         shape = choice.shape
-        asked = ladder_experiment(choice.operation, backend, shape, dtype=choice.dtype, device=device.id)
+        asked = _ladder_experiment(choice.operation, backend, shape, dtype=choice.dtype, device=device.id)
         start([asked], [device], "run")
+
+
+def _ladder_experiment(operation: Operation, backend: str, shape: Shape, *, dtype: str, device: str) -> Experiment:
+    """Return the experiment that measures a whole ladder and the libraries in the same rounds."""
+    names = [library.name for library in (*libraries(operation, backend), *kernels(operation, backend))]
+    return Experiment(operation.name, (shape,), (dtype,), tuple(names), (device,))
 
 
 def _show_measured(choice: KernelChoice, run: Run) -> None:
@@ -108,7 +115,7 @@ def _show(choice: KernelChoice, results: Sequence[Result], seen: tuple[object, .
     rungs = LADDERS.get(of, lambda: ladder(choice.operation, backend, results))
     known = published(choice.operation.name, choice.dtype)
     if any(rung.share is not None or rung.implementation.name in known for rung in rungs):
-        show_chart(lambda: ladder_chart(rungs, known), of, key="chart.ladder")
+        show_chart(lambda: _ladder_chart(rungs, known), of, key="chart.ladder")
     if results:
         case = results[0].case
         st.caption(f"Measured in {case.dtype} at {shape_label(case.shape)} on {case.device}, in the same rounds.")
@@ -131,6 +138,62 @@ def _show(choice: KernelChoice, results: Sequence[Result], seen: tuple[object, .
         _show_other_toolkits(choice, rungs)
 
 
+def _ladder_chart(rungs: Sequence[Rung], published: Mapping[str, Mapping[str, str]] | None = None) -> alt.LayerChart:
+    """Return a bar for each measured rung, in order, and the library itself as a line.
+
+    Args:
+        published: what other authors' kernels of that kind reached, by implementation; drawn as ticks.
+    """
+    columns = ["rung", "share", "low", "high", *(name for name in TOOLTIPS if name != "rung")]
+    frame = pd.DataFrame([_bar(rung) for rung in rungs if rung.share is not None], columns=columns)
+    known = [row for rung in rungs if (row := (published or {}).get(rung.implementation.name))]
+    ticked = [(row["implementation"], float(row["share"]), row["device"]) for row in known]
+    said = [(name, share, f"{format_percent(share)} on {device}") for name, share, device in ticked]
+    other = pd.DataFrame(said, columns=["rung", "share", "said"])
+    names = [rung.implementation.name for rung in rungs]
+    largest = max([1.0, *frame["share"], *other["share"]])
+    y = alt.Y("rung:N", sort=names, title=None, axis=alt.Axis(labelLimit=240), scale=alt.Scale(domain=names))
+    x = alt.X(
+        "share:Q",
+        title="Share of the library's speed",
+        axis=alt.Axis(format=".0%", tickCount=6),
+        scale=alt.Scale(domain=[0, largest * 1.15]),
+    )
+    base = alt.Chart(frame).encode(y=y, x=x)
+    words = [alt.Tooltip(f"{name}:N", title=title) for name, title in TOOLTIPS.items()]
+    bars = base.mark_bar(height={"band": 0.55}).encode(
+        color=alt.Color("rung:N", scale=scale_of(names), legend=None), tooltip=words
+    )
+    spans = base.mark_rule(strokeWidth=2, color=NEUTRAL, clip=True).encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"))
+    labels = base.mark_text(align="left", dx=8, fontSize=13, color=NEUTRAL).encode(text=alt.Text("percent:N"))
+    line = (
+        alt.Chart(pd.DataFrame({"share": [1.0]})).mark_rule(color=NEUTRAL, strokeDash=[4, 3]).encode(x=alt.X("share:Q"))
+    )
+    ticks = alt.Chart(other).mark_tick(thickness=3, size=24, color=NEUTRAL, orient="vertical")
+    ticks = ticks.encode(y=y, x=x, tooltip=[alt.Tooltip("said:N", title="Published")])
+    shares = [f"{rung.implementation.name} {format_percent(rung.share)}" for rung in rungs if rung.share is not None]
+    described = f"Share of the library's speed: {', '.join(shares) or 'nothing is measured'}"
+    sized: alt.LayerChart = alt.LayerChart(layer=[bars, spans, line, ticks, labels]).properties(
+        width="container", height=ROW_HEIGHT * len(names) + 50, description=described
+    )
+    return sized
+
+
+def _bar(rung: Rung) -> dict[str, object]:
+    low, high = rung.ci95 or (rung.share, rung.share)
+    median_s = rung.result.measurement.median_s if rung.result and rung.result.measurement else None
+    return {
+        "rung": rung.implementation.name,
+        "share": rung.share,
+        "low": low,
+        "high": high,
+        "percent": format_percent(rung.share),
+        "interval": format_interval(rung.ci95, format_percent) if rung.ci95 else "too few samples",
+        "time": format_seconds(median_s),
+        "baseline": rung.baseline,
+    }
+
+
 def _show_other_toolkits(choice: KernelChoice, rungs: Sequence[Rung]) -> None:
     """Say what another CUDA toolkit makes of the kernels, as torch brings one along."""
     kernels_by_toolkit: dict[str, list[str]] = {}
@@ -142,8 +205,8 @@ def _show_other_toolkits(choice: KernelChoice, rungs: Sequence[Rung]) -> None:
             loop = f"main loop of {made.main_loop.instructions}"
             words = f"{rung.implementation.name} ({made.registers_per_thread} registers{spills}, {loop})"
             kernels_by_toolkit.setdefault(toolkit, []).append(words)
-    for toolkit, kernels in kernels_by_toolkit.items():
-        st.caption(f"CUDA {toolkit} compiles these differently: {', '.join(kernels)}.")
+    for toolkit, listed in kernels_by_toolkit.items():
+        st.caption(f"CUDA {toolkit} compiles these differently: {', '.join(listed)}.")
 
 
 def _bounds(choice: KernelChoice) -> dict[str, InstructionBound]:
@@ -153,19 +216,83 @@ def _bounds(choice: KernelChoice) -> dict[str, InstructionBound]:
         return {}
     backend = choice.implementation.backend
     of = (choice.operation.name, backend, choice.dtype, choice.shape, row.key)
-    return BOUNDS.get(of, lambda: rung_bounds(choice.operation, backend, choice.shape, dtype=choice.dtype, gpu=row))
+    return BOUNDS.get(of, lambda: _rung_bounds(choice.operation, backend, choice.shape, dtype=choice.dtype, gpu=row))
+
+
+def _rung_bounds(
+    operation: Operation, backend: str, shape: Shape, *, dtype: str, gpu: Accelerator
+) -> dict[str, InstructionBound]:
+    """Return the bound of each rung that is recorded for the compute capability of `gpu`, from the naive one up."""
+    intensity = flop_per_byte(operation, shape, dtype)
+    bounds = {}
+    for row in kernels(operation, backend):
+        compiled = recorded(operation.name, row.name, dtype, gpu.compute_capability)
+        if compiled is None:
+            continue
+        full = occupancy(
+            capability_of(gpu),
+            threads_per_block=prod(row.geometry.blocks[0]) if row.geometry else 1,
+            registers_per_thread=compiled.registers_per_thread,
+            shared_bytes_per_block=compiled.shared_bytes,
+        )
+        bounds[row.name] = instruction_bound(compiled.main_loop, gpu, full, intensity)
+    return bounds
 
 
 def _show_bounds(choice: KernelChoice, bounds: Mapping[str, InstructionBound]) -> None:
     if choice.gpu is None or not any(bound.flop_per_s for bound in bounds.values()):
         return
     of = (choice.operation.name, choice.implementation.backend, choice.dtype, choice.shape, choice.gpu.key)
-    show_chart(lambda: rung_bounds_chart(bounds), of, key="chart.bounds")
+    show_chart(lambda: _rung_bounds_chart(bounds), of, key="chart.bounds")
     st.caption(
         f"Upper bounds at the rated clock of {choice.gpu.name}, unless the arrays stay in the caches: the limits of "
         "each kernel's main loop and of the roofline at this shape. Cache misses, bank conflicts, barriers and edges "
         "cost extra time. Not measured."
     )
+
+
+def _rung_bounds_chart(bounds: Mapping[str, InstructionBound]) -> alt.LayerChart:
+    """Return a bar for each rung whose bound is known, hollow, for nothing of it is measured.
+
+    It is in FLOP/s, for rungs use units of different peaks.
+    """
+    known = {name: bound for name, bound in bounds.items() if bound.flop_per_s is not None}
+    tooltips = {"rung": "Kernel", "said": "At most", "percent": "Of its units' peak", "evidence": "First bottleneck"}
+    frame = pd.DataFrame(
+        [
+            {
+                "rate": bound.flop_per_s,
+                "rung": name,
+                "said": f"≤ {format_flop_per_s(bound.flop_per_s)}",
+                "percent": format_percent(bound.share_of_peak),
+                "evidence": bound.evidence,
+            }
+            for name, bound in known.items()
+        ],
+        columns=["rate", *tooltips],
+    )
+    names = list(frame["rung"])
+    y = alt.Y("rung:N", sort=names, title=None, axis=alt.Axis(labelLimit=240), scale=alt.Scale(domain=names))
+    x = alt.X(
+        "rate:Q",
+        title="Bound by the machine code",
+        axis=alt.Axis(labelExpr=si_label("FLOP/s"), tickCount=6),
+        scale=alt.Scale(domain=[0, 1.25 * max(frame["rate"], default=1.0)]),
+    )
+    words = [alt.Tooltip(f"{name}:N", title=title) for name, title in tooltips.items()]
+    base = alt.Chart(frame).encode(y=y, x=x)
+    bars = base.mark_bar(height={"band": 0.55}, fillOpacity=0.15, strokeWidth=2, strokeDash=[5, 3]).encode(
+        color=alt.Color("rung:N", scale=scale_of(names), legend=None),
+        stroke=alt.Stroke("rung:N", scale=scale_of(names), legend=None),
+        tooltip=words,
+    )
+    labels = base.mark_text(align="left", dx=8, fontSize=13, color=NEUTRAL).encode(text=alt.Text("said:N"))
+    rates = [f"{name} {format_flop_per_s(bound.flop_per_s)}" for name, bound in known.items()]
+    described = f"Upper bound by the machine code: {', '.join(rates) or 'nothing is known'}"
+    chart: alt.LayerChart = alt.LayerChart(layer=[bars, labels]).properties(
+        width="container", height=ROW_HEIGHT * max(1, len(names)) + 50, description=described
+    )
+    return chart
 
 
 def _row(rung: Rung, choice: KernelChoice, bounds: Mapping[str, InstructionBound]) -> dict[str, object]:

@@ -134,12 +134,12 @@ def _show_lines(lines: tuple[Line, ...], made_by: str, *, key: str, file_name: s
 
 def show_source(operation: Operation, implementation: Implementation) -> None:
     """Show the kernel's code as it is run: its file's, and what it takes from files of other kernels."""
-    for path, text in sources(operation, implementation).items():
+    for path, text in _sources(operation, implementation).items():
         st.code(text, language="python", line_numbers=True, height=CODE_HEIGHT if len(text) > 800 else "content")
         st.caption(f"From `gpuexplore/operations/{path}`, as it is run.")
 
 
-def sources(operation: Operation, implementation: Implementation) -> dict[str, str]:
+def _sources(operation: Operation, implementation: Implementation) -> dict[str, str]:
     """Return the code of an implementation, and of the kernels it imports, by the path of its file; not imported."""
     module = implementation.module_in(operation.name)
     names = {module: {implementation.export}}
@@ -182,7 +182,7 @@ def show_exhibits(choice: KernelChoice, launch: Launch, gpu: TargetGpu) -> None:
         st.warning(f"Wrong, so it is shown and never run: {exhibit.wrong}", icon=":material/report:")
         left, right = st.columns([3, 2], gap="medium")
         with left:
-            st.code(source(exhibit), language="python", line_numbers=True)
+            st.code(_source(exhibit), language="python", line_numbers=True)
         with right:
             st.code(exhibit.launch_code, language="python")
             st.caption("The essential statements are the notebook's; index, bounds and launch follow its text.")
@@ -190,7 +190,7 @@ def show_exhibits(choice: KernelChoice, launch: Launch, gpu: TargetGpu) -> None:
         _show_exhibit_ptx(exhibit, gpu)
 
 
-def source(exhibit: Exhibit) -> str:
+def _source(exhibit: Exhibit) -> str:
     """Return the text of an exhibit's kernel; read, not imported."""
     text = (files("gpuexplore.kernels.exhibits") / f"{exhibit.module}.py").read_text(encoding="utf-8")
     body = text[text.index("    def ") : text.index("\n\n    return ")]
@@ -284,7 +284,10 @@ def _show_ours(choice: KernelChoice, gpu: TargetGpu) -> None:
     if made is None:
         return
     try:
-        lines = _lines(made.cubin)
+        known = DISASSEMBLED.known(made.cubin)
+        lines = known or DISASSEMBLING.get(
+            made.cubin, lambda: DISASSEMBLED.get(made.cubin, lambda: lines_of_ours(made.cubin))
+        )
     except Unsupported as error:
         st.warning(plain(str(error)), icon=":material/block:")
         return
@@ -301,12 +304,6 @@ def _show_ours(choice: KernelChoice, gpu: TargetGpu) -> None:
     _show_evidence(bound)
     name = f"{choice.operation.name}-{choice.implementation.name}-{choice.dtype}-{made.target}.sass"
     _show_lines(lines, f"{made.target}, CUDA {made.toolkit}", key="kernels.sass", file_name=name)
-
-
-def _lines(cubin: bytes) -> tuple[Line, ...] | None:
-    """Return the lines of a kernel; None while they are made."""
-    known = DISASSEMBLED.known(cubin)
-    return known or DISASSEMBLING.get(cubin, lambda: DISASSEMBLED.get(cubin, lambda: lines_of_ours(cubin)))
 
 
 def _bound(facts: LoopFacts, made: CompiledKernel, choice: KernelChoice, gpu: TargetGpu) -> InstructionBound:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.units import read_length
 
 ITEMSIZES: Mapping[str, int] = MappingProxyType({"fp32": 4, "bf16": 2, "fp16": 2, "fp64": 8})
 MIXED = ("none", "bf16", "fp16")
@@ -113,16 +112,3 @@ def check_count(what: str, value: int, *, least: int | None = None) -> None:
     first = first if least is None else least
     if isinstance(value, bool) or not isinstance(value, int) or not first <= value <= most:
         raise InvalidInput.of(what, value, f"whole numbers from {first} to {most:,}")
-
-
-def read_count(what: str, text: str) -> int:
-    """Return the whole number that was typed.
-
-    Raises:
-        InvalidInput: it is none, or beyond its LIMITS.
-    """
-    least, most = LIMITS[what]
-    number = read_length(text)
-    if number is None or not least <= number <= most:
-        raise InvalidInput.of(what, text, f"whole numbers from {least} to {most:,}")
-    return number

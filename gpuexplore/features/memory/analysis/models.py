@@ -70,7 +70,7 @@ def models() -> Mapping[str, LayeredModel]:
     text = (files("gpuexplore.analysis") / "data" / "models.toml").read_text(encoding="utf-8")
     found = {}
     for row in tomllib.loads(text)["model"]:
-        layers = parse_layers(row["layers"], source=row["name"])
+        layers = _parse_layers(row["layers"], source=row["name"])
         found[row["name"]] = LayeredModel(**{**row, "layers": layers, "also": tuple(row.get("also", ()))})
     return found
 
@@ -112,7 +112,7 @@ def model_named(name: str) -> LayeredModel:
         raise InvalidInput.of("model", name, accepted)
     first, *hidden, last = name.split("-")
     text = ";".join([f"input {first}", *(f"linear {width};relu" for width in hidden), f"linear {last}"])
-    return LayeredModel(name, f"MLP {name}", parse_layers(text, source=name), batch=MLP_BATCH)
+    return LayeredModel(name, f"MLP {name}", _parse_layers(text, source=name), batch=MLP_BATCH)
 
 
 def model_of_text(text: str) -> LayeredModel:
@@ -121,7 +121,7 @@ def model_of_text(text: str) -> LayeredModel:
     Raises:
         InvalidInput: a line is no layer; names it and what is accepted.
     """
-    return LayeredModel("layers", "Pasted layers", parse_layers(text))
+    return LayeredModel("layers", "Pasted layers", _parse_layers(text))
 
 
 def read_layers_file(path: str) -> tuple[ModelLayer, ...]:
@@ -136,10 +136,10 @@ def read_layers_file(path: str) -> tuple[ModelLayer, ...]:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise InvalidInput.of("file", path, f"readable files of layers; this one: {reason}") from error
-    return parse_layers(text, source=path)
+    return _parse_layers(text, source=path)
 
 
-def parse_layers(text: str, *, source: str = "layers") -> tuple[ModelLayer, ...]:
+def _parse_layers(text: str, *, source: str = "layers") -> tuple[ModelLayer, ...]:
     """Return the layers of a text, with what `repeat` repeats as often as it says.
 
     Args:

@@ -23,9 +23,9 @@ from gpuexplore.features.mistakes.catalog.subject import (
     interleave,
     open_subject,
     round_median,
-    single_calls,
 )
 from gpuexplore.hardware import read as read_telemetry
+from gpuexplore.measure.candidates.candidate import wake
 
 
 def _on_a_product(observe: Callable[[Subject, Stage], MistakeObservation]) -> Demonstrate:
@@ -48,15 +48,15 @@ def _demonstrate_no_synchronise(stage: Stage) -> MistakeObservation:
     subject = open_subject(stage, "matmul", Shape.of(m=size, k=size, n=size))
     if stage.device.kind == "cuda":
         wait = partial(subject.candidate.backend.synchronize, subject.case.device)
-        return observe_no_synchronise(subject, stage, lambda run: (run(), wait)[1])
+        return _observe_no_synchronise(subject, stage, lambda run: (run(), wait)[1])
     with ThreadPoolExecutor(1) as queue:
         return replace(
-            observe_no_synchronise(subject, stage, lambda run: queue.submit(run).result),
+            _observe_no_synchronise(subject, stage, lambda run: queue.submit(run).result),
             note="A queue with one thread stands in for the GPU's stream: the clock stops once the call is enqueued.",
         )
 
 
-def observe_no_synchronise(subject: Subject, stage: Stage, submit: Submit) -> MistakeObservation:
+def _observe_no_synchronise(subject: Subject, stage: Stage, submit: Submit) -> MistakeObservation:
     """Compare the rates by both clocks."""
     pairs = interleave(
         _timed_until(subject, stage, submit, is_waited_for=False),
@@ -89,11 +89,11 @@ def _demonstrate_first_call(stage: Stage) -> MistakeObservation:
     subject = open_subject(stage, "vector_add", Shape.of(n=length))
     a, b = subject.group.timed_reference.inputs
     out = np.empty_like(a)
-    seen = observe_first_call(subject, stage, lambda: _freshly_compiled(a, b, out))
+    seen = _observe_first_call(subject, stage, lambda: _freshly_compiled(a, b, out))
     return replace(seen, what=f"vector_add at {length:,} in fp32, a loop compiled by Numba without its cache")
 
 
-def observe_first_call(subject: Subject, stage: Stage, fresh: Callable[[], Call]) -> MistakeObservation:
+def _observe_first_call(subject: Subject, stage: Stage, fresh: Callable[[], Call]) -> MistakeObservation:
     """Compare first calls of functions that `fresh` makes with later calls of the last of them.
 
     The subject only lends its clock and its environment.
@@ -132,15 +132,15 @@ def _freshly_compiled(a: Any, b: Any, out: Any) -> Call:
 # The mean of five calls stands for all of them.
 
 
-def observe_mean_of_five(subject: Subject, stage: Stage) -> MistakeObservation:
+def _observe_mean_of_five(subject: Subject, stage: Stage) -> MistakeObservation:
     """Compare the mean of five calls with the median of 25."""
     last_five: list[float] = []
 
     def mean() -> float:
-        last_five[:] = single_calls(subject, stage, 5)
+        last_five[:] = _single_calls(subject, stage, 5)
         return sum(last_five) / len(last_five)
 
-    pairs = interleave(mean, lambda: median(single_calls(subject, stage, 25)), stage)
+    pairs = interleave(mean, lambda: median(_single_calls(subject, stage, 25)), stage)
     return from_pairs("mean-of-five", pairs, subject, _too_few(last_five, pairs.wrong))
 
 
@@ -151,20 +151,28 @@ def _too_few(five_s: list[float], means_s: tuple[float, ...]) -> Detection:
     return Detection(median_interval(five_s) is None, f"{needed}; {spread}")
 
 
+def _single_calls(subject: Subject, stage: Stage, count: int) -> list[float]:
+    """Return seconds of `count` calls, timed one by one, after the calls that wake threads."""
+    stage.isolation.wait_for_idle_threads()
+    with stage.isolation.isolate_core():
+        wake(subject.candidate, subject.call_s, stage.clock)
+        return [subject.candidate.first_call_s(stage.clock) for _ in range(count)]
+
+
 # The fastest call stands for all of them.
 
 
-def observe_minimum(subject: Subject, stage: Stage) -> MistakeObservation:
+def _observe_minimum(subject: Subject, stage: Stage) -> MistakeObservation:
     """Compare the fastest of 20 calls with the median of 20."""
     count = 20
     samples_s: list[float] = []
 
     def usual() -> float:
-        calls_s = single_calls(subject, stage, count)
+        calls_s = _single_calls(subject, stage, count)
         samples_s.extend(calls_s)
         return median(calls_s)
 
-    pairs = interleave(lambda: min(single_calls(subject, stage, count)), usual, stage)
+    pairs = interleave(lambda: min(_single_calls(subject, stage, count)), usual, stage)
     detection = flag_of(subject, tuple(samples_s), "noisy")
     return replace(from_pairs("minimum", pairs, subject, detection), note=f"Of {count} calls each.")
 
@@ -172,17 +180,17 @@ def observe_minimum(subject: Subject, stage: Stage) -> MistakeObservation:
 # Two implementations are timed one after the other, so whatever drifts meanwhile goes into their ratio.
 
 
-def observe_not_interleaved(subject: Subject, stage: Stage) -> MistakeObservation:
+def _observe_not_interleaved(subject: Subject, stage: Stage) -> MistakeObservation:
     """Compare the ratio of two blocks of calls with the ratio of interleaved calls; the true one is 1."""
     count = 12  # calls of a block
     first_is_second = cycle((False, True))
 
     def in_blocks() -> float:
-        before = median(single_calls(subject, stage, count))
-        return median(single_calls(subject, stage, count)) / before
+        before = median(_single_calls(subject, stage, count))
+        return median(_single_calls(subject, stage, count)) / before
 
     def interleaved() -> float:
-        calls_s = single_calls(subject, stage, 2 * count)
+        calls_s = _single_calls(subject, stage, 2 * count)
         pairs = zip(calls_s[::2], calls_s[1::2], strict=True)
         return median([second / first if next(first_is_second) else first / second for first, second in pairs])
 
@@ -198,10 +206,10 @@ def _demonstrate_idle_clocks(stage: Stage) -> MistakeObservation:
     size = {"cpu": 256, "cuda": 2048}[stage.device.kind]
     pause_s = {"cpu": 0.1, "cuda": 0.4}[stage.device.kind]
     subject = open_subject(stage, "matmul", Shape.of(m=size, k=size, n=size))
-    return observe_idle_clocks(subject, stage, lambda: sleep(pause_s), lambda: read_telemetry(stage.device))
+    return _observe_idle_clocks(subject, stage, lambda: sleep(pause_s), lambda: read_telemetry(stage.device))
 
 
-def observe_idle_clocks(
+def _observe_idle_clocks(
     subject: Subject, stage: Stage, pause: Call, look: Callable[[], Telemetry]
 ) -> MistakeObservation:
     """Compare a call after `pause` with calls after each other; `look` reads the device's state after the former."""
@@ -228,8 +236,8 @@ def _throttled(subject: Subject, samples_s: tuple[float, ...], after: Telemetry)
 DEMONSTRATIONS: Mapping[str, Demonstrate] = {
     "no-synchronise": _demonstrate_no_synchronise,
     "first-call": _demonstrate_first_call,
-    "mean-of-five": _on_a_product(observe_mean_of_five),
-    "minimum": _on_a_product(observe_minimum),
-    "not-in-turns": _on_a_product(observe_not_interleaved),
+    "mean-of-five": _on_a_product(_observe_mean_of_five),
+    "minimum": _on_a_product(_observe_minimum),
+    "not-in-turns": _on_a_product(_observe_not_interleaved),
     "idle-clocks": _demonstrate_idle_clocks,
 }

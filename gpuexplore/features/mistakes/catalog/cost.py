@@ -106,13 +106,13 @@ def _demonstrate_foreign_peak(_: Stage) -> MistakeObservation:
         right=WayReading(flop_per_s / peak.flop_per_s)
         if peak
         else WayReading(None, text="unknown: it has no bf16 units"),
-        detection=emulated(device),
+        detection=_emulated(device),
         note="16 TFLOP/s is the T4's fp16 peak on vector units; its tensor cores reach 65 in fp16, and have no bf16.",
         source=row.source_url if row else None,
     )
 
 
-def emulated(device: Device) -> Detection:
+def _emulated(device: Device) -> Detection:
     """Return whether a result in bf16 on this device carries the flag emulated."""
     case = Case("linear", SHAPE, "bf16", "torch", device.id)
     environment = Environment(device, "", "", None, "", "", {})

@@ -28,12 +28,12 @@ from gpuexplore.features.mistakes.catalog.subject import (
     interleave,
     open_subject,
     round_median,
-    with_data,
 )
 from gpuexplore.hardware import accelerator_named
 from gpuexplore.measure.check.correctness import check
 from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.group import Group
+from gpuexplore.measure.check.in_blocks import AnyReference
 from gpuexplore.measure.check.inputs import Reference
 from gpuexplore.measure.conditions.environment import describe_environment
 
@@ -46,10 +46,15 @@ def _demonstrate_zeros(stage: Stage) -> MistakeObservation:
     subject = open_subject(stage, "matmul", Shape.of(m=8192, k=8192, n=8192), dtype="bf16")
     group = subject.group
     inputs = group.inputs(subject.case.shape, "zeros")
-    return observe_zeros(with_data(subject, Reference(group.operation, group.dtype, inputs)), subject, stage)
+    return _observe_zeros(_with_data(subject, Reference(group.operation, group.dtype, inputs)), subject, stage)
 
 
-def observe_zeros(zeros: Subject, normal: Subject, stage: Stage) -> MistakeObservation:
+def _with_data(subject: Subject, reference: AnyReference) -> Subject:
+    """Return the subject computing on other inputs."""
+    return replace(subject, candidate=subject.group.build(subject.case, subject.case.shape, reference.inputs))
+
+
+def _observe_zeros(zeros: Subject, normal: Subject, stage: Stage) -> MistakeObservation:
     """Compare the rates on zeros and on random numbers."""
     pairs = interleave(round_median(zeros, stage), round_median(normal, stage), stage)
     return from_pairs("zeros", pairs.as_rates(normal.flop_count), normal, no_sign("zeros"))
@@ -83,19 +88,19 @@ def _demonstrate_all_ones(stage: Stage) -> MistakeObservation:
     subject = open_subject(stage, "matmul", shape, dtype="bf16", implementation="torch")
     group = subject.group
     ones = Reference(group.operation, group.dtype, group.inputs(shape, "ones"))
-    on_ones = accuracy_of(with_data(subject, ones), ones)
+    on_ones = accuracy_of(_with_data(subject, ones), ones)
     return observed(
         "all-ones",
         what=subject.what,
         how="measured",
         wrong=WayReading(on_ones.relative_error),
         right=WayReading(accuracy_of(subject, group.checked_reference).relative_error),
-        detection=exact_error(on_ones, group.dtype.unit_roundoff),
+        detection=_exact_error(on_ones, group.dtype.unit_roundoff),
         environment=subject.environment,
     )
 
 
-def exact_error(accuracy: Accuracy, unit_roundoff: float) -> Detection:
+def _exact_error(accuracy: Accuracy, unit_roundoff: float) -> Detection:
     """Return whether an error is exactly zero although every output was rounded."""
     evidence = f"error {accuracy.relative_error:g}; rounding one number to bf16 costs up to {unit_roundoff:.2g}"
     return Detection(accuracy.relative_error == 0, evidence)
@@ -148,8 +153,8 @@ def _on_tensor_cores(subject: Subject) -> Accuracy:
 def _demonstrate_fp16_overflow(stage: Stage) -> MistakeObservation:
     """Take the dot product of 65,536 ones with as many, in fp16 and in fp32."""
     count = 65_536
-    narrow = dot(np.float16, count)
-    wide = dot(np.float32, count)
+    narrow = _dot(np.float16, count)
+    wide = _dot(np.float32, count)
     accuracy = check(np.array([narrow]), ((..., np.array([float(count)])),), 2.0**-11)
     return observed(
         "fp16-overflow",
@@ -163,7 +168,7 @@ def _demonstrate_fp16_overflow(stage: Stage) -> MistakeObservation:
     )
 
 
-def dot(dtype: type[np.floating], count: int) -> float:
+def _dot(dtype: type[np.floating], count: int) -> float:
     """Return the dot product of `count` ones with as many, its result in `dtype`."""
     ones = np.ones(count, dtype)
     with np.errstate(over="ignore"):
@@ -187,13 +192,13 @@ def _demonstrate_default_allclose(stage: Stage) -> MistakeObservation:
         how="measured",
         wrong=WayReading(share),
         right=WayReading(0.0 if accuracy.within else 1.0),
-        detection=disagreement(share, accuracy),
+        detection=_disagreement(share, accuracy),
         note="Share of the elements that each check reports as wrong; both products are correct.",
         environment=subject.environment,
     )
 
 
-def disagreement(share: float, accuracy: Accuracy) -> Detection:
+def _disagreement(share: float, accuracy: Accuracy) -> Detection:
     """Return whether the two checks disagree, with both figures."""
     if accuracy.relative_error is None:
         return Detection(None, "the product contains non-finite values")
@@ -210,8 +215,8 @@ def disagreement(share: float, accuracy: Accuracy) -> Detection:
 def _demonstrate_sum_one_by_one(stage: Stage) -> MistakeObservation:
     """Add 5,000 ones one after another, the sum kept in bf16 and in fp32."""
     count = 5000
-    narrow = total("bf16", count)
-    wide = total("fp32", count)
+    narrow = _total("bf16", count)
+    wide = _total("fp32", count)
     accuracy = check(
         np.array([narrow]), ((..., np.array([float(count)])),), dtype_named("bf16").unit_roundoff
     )  # of rounding the sum once
@@ -223,12 +228,12 @@ def _demonstrate_sum_one_by_one(stage: Stage) -> MistakeObservation:
         right=WayReading(wide),
         detection=incorrect(accuracy),
         factor=Factor(narrow / wide),
-        note=f"In fp16, with three more significand bits, the sum stops growing at {total('fp16', count):,.0f}.",
+        note=f"In fp16, with three more significand bits, the sum stops growing at {_total('fp16', count):,.0f}.",
         environment=describe_environment(stage.device, ["numpy"], stage.device.cores),
     )
 
 
-def total(dtype_name: str, count: int) -> float:
+def _total(dtype_name: str, count: int) -> float:
     """Return the sum of `count` ones, added one after another and rounded to the format each time."""
     dtype = dtype_named(dtype_name)
     sums = np.zeros(1)

@@ -36,8 +36,8 @@ def _demonstrate_grid_floor(stage: Stage) -> MistakeObservation:
     length = 100_000
     threads = 1024
     blocks = length // threads
-    unwritten, accuracy = launched(ELEMENT_PER_THREAD.launch((length,), (threads,), (blocks,)), length)
-    unwritten_rounded_up, _ = launched(ELEMENT_PER_THREAD.launch((length,), (threads,)), length)
+    unwritten, accuracy = _launched(ELEMENT_PER_THREAD.launch((length,), (threads,), (blocks,)), length)
+    unwritten_rounded_up, _ = _launched(ELEMENT_PER_THREAD.launch((length,), (threads,)), length)
     return observed(
         "grid-floor",
         what=f"vector_add at {length:,} in fp32, blocks of {threads:,} threads; elements never written",
@@ -50,7 +50,7 @@ def _demonstrate_grid_floor(stage: Stage) -> MistakeObservation:
     )
 
 
-def launched(launch: Launch, length: int) -> tuple[int, Accuracy]:
+def _launched(launch: Launch, length: int) -> tuple[int, Accuracy]:
     """Run a launch of the notebook's kernel on the CPU block by block; return how many elements it missed."""
     operation = operation_named("vector_add")
     dtype = dtype_named("fp32")
@@ -109,31 +109,31 @@ PROCESS = "gpuexplore.features.mistakes.catalog.double_constant_ptx"
 
 def _demonstrate_double_constant(_: Stage) -> MistakeObservation:
     """Compile the notebook's kernel with and without the constant, without a GPU, and count instructions."""
-    wrong, right = (counted(ptx) for ptx in compiled())
+    wrong, right = (_counted(ptx) for ptx in _compiled())
     return observed(
         "double-constant",
         what="float64 instructions in the PTX of matvec in fp32 for compute capability 7.5",
         how="computed",
         wrong=WayReading(wrong[0]),
         right=WayReading(right[0]),
-        detection=computes_in_f64(*wrong),
+        detection=_computes_in_f64(*wrong),
         note="Compiled by numba-cuda, which needs no GPU for it; nothing was run.",
     )
 
 
-def counted(ptx: str) -> tuple[int, int]:
+def _counted(ptx: str) -> tuple[int, int]:
     """Return how many instructions of a PTX compute in float64, or convert to or from it, and how many in float32."""
     instructions = re.findall(r"^[ \t]*(?:\{[ \t]*)?((?:add|sub|mul|fma|mad|cvt)[\w.]*)", ptx, re.M)
     f64 = sum(".f64" in instruction for instruction in instructions)
     return f64, sum(".f32" in instruction and ".f64" not in instruction for instruction in instructions)
 
 
-def computes_in_f64(f64: int, f32: int) -> Detection:
+def _computes_in_f64(f64: int, f32: int) -> Detection:
     """Return whether a kernel of fp32 arrays computes in float64."""
     return Detection(f64 > 0, f"{f64} instructions with .f64, {f32} with .f32 alone")
 
 
-def compiled() -> tuple[str, str]:
+def _compiled() -> tuple[str, str]:
     """Return the PTX of the kernel with the constant, and of the repaired one.
 
     A process of its own compiles them, outside the simulator of Numba that this one may run in.

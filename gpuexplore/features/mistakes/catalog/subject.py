@@ -4,7 +4,7 @@ What drifts hits both ways alike, and the factor between them comes from pairs o
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -20,7 +20,7 @@ from gpuexplore.features.mistakes.catalog.contract import (
     WayReading,
     observed,
 )
-from gpuexplore.measure.candidates.candidate import Candidate, wake
+from gpuexplore.measure.candidates.candidate import Candidate
 from gpuexplore.measure.check.correctness import describe
 from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.group import Group, open_group
@@ -43,7 +43,7 @@ Procedure = Callable[[], float]  # follows one way of measuring, and returns the
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
+class _Pairs:
     """Figures of the wrong way and of the right one; figures of one index come from one round."""
 
     wrong: tuple[float, ...]
@@ -55,12 +55,12 @@ class Pairs:
         ratio, ends, _ = paired_ratio(self.wrong, self.right)
         return Factor(ratio, ends)
 
-    def as_rates(self, work: float) -> "Pairs":
+    def as_rates(self, work: float) -> "_Pairs":
         """Return `work` over the figures, which are seconds."""
-        return Pairs(tuple(work / figure for figure in self.wrong), tuple(work / figure for figure in self.right))
+        return _Pairs(tuple(work / figure for figure in self.wrong), tuple(work / figure for figure in self.right))
 
 
-def interleave(wrong: Procedure, right: Procedure, stage: Stage) -> Pairs:
+def interleave(wrong: Procedure, right: Procedure, stage: Stage) -> _Pairs:
     """Return figures of both, one of each per round and in random order, until both medians are known within 1 %.
 
     Not before ten rounds, and not much longer than the budget.
@@ -84,7 +84,7 @@ def interleave(wrong: Procedure, right: Procedure, stage: Stage) -> Pairs:
             raise Cancelled("cancelled while a mistake was demonstrated")
         for procedure, figures in random.sample([(wrong, wrongs), (right, rights)], 2):
             figures.append(procedure())
-    return Pairs(tuple(wrongs), tuple(rights))
+    return _Pairs(tuple(wrongs), tuple(rights))
 
 
 def _reading(figures: tuple[float, ...]) -> WayReading:
@@ -170,14 +170,6 @@ def round_median(subject: Subject, stage: Stage) -> Procedure:
     return take
 
 
-def single_calls(subject: Subject, stage: Stage, count: int) -> list[float]:
-    """Return seconds of `count` calls, timed one by one, after the calls that wake threads."""
-    stage.isolation.wait_for_idle_threads()
-    with stage.isolation.isolate_core():
-        wake(subject.candidate, subject.call_s, stage.clock)
-        return [subject.candidate.first_call_s(stage.clock) for _ in range(count)]
-
-
 def flag_of(
     subject: Subject,
     samples_s: tuple[float, ...],
@@ -222,12 +214,7 @@ def accuracy_of(subject: Subject, reference: AnyReference) -> Accuracy:
     return judge(subject.candidate.output(), reference, subject.case.shape)
 
 
-def with_data(subject: Subject, reference: AnyReference) -> Subject:
-    """Return the subject computing on other inputs."""
-    return replace(subject, candidate=subject.group.build(subject.case, subject.case.shape, reference.inputs))
-
-
-def from_pairs(name: str, pairs: Pairs, subject: Subject, detection: Detection) -> MistakeObservation:
+def from_pairs(name: str, pairs: _Pairs, subject: Subject, detection: Detection) -> MistakeObservation:
     """Return the observation of the mistake `name`, whose two ways were interleaved.
 
     Where their factor does not differ significantly from 1, the mistake is not reported as seen.

@@ -37,13 +37,13 @@ def _demonstrate_transfer_counted(stage: Stage) -> MistakeObservation:
     out = subject.candidate.out
     bring = partial(_bring, subject)
     if stage.device.kind == "cuda":
-        return observe_transfer_counted(subject, stage, bring, out.cpu)
-    seen = observe_transfer_counted(subject, stage, bring, out.copy)
+        return _observe_transfer_counted(subject, stage, bring, out.cpu)
+    seen = _observe_transfer_counted(subject, stage, bring, out.copy)
     note = "A CPU needs no transfer: memory copies of the inputs and of the result stand in for it."
     return replace(seen, how="emulated", note=note)
 
 
-def observe_transfer_counted(
+def _observe_transfer_counted(
     subject: Subject, stage: Stage, bring: Callable[[], object], take_back: Callable[[], object]
 ) -> MistakeObservation:
     """Compare a call between `bring` and `take_back` with a call alone."""
@@ -72,10 +72,10 @@ def _demonstrate_result_allocated(stage: Stage) -> MistakeObservation:
     # 48 MB: above 32 MiB the C library asks the system for fresh pages each time.
     subject = open_subject(stage, "vector_add", Shape.of(n=12_000_000))
     a, b = subject.group.timed_reference.inputs
-    return observe_result_allocated(subject, stage, lambda: a + b)
+    return _observe_result_allocated(subject, stage, lambda: a + b)
 
 
-def observe_result_allocated(subject: Subject, stage: Stage, allocating: Callable[[], object]) -> MistakeObservation:
+def _observe_result_allocated(subject: Subject, stage: Stage, allocating: Callable[[], object]) -> MistakeObservation:
     """Compare a call that allocates its result with one that writes into an output."""
     other = replace(subject, candidate=replace(subject.candidate, run=allocating))
     pairs = interleave(round_median(other, stage), round_median(subject, stage), stage)
@@ -90,10 +90,10 @@ def _demonstrate_tiny_size(stage: Stage) -> MistakeObservation:
     size = {"cpu": 512, "cuda": 4096}[stage.device.kind]
     tiny = open_subject(stage, "matmul", Shape.of(m=8, k=8, n=8))
     overhead_s = call_overhead_s(tiny.case, tiny.group, stage.progress)
-    return observe_tiny_size(tiny, open_subject(stage, "matmul", Shape.of(m=size, k=size, n=size)), stage, overhead_s)
+    return _observe_tiny_size(tiny, open_subject(stage, "matmul", Shape.of(m=size, k=size, n=size)), stage, overhead_s)
 
 
-def observe_tiny_size(tiny: Subject, large: Subject, stage: Stage, overhead_s: float | None) -> MistakeObservation:
+def _observe_tiny_size(tiny: Subject, large: Subject, stage: Stage, overhead_s: float | None) -> MistakeObservation:
     """Compare the extrapolated time of `large` with its own; `overhead_s` is that of a call on one element."""
     times = large.flop_count / tiny.flop_count
     time_tiny = round_median(tiny, stage)
@@ -110,10 +110,10 @@ def _demonstrate_warm_cache(stage: Stage) -> MistakeObservation:
     """Time a vector addition with its operands in the caches and in memory."""
     shape = Shape.of(n={"cpu": 100_000, "cuda": 1_000_000}[stage.device.kind])
     warm, cold = (open_subject(stage, "vector_add", shape, options=Options(cache=cache)) for cache in ("warm", "cold"))
-    return observe_warm_cache(warm, cold, stage)
+    return _observe_warm_cache(warm, cold, stage)
 
 
-def observe_warm_cache(warm: Subject, cold: Subject, stage: Stage) -> MistakeObservation:
+def _observe_warm_cache(warm: Subject, cold: Subject, stage: Stage) -> MistakeObservation:
     """Compare the rates of memory that a warm and a cold call seem to reach."""
     pairs = interleave(round_median(warm, stage), round_median(cold, stage), stage)
     return from_pairs("warm-cache", pairs.as_rates(cold.byte_count), cold, flag_of(warm, pairs.wrong, "warm"))
@@ -128,10 +128,10 @@ def _demonstrate_one_thread_baseline(stage: Stage) -> MistakeObservation:
     one_core, all_cores = (
         open_subject(stage, "matmul", shape, options=Options(threads=threads)) for threads in (1, stage.device.cores)
     )
-    return observe_one_thread_baseline(one_core, all_cores, stage)
+    return _observe_one_thread_baseline(one_core, all_cores, stage)
 
 
-def observe_one_thread_baseline(one_core: Subject, all_cores: Subject, stage: Stage) -> MistakeObservation:
+def _observe_one_thread_baseline(one_core: Subject, all_cores: Subject, stage: Stage) -> MistakeObservation:
     """Compare the times of a product on one core and on all of them."""
     pairs = interleave(_pinned(one_core, stage), _pinned(all_cores, stage), stage)
     return from_pairs(
@@ -177,11 +177,11 @@ def _demonstrate_unused_result(stage: Stage) -> MistakeObservation:
     subject = open_subject(stage, "reduce_sum", Shape.of(m=1, n=length))
     (x,) = subject.group.timed_reference.inputs
     unused, used = _compiled(x[0], np.empty(1, x.dtype))
-    seen = observe_unused_result(subject, stage, unused, used)
+    seen = _observe_unused_result(subject, stage, unused, used)
     return replace(seen, what=f"a sum of {length:,} numbers in fp32, a loop compiled by Numba")
 
 
-def observe_unused_result(subject: Subject, stage: Stage, unused: Call, used: Call) -> MistakeObservation:
+def _observe_unused_result(subject: Subject, stage: Stage, unused: Call, used: Call) -> MistakeObservation:
     """Compare the rates of two calls, the first of which does nothing with its sum; `subject` counts the FLOPs."""
     pairs = interleave(
         round_median(_calling(subject, unused, stage), stage),

@@ -163,7 +163,7 @@ _WORDS = {CheckVerdict.PASS: "passed", CheckVerdict.FAIL: "failed", CheckVerdict
 Payload = Mapping[str, Any]
 
 
-# A report as text, and as one self-contained HTML file, which can be sent.
+# A report as one self-contained HTML file, which can be sent.
 
 
 def report_html(report: SelftestReport) -> str:
@@ -172,23 +172,3 @@ def report_html(report: SelftestReport) -> str:
     environment.filters["seconds"] = format_seconds
     template = environment.from_string(Path(__file__).with_name("report.html.jinja").read_text(encoding="utf-8"))
     return template.render(report=report, style=Path(__file__).with_name("report.css").read_text(encoding="utf-8"))
-
-
-def report_text(report: SelftestReport) -> str:
-    """Return the report as lines for a terminal."""
-    notes = (report.stand_in and f"Simulated: {report.stand_in}", report.no_gpu)  # before any figure
-    lines = [report.headline, *(f"  {note}" for note in notes if note)]
-    for outcome in report.outcomes:
-        lines += ["", outcome_line(outcome), *(f"  {sentence}" for sentence in outcome.said)]
-        width = max((len(figure.name) for figure in outcome.figures), default=0)
-        lines += [
-            f"    {figure.name.ljust(width)}  {figure.text}{f'  ({figure.note})' if figure.note else ''}"
-            for figure in outcome.figures
-        ]
-    return "\n".join(lines)
-
-
-def outcome_line(outcome: CheckOutcome) -> str:
-    """Return how a check ended, in a line."""
-    took = f"  ({format_seconds(outcome.lasted_s)})" if outcome.lasted_s >= 0.01 else ""
-    return f"{outcome.verdict.upper():7}  {outcome.title}{took}"

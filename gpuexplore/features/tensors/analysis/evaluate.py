@@ -13,7 +13,7 @@ import numpy.typing as npt
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.tensors.analysis import MOST_LISTED, Chain, ChainStep, Storage, TensorView, row_order
 from gpuexplore.features.tensors.analysis.expression import FUNCTIONS, Index, Statement, TensorCall, read_expression
-from gpuexplore.features.tensors.analysis.operations import METHODS, ViewRefused, called, has_overlap, indexed
+from gpuexplore.features.tensors.analysis.operations import METHODS, ViewRefused, called, indexed
 
 Cells = npt.NDArray[np.object_]  # numbers as they were typed: whole ones stay whole
 
@@ -95,7 +95,7 @@ class _ChainBuilder:
 
     def _write(self, statement: Statement) -> None:
         view = self._steps[-1].view
-        if has_overlap(view):
+        if _has_overlap(view):
             raise InvalidInput.of("write to", "a broadcast axis", "tensors whose elements do not share cells")
         cells = self._cells[view.storage]
         if cells is not None:
@@ -184,6 +184,12 @@ class _ChainBuilder:
         self._sizes[name] = view.element_count
         self._cells[name] = cells
         return replace(view, storage=name, offset=0)
+
+
+def _has_overlap(view: TensorView) -> bool:
+    """Return whether elements share a cell because an axis is broadcast: torch refuses to write to such a tensor."""
+    axes = zip(view.shape, view.strides, strict=True)
+    return view.element_count > 0 and any(stride == 0 and length > 1 for length, stride in axes)
 
 
 def _check_size(shape: tuple[int, ...]) -> None:

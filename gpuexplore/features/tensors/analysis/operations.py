@@ -359,12 +359,6 @@ def _is_dense(view: TensorView) -> bool:
     return True
 
 
-def has_overlap(view: TensorView) -> bool:
-    """Return whether elements share a cell because an axis is broadcast: torch refuses to write to such a tensor."""
-    axes = zip(view.shape, view.strides, strict=True)
-    return view.element_count > 0 and any(stride == 0 and length > 1 for length, stride in axes)
-
-
 def _sorted(view: TensorView) -> list[int]:
     """Return the axes from the one that runs fastest, by an insertion sort that passes over ambiguous pairs."""
     order = list(reversed(range(view.axes)))

@@ -122,11 +122,11 @@ def reading_sentences(reading: ReadTraffic, kind: str) -> tuple[str, ...]:
 
 def activity_of(view: TensorView, device_id: str) -> Activity | None:
     """Return the work for the queue that measures reading `view` on a device; None for one it cannot read."""
-    arguments = arguments_of(view)
+    arguments = _arguments_of(view)
     return None if arguments is None else of_kind(KIND, arguments, device=device_id, expected_s=EXPECTED_S)
 
 
-def arguments_of(view: TensorView) -> dict[str, str] | None:
+def _arguments_of(view: TensorView) -> dict[str, str] | None:
     """Return what `measure` takes for a tensor; None for one it cannot read."""
     if not 0 < view.axes <= AXES or not 0 < max(view.span, view.element_count) <= MOST_CELLS:
         return None

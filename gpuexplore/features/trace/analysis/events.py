@@ -143,11 +143,17 @@ def read_trace(name: str, content: bytes, most_bytes: int = MOST_BYTES) -> Profi
     everything: list[Call | Kernel] = [*found, *work]
     if max(each.end_ns for each in everything) - min(each.start_ns for each in everything) > LONGEST_S * 1e9:
         raise InvalidInput.of(f"time between the events of {short}", "more", f"up to {LONGEST_S:,.0f} s")
+    used = {kernel.device for kernel in work}
+    described = [
+        gpu for entry in _list(data.get("deviceProperties")) if isinstance(entry, Mapping) and (gpu := _gpu(entry))
+    ]
+    # kernels of ROCm name their device by another number than its description: then all that are described
+    is_complete = used <= {number for number, _ in described}
     return ProfilerTrace(
         name=readable(short),
         calls=found,
         kernels=work,
-        gpus=_gpus(data.get("deviceProperties"), {kernel.device for kernel in work}),
+        gpus=tuple((number, gpu) for number, gpu in described if number in used or not is_complete),
         has_shapes=any(call.arguments is not None for call in found),
         left_out=known.count(None),
     )
@@ -296,16 +302,6 @@ def _lengths(value: Any) -> tuple[int, ...] | None:
 
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
-
-
-def _gpus(properties: Any, used: set[int | None]) -> tuple[tuple[int, GpuFacts], ...]:
-    """Return the GPUs that something ran on: the trace lists all that were visible.
-
-    Kernels of ROCm name their device by another number than its description: then all that are described.
-    """
-    described = [gpu for entry in _list(properties) if isinstance(entry, Mapping) and (gpu := _gpu(entry))]
-    is_complete = used <= {number for number, _ in described}
-    return tuple((number, gpu) for number, gpu in described if number in used or not is_complete)
 
 
 def _gpu(entry: Mapping[str, Any]) -> tuple[int, GpuFacts] | None:

@@ -26,7 +26,7 @@ CPU = "cpu"
 
 
 @dataclass(frozen=True, slots=True)
-class TracedOn:
+class _TracedOn:
     """The device that a trace was taken on.
 
     Attributes:
@@ -48,7 +48,7 @@ class LeastTime:
     bound: Literal["compute", "memory", "cache"]
 
 
-def traced_on(trace: ProfilerTrace, *, gpu: str = "", device: str = "", here: Iterable[Device] = ()) -> TracedOn:
+def traced_on(trace: ProfilerTrace, *, gpu: str = "", device: str = "", here: Iterable[Device] = ()) -> _TracedOn:
     """Return the device of a trace.
 
     Args:
@@ -68,36 +68,36 @@ def traced_on(trace: ProfilerTrace, *, gpu: str = "", device: str = "", here: It
         if not gpu.strip():
             return _in_trace(trace)
         row = gpu_named(gpu)
-        return TracedOn(row.name, _as_device(row), "; ".join(("as chosen", *readings([gpu]))))
+        return _TracedOn(row.name, _as_device(row), "; ".join(("as chosen", *readings([gpu]))))
     if gpu.strip():
         raise InvalidInput(f"gpu {gpu[:60]!r}: this trace has no GPU kernels; expected --device cpu")
     if not device:
-        return TracedOn(
+        return _TracedOn(
             None, None, "a trace does not name its CPU, so no roof is known unless it was taken on this machine"
         )
     cpu = next((each for each in here if each.kind == CPU), None)
     if cpu is None:
-        return TracedOn(None, None, "no CPU of this machine is known")
+        return _TracedOn(None, None, "no CPU of this machine is known")
     if not cpu.peaks:
-        return TracedOn(cpu.title, cpu, "this machine's CPU, whose peaks are not measured yet")
-    return TracedOn(cpu.title, cpu, "this machine's CPU with all cores, as chosen")
+        return _TracedOn(cpu.title, cpu, "this machine's CPU, whose peaks are not measured yet")
+    return _TracedOn(cpu.title, cpu, "this machine's CPU with all cores, as chosen")
 
 
-def _in_trace(trace: ProfilerTrace) -> TracedOn:
+def _in_trace(trace: ProfilerTrace) -> _TracedOn:
     names = tuple(dict.fromkeys(gpu.name for _, gpu in trace.gpus))
     if not names:
-        return TracedOn(None, None, "the trace does not name its GPU, so no roof is known unless it is chosen")
+        return _TracedOn(None, None, "the trace does not name its GPU, so no roof is known unless it is chosen")
     if len(names) > 1:
-        return TracedOn(" and ".join(names), None, "different GPUs in one trace have no common roof")
+        return _TracedOn(" and ".join(names), None, "different GPUs in one trace have no common roof")
     number, gpu = trace.gpus[0]
     row, doubt = choose(gpu)
     if row is None:
-        return TracedOn(gpu.name, None, f"{doubt}, so no roof is known unless it is chosen")
+        return _TracedOn(gpu.name, None, f"{doubt}, so no roof is known unless it is chosen")
     is_numbered = any(kernel.device in (None, number) for kernel in trace.kernels)
     said = (
         "as the trace states" if is_numbered else "as the trace states, although its kernels have another device number"
     )
-    return TracedOn(row.name, _as_device(row), "; ".join(filter(None, (said, doubt))))
+    return _TracedOn(row.name, _as_device(row), "; ".join(filter(None, (said, doubt))))
 
 
 def _as_device(row: Accelerator) -> Device:
@@ -111,7 +111,7 @@ def _as_device(row: Accelerator) -> Device:
     return replace(device, peaks=(*device.peaks, Peak("fp4", "matrix", rate, kind, row.source_url)))
 
 
-def arithmetic(dtype: str | None, kernels: Sequence[Kernel]) -> str | None:
+def _arithmetic(dtype: str | None, kernels: Sequence[Kernel]) -> str | None:
     """Return the dtype that products of `dtype` are computed in: names of kernels show where it is TF32 for fp32."""
     names = [kernel.name.casefold() for kernel in kernels]
     marks = ("tf32", "tensorop_s1688gemm", "tensorop_c1688gemm")  # in names of kernels of cuBLAS and CUTLASS
@@ -312,7 +312,7 @@ class TraceTable:
     """
 
     name: str
-    on: TracedOn
+    on: _TracedOn
     rows: tuple[TraceRow, ...]
     total_s: float
     self_cpu_s: float
@@ -345,7 +345,7 @@ def read_table(
     return table_of(trace, on), bool(trace.kernels)
 
 
-def table_of(trace: ProfilerTrace, on: TracedOn) -> TraceTable:
+def table_of(trace: ProfilerTrace, on: _TracedOn) -> TraceTable:
     """Return the table of a trace that was taken on `on`."""
     parents, self_ns = nest(trace.calls)
     launched, lost_ns = attribute(trace, parents)
@@ -399,7 +399,7 @@ def _alike(call: Call, kernels: Sequence[Kernel], counted: _Work) -> tuple[Trace
     multiplied = next((dtype for dtype in dtypes if dtype not in ("int", "long int")), None)  # those are lengths
     kind = kind_of(call.name)
     is_product = kind in MULTIPLIES
-    computes_in = arithmetic(PARTS.get(multiplied or "", multiplied), kernels) if is_product else None
+    computes_in = _arithmetic(PARTS.get(multiplied or "", multiplied), kernels) if is_product else None
     of_ours = None if multiplied in PARTS else computes_in or (dtypes[0] if len(dtypes) == 1 else None)
     over_a_link = re.compile("HtoD|DtoH|PtoP|HostToDevice|DeviceToHost")  # in names of copies
     crosses = bool(kernels) and all(over_a_link.search(kernel.name) for kernel in kernels)

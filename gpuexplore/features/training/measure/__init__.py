@@ -25,7 +25,7 @@ from typing import Any
 from gpuexplore.activity import Activity, of_kind
 from gpuexplore.backends.timer import Clock
 from gpuexplore.core.model import Device
-from gpuexplore.features.training.measure.setup import Setup, expected_seconds, most_processes, read_setup
+from gpuexplore.features.training.measure.setup import Setup, most_processes, read_setup
 from gpuexplore.hardware import check_measured_on, cpu_lost_share, read_cpu_times
 from gpuexplore.hardware import read as read_telemetry
 from gpuexplore.measure.check.guard import check_memory
@@ -95,7 +95,16 @@ def activity_of(arguments: Mapping[str, str], device: Device, gpu_count: int) ->
     check_measured_on(device.id, "a training")
     setup = read_setup(arguments, most_processes(device, gpu_count))
     given = {name: text.strip() for name, text in arguments.items() if text.strip()}
-    return of_kind("train", given, device=device.id, expected_s=expected_seconds(setup, device))
+    return of_kind("train", given, device=device.id, expected_s=_expected_seconds(setup, device))
+
+
+def _expected_seconds(setup: Setup, device: Device) -> float:
+    """Return about how many device seconds a training takes: the same for every device of a kind, to be known again."""
+    flop_per_s = 5e12 if device.kind == "cuda" else 5e10
+    step_s = 1e-3 + setup.flop_count / flop_per_s  # calls, and products
+    learners = len(setup.modes) * (2 if setup.processes > 1 else 1)
+    start_s = 12.0 if setup.processes > 1 else 1.0
+    return min(240.0, start_s + setup.steps * learners * step_s)
 
 
 def _needed_bytes(setup: Setup) -> int:

@@ -71,30 +71,29 @@ def train_in_processes(
         command += ["--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0", "--local-addr=127.0.0.1", "--max-restarts=0"]
         command += ["-m", __name__, str(directory)]
         with (directory / "output").open("wb") as output:
+            ours = {
+                "OMP_NUM_THREADS": "1",
+                "MKL_NUM_THREADS": "1",
+                "GLOO_SOCKET_IFNAME": "lo",
+                "PYTHONPATH": os.pathsep.join(sys.path),
+                "TORCH_CPP_LOG_LEVEL": "ERROR",
+            }
+            own = {
+                name: text
+                for name, text in os.environ.items()
+                if device.kind == "cpu" or name != "CUDA_VISIBLE_DEVICES"
+            }
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env=_environment(device),
+                env={**own, **ours},
             )
         try:
             _follow(process, directory, report, cancelled)
         finally:
             _end(process)
-
-
-def _environment(device: Device) -> dict[str, str]:
-    """Return the variables of the processes: one thread each, all GPUs for several, and the loopback interface."""
-    ours = {
-        "OMP_NUM_THREADS": "1",
-        "MKL_NUM_THREADS": "1",
-        "GLOO_SOCKET_IFNAME": "lo",
-        "PYTHONPATH": os.pathsep.join(sys.path),
-        "TORCH_CPP_LOG_LEVEL": "ERROR",
-    }
-    own = {name: text for name, text in os.environ.items() if device.kind == "cpu" or name != "CUDA_VISIBLE_DEVICES"}
-    return {**own, **ours}
 
 
 def _follow(

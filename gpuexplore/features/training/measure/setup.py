@@ -272,12 +272,3 @@ def _whole(what: str, text: str, most: int, *, least: int = 1) -> int:
     if value is None or not least <= value <= most:
         raise InvalidInput.of(what, text, f"whole numbers from {least} to {most:,}")
     return value
-
-
-def expected_seconds(setup: Setup, device: Device) -> float:
-    """Return about how many device seconds a training takes: the same for every device of a kind, to be known again."""
-    flop_per_s = 5e12 if device.kind == "cuda" else 5e10
-    step_s = 1e-3 + setup.flop_count / flop_per_s  # calls, and products
-    learners = len(setup.modes) * (2 if setup.processes > 1 else 1)
-    start_s = 12.0 if setup.processes > 1 else 1.0
-    return min(240.0, start_s + setup.steps * learners * step_s)

@@ -122,9 +122,8 @@ def path_to(gpu: Device, link: str = OWN, memory: Memory = "pageable") -> Path:
 
 def measured_path(link: Link | None, readings: Sequence[TransferReading], memory: Memory) -> Path:
     """Return the way to a GPU of this machine, with its measured transfers."""
-    if link is None:
-        return Path("unknown link", None, "NVML", memory, tuple(readings))
-    return Path(link.title, link.bytes_per_s, "NVML", memory, tuple(readings))
+    title = link.title if link else "unknown link"
+    return Path(title, link.bytes_per_s if link else None, "NVML", memory, tuple(readings))
 
 
 def predicted_transfer(byte_count: float, peak_bytes_per_s: float, memory: Memory) -> TimeSpan:

@@ -109,18 +109,6 @@ def sizes_of(operation: Operation) -> tuple[int, ...]:
     return tuple(size for size in (2**power for power in range(3, 31)) if _is_possible(operation, size))
 
 
-def work_sizes_of(operation: Operation) -> tuple[int, ...]:
-    """Return those of the sizes that are measured: calls that take some tenths of a second at most, evenly spread."""
-    shapes = {size: operation.shape_of_size(size) for size in sizes_of(operation)}
-    cheap = [
-        size
-        for size, shape in shapes.items()
-        if operation.byte_count(shape, dtype_named(DTYPE)) <= 2**26 and operation.flop_count(shape) <= 5e9
-    ]
-    step = max(1, -(-len(cheap) // 8))
-    return tuple(reversed(cheap[::-1][::step]))
-
-
 def _is_possible(operation: Operation, size: int) -> bool:
     shape = operation.shape_of_size(size)
     lengths = zip(operation.axes, shape, strict=True)

@@ -20,7 +20,7 @@ from gpuexplore.backends.timer import Call, Clock, HostTimer
 from gpuexplore.core.dtypes import dtype_named
 from gpuexplore.core.errors import Cancelled, IncorrectOutput
 from gpuexplore.core.model import Accuracy, Case, Device, Options, Result, Shape, Status
-from gpuexplore.features.transfer.measure.contract import CACHE, DTYPE, TransferReading, timed, work_sizes_of
+from gpuexplore.features.transfer.measure.contract import CACHE, DTYPE, TransferReading, sizes_of, timed
 from gpuexplore.measure.candidates.candidate import Candidate, build_candidate, device_for, unsupported
 from gpuexplore.measure.check.inputs import make_inputs
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
@@ -33,7 +33,7 @@ IN_A_ROW = 100  # launches; a GPU's queue takes about a thousand before a launch
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class _Way:
     """One way of moving data or of calling a library, built and ready to be timed in the same rounds as others.
 
     Attributes:
@@ -58,7 +58,7 @@ class Way:
             raise IncorrectOutput(f"{self.reading.name} wrote wrong values", Accuracy(None, 0.0))
 
 
-def way(reading: TransferReading, run: Call, is_right: Callable[[], bool], *, device: Device, clock: Clock) -> Way:
+def way(reading: TransferReading, run: Call, is_right: Callable[[], bool], *, device: Device, clock: Clock) -> _Way:
     """Return a way that is timed by the host's clock, so that what the host does for it counts.
 
     Args:
@@ -70,10 +70,10 @@ def way(reading: TransferReading, run: Call, is_right: Callable[[], bool], *, de
     candidate = Candidate(
         case, device_for(library, device), library, dtype_named(DTYPE), run, None, HostTimer(clock), None
     )
-    return Way(reading, candidate, is_right)
+    return _Way(reading, candidate, is_right)
 
 
-def calls(device: Device, clock: Clock) -> Iterator[Way]:
+def calls(device: Device, clock: Clock) -> Iterator[_Way]:
     """Yield the call of each library that runs here on one element; on a GPU in a row and alone."""
     operation = operation_named("vector_add")
     dtype = dtype_named(DTYPE)
@@ -91,7 +91,7 @@ def calls(device: Device, clock: Clock) -> Iterator[Way]:
             yield _way(f"{name} {spoken}", candidate, expected, count=count, clock=clock)
 
 
-def _way(name: str, candidate: Candidate, expected: float, *, count: int, clock: Clock) -> Way:
+def _way(name: str, candidate: Candidate, expected: float, *, count: int, clock: Clock) -> _Way:
     library = candidate.case.implementation
     timed = replace(
         candidate,
@@ -100,7 +100,7 @@ def _way(name: str, candidate: Candidate, expected: float, *, count: int, clock:
         timer=HostTimer(clock),
         flush=None,
     )
-    return Way(TransferReading(name, library), timed, lambda: bool(np.isclose(candidate.output()[0], expected)), count)
+    return _Way(TransferReading(name, library), timed, lambda: bool(np.isclose(candidate.output()[0], expected)), count)
 
 
 def _awaited(candidate: Candidate, count: int) -> Call:
@@ -128,7 +128,7 @@ def measure_work(
     """
     found: list[TransferReading] = []
     library = operation.vendor_library.name
-    for size in work_sizes_of(operation):
+    for size in _work_sizes_of(operation):
         shape = operation.shape_of_size(size)
         options = Options(cache=CACHE, budget_s=BUDGET_S)
         case = Case(operation.name, shape, DTYPE, library, device.id, options)
@@ -137,6 +137,18 @@ def measure_work(
         measure_group([case], device, clock=clock, isolation=isolation, progress=reporting)
         found += [_reading(event, size) for event in events if isinstance(event, Result)]
     return tuple(found)
+
+
+def _work_sizes_of(operation: Operation) -> tuple[int, ...]:
+    """Return those of the sizes that are measured: calls that take some tenths of a second at most, evenly spread."""
+    shapes = {size: operation.shape_of_size(size) for size in sizes_of(operation)}
+    cheap = [
+        size
+        for size, shape in shapes.items()
+        if operation.byte_count(shape, dtype_named(DTYPE)) <= 2**26 and operation.flop_count(shape) <= 5e9
+    ]
+    step = max(1, -(-len(cheap) // 8))
+    return tuple(reversed(cheap[::-1][::step]))
 
 
 def _reading(result: Result, size: int) -> TransferReading:
@@ -153,7 +165,7 @@ Floats = npt.NDArray[np.float32]
 Move = tuple[str, int, Call, Callable[[], bool]]  # name, copies of the array, the call, and whether it was right
 
 
-def moves(size_bytes: int, device: Device, clock: Clock) -> Iterator[Way]:
+def moves(size_bytes: int, device: Device, clock: Clock) -> Iterator[_Way]:
     """Yield every way to move `size_bytes` on this kind of device; of a GPU those whose library is installed."""
     values = np.random.default_rng(0).standard_normal(size_bytes // np.float32().itemsize, np.float32)
     ways: dict[str, dict[str, Callable[[Floats, str], Iterator[Move]]]] = {

@@ -16,7 +16,7 @@ from gpuexplore.features.lessons.lesson import catalog
 from gpuexplore.features.lessons.lesson.blocks import CheckBlock
 from gpuexplore.features.lessons.lesson.format import Lesson, LessonStep
 from gpuexplore.features.lessons.lesson.outcome import GuessOutcome
-from gpuexplore.features.workshop.goals import Goal, GoalScore, goal_of, is_better, judge
+from gpuexplore.features.workshop.goals import Goal, GoalScore, goal_of, judge
 from gpuexplore.rooms import ALL_STEPS, LESSON, Participant, Room, RoomGuess, RoomTask
 from gpuexplore.store.answers import Answer
 from gpuexplore.store.room_tasks import AskedRun
@@ -219,10 +219,17 @@ def _best_runs(facts: RoomFacts, column: Column) -> Mapping[int | None, tuple[Ro
         if column.goal is None or judged is None:
             continue
         for who, asked_utc in run.asked:
-            better = is_better(column.goal, judged, found[who][1] if who in found else None)
+            better = _is_better(column.goal, judged, found[who][1] if who in found else None)
             if asked_utc >= column.task.created_utc and better:
                 found[who] = (run, judged, asked_utc)
     return found
+
+
+def _is_better(goal: Goal, this: GoalScore, other: GoalScore | None) -> bool:
+    """Return whether this is the better result to show."""
+    if other is None or this.passed != other.passed:
+        return other is None or this.passed
+    return this.value < other.value if goal.kind.better == "lower" else this.value > other.value
 
 
 def truth_of(facts: RoomFacts, column: Column) -> float | None:

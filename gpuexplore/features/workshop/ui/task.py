@@ -5,9 +5,9 @@ from collections import OrderedDict
 import streamlit as st
 
 from gpuexplore.core.errors import GpuExploreError, InvalidInput, StoreUnavailable
-from gpuexplore.core.units import format_seconds, format_whole_seconds
+from gpuexplore.core.units import format_seconds, format_whole_seconds, read_seconds
 from gpuexplore.features.lessons.lesson.outcome import GuessOutcome
-from gpuexplore.features.workshop.goals import read_guess
+from gpuexplore.features.workshop.goals import LONGEST
 from gpuexplore.features.workshop.report.facts import Column, Standing, State, columns_of, truth_of
 from gpuexplore.features.workshop.ui import known
 from gpuexplore.rooms import ALL_STEPS, LESSON, Participant, Room, RoomTask
@@ -99,13 +99,25 @@ def _show_guess(room: Room, column: Column, standing: Standing) -> None:
     if not pressed:
         return
     try:
-        KEPT[owner(), column.task.number] = read_guess(typed)
+        KEPT[owner(), column.task.number] = _read_guess(typed)
     except InvalidInput as error:
         show_problem(error)
         return
     if len(KEPT) > 1000:
         KEPT.popitem(last=False)
     _store_kept(room, column)
+
+
+def _read_guess(text: str) -> float:
+    """Return a guessed time in seconds.
+
+    Raises:
+        InvalidInput: it is none; says what is accepted.
+    """
+    seconds = read_seconds(text.strip()[:LONGEST])
+    if seconds is None or not 0 < seconds <= 1e6:
+        raise InvalidInput.of("guess", text, "times above 0 with their unit, like 90us or 2.5 ms")
+    return seconds
 
 
 def _store_kept(room: Room, column: Column) -> None:

@@ -10,7 +10,7 @@ from math import log
 import numpy as np
 import pytest
 
-from gpuexplore.analysis.prediction.gpu import fitted, from_data, observations
+from gpuexplore.analysis.prediction.gpu import _from_data, fitted, observations
 from gpuexplore.analysis.prediction.gpu.terms import package_data
 from scripts.fit_prediction import DEVIATIONS, FEW, TARGET, as_data, coefficients_of, corrected, fit_intervals, left_out
 from tests.unchanged import heavy
@@ -55,7 +55,7 @@ def test_every_observation_has_its_weight():
 
 
 def test_what_is_written_is_read_again():
-    again = from_data(json.loads(json.dumps(as_data(fitted()))), ALL)
+    again = _from_data(json.loads(json.dumps(as_data(fitted()))), ALL)
     facts = ALL[0].facts
     assert again.estimate(facts).time_s == pytest.approx(fitted().estimate(facts).time_s)
     assert json.loads(TARGET.read_text(encoding="utf-8")) == package_data()

@@ -6,7 +6,7 @@ import pytest
 
 from gpuexplore.analysis.prediction import calibrate, predict
 from gpuexplore.core.model import Shape
-from gpuexplore.features.atlas.analysis.lines import case_of, growing_axes, grown, line, shapes_between, work_of
+from gpuexplore.features.atlas.analysis.lines import _growing_axes, _grown, case_of, line, shapes_between, work_of
 from gpuexplore.hardware import ACCELERATORS, as_device
 from gpuexplore.operations import OPERATIONS
 
@@ -20,16 +20,16 @@ def calibration():
 
 
 def test_an_attention_grows_in_its_sequence_alone():
-    assert growing_axes("attention") == {"s"}
-    assert growing_axes("linear") == {"b", "d", "k"}
+    assert _growing_axes("attention") == {"s"}
+    assert _growing_axes("linear") == {"b", "d", "k"}
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_every_operation_grows_in_some_axis_and_never_beyond_a_limit(operation):
     contract = OPERATIONS[operation]
-    largest = grown(operation, contract.shape_of_size(contract.default_sizes[0]), 2.0**30)
+    largest = _grown(operation, contract.shape_of_size(contract.default_sizes[0]), 2.0**30)
 
-    assert growing_axes(operation)
+    assert _growing_axes(operation)
     assert all(largest[axis] <= contract.limits[axis] for axis in contract.axes)
 
 

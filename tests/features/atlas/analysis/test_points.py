@@ -12,15 +12,12 @@ from gpuexplore.features.atlas.analysis import (
     MOST_GPUS,
     USUAL_GPUS,
     citations,
-    dtypes_of,
     measured_gpus,
     measured_operations,
     points,
     usual_calls,
-    usual_dtype,
-    usual_gpus,
-    usual_shape,
 )
+from gpuexplore.features.atlas.ui.picked import _dtypes_of, _usual_dtype, _usual_gpus, _usual_shape
 from gpuexplore.hardware import ACCELERATORS
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.recorded import recorded_results, recorded_run
@@ -148,23 +145,23 @@ def test_operations_and_gpus_are_ordered_by_what_was_measured_and_none_is_missin
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_every_operation_has_a_dtype_gpus_and_a_shape_to_begin_with(operation):
-    dtype = usual_dtype(operation)
-    gpus = usual_gpus(operation, (dtype,))
-    shape = usual_shape(operation, points(operation, gpus, [dtype]))
+    dtype = _usual_dtype(operation)
+    gpus = _usual_gpus(operation, (dtype,))
+    shape = _usual_shape(operation, points(operation, gpus, [dtype]))
 
-    assert dtype in dtypes_of(operation)
+    assert dtype in _dtypes_of(operation)
     assert 1 <= len(gpus) <= MOST_GPUS
     assert parse_shape(str(shape), OPERATIONS[operation]) == shape
 
 
 def test_the_first_gpus_are_of_different_architectures_and_all_were_measured_at_the_first_shape():
-    gpus = usual_gpus("linear", ("bf16",))
+    gpus = _usual_gpus("linear", ("bf16",))
     found = points("linear", gpus, ["bf16"])
-    shape = usual_shape("linear", found)
+    shape = _usual_shape("linear", found)
 
     assert len({ROWS[gpu].architecture for gpu in gpus}) == len(gpus)
     assert {point.spec_key for point in found if point.shape == shape} == set(gpus)
-    assert usual_gpus("matvec", ("fp32",)) == USUAL_GPUS  # which was not measured
+    assert _usual_gpus("matvec", ("fp32",)) == USUAL_GPUS  # which was not measured
 
 
 def test_calls_are_predicted_as_most_of_the_points_were_timed():

@@ -9,7 +9,7 @@ from gpuexplore.analysis.what_if.what_if import Known
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Origin, Shape
 from gpuexplore.features.atlas.analysis import points
-from gpuexplore.features.atlas.analysis.which_gpu import LEAST_S, ORDERS, price_of, ranked, usual_devices, which_gpu
+from gpuexplore.features.atlas.analysis.which_gpu import LEAST_S, ORDERS, _price_of, ranked, usual_devices, which_gpu
 from gpuexplore.hardware import ACCELERATORS, as_device, row_of
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.recorded import recorded_results
@@ -96,8 +96,8 @@ def test_rates_energy_and_cost_follow_from_the_time(known):
 def test_a_listed_price_holds_where_none_was_entered_and_unknown_stays_unknown(known):
     found = choices(known, "t4", "l4")
 
-    assert found["t4"].listed is price_of("t4")
-    assert found["t4"].price_per_hour == price_of("t4").usd_per_hour
+    assert found["t4"].listed is _price_of("t4")
+    assert found["t4"].price_per_hour == _price_of("t4").usd_per_hour
     assert found["t4"].cost_of_million == pytest.approx(1e6 * found["t4"].found.cost)
     assert (found["l4"].price_per_hour, found["l4"].listed, found["l4"].cost_of_million) == (None, None, None)
 

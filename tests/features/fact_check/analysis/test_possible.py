@@ -7,7 +7,8 @@ import pytest
 from gpuexplore.analysis.prediction.request import PredictionRequest
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Device, Peak
-from gpuexplore.features.fact_check.analysis.possible import is_possible, rate_words
+from gpuexplore.features.fact_check.analysis.possible import is_possible
+from gpuexplore.features.fact_check.check_command import _rate_words
 from tests.features.calibrated import one_calibration
 
 H100 = "NVIDIA H100 80GB HBM3"
@@ -110,7 +111,7 @@ def test_rates_are_those_of_the_stated_time():
     product, addition = is_possible(PRODUCT, 1e-3, ()), is_possible(ADDITION, 1e-3, ())
 
     assert product.flop_per_s == 2 * 4096**3 / 1e-3
-    assert rate_words(product) == "137 TFLOP/s and 101 GB/s"
+    assert _rate_words(product) == "137 TFLOP/s and 101 GB/s"
     assert addition.bytes_per_s == pytest.approx(1.2e12)
 
 

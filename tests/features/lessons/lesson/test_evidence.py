@@ -12,7 +12,7 @@ from gpuexplore.features.lessons.lesson import blocks, evidence
 from gpuexplore.features.lessons.lesson.blocks import LaunchBlock
 from gpuexplore.features.lessons.lesson.evidence import NOT_INSTALLED, names_of, rehearse, tasks_of
 from gpuexplore.features.lessons.lesson.expression import evaluate, parse
-from gpuexplore.features.lessons.lesson.format import parse_lesson
+from gpuexplore.features.lessons.lesson.format import _parse_lesson
 from gpuexplore.features.lessons.lesson.quantities import facts_of, launch_row
 from tests.analysis.made import device, failed, ok
 from tests.features.lessons.lesson.conftest import DEVICES, module_if_installed, needs
@@ -24,7 +24,7 @@ RUN = '```run\noperation = "matmul"\nsize = "100"\nimpl = "numpy,torch"\n```\n'
 
 
 def known(text, *measured, devices=DEVICES):
-    step = parse_lesson(FRONT + text, "mine").steps[0]
+    step = _parse_lesson(FRONT + text, "mine").steps[0]
     tasks = tasks_of(step, devices)
     return names_of(step, devices, dict(enumerate(measured)), tasks)
 
@@ -285,7 +285,7 @@ KEYS = {
 @pytest.mark.parametrize("kind", KEYS)
 def test_a_block_of_a_feature_that_is_not_installed_is_read_and_has_no_figures(kind, monkeypatch):
     monkeypatch.setattr(blocks, "features", tuple)
-    step = parse_lesson(STEP.format(kind=kind, keys=KEYS[kind]), "mine").steps[0]
+    step = _parse_lesson(STEP.format(kind=kind, keys=KEYS[kind]), "mine").steps[0]
 
     names = names_of(step, DEVICES, {}, tasks_of(step, DEVICES))
 

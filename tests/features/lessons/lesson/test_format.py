@@ -7,7 +7,7 @@ import pytest
 
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.lessons.lesson.blocks import CheckBlock, GuessBlock, KeepBlock, Prose, RunBlock, SayBlock
-from gpuexplore.features.lessons.lesson.format import LARGEST_BYTES, parse_lesson, read_lesson
+from gpuexplore.features.lessons.lesson.format import LARGEST_BYTES, _parse_lesson, read_lesson
 
 FRONT = '+++\ntitle = "Twice"\nquestion = "How much longer?"\nminutes = 3\n+++\n'
 GUESS = '```guess\nid = "factor"\nask = "How many times?"\nunit = "times"\n```\n'
@@ -19,7 +19,7 @@ WHOLE = f"{FRONT}\n## A step\n\nSome text.\n{GUESS}{RUN}{CHECK}"
 
 def test_steps_have_letters_and_parts_in_their_order():
     say = '```say\ntext = "It was {{ time(size=512) }}."\n```\n```keep\ntext = "A rule."\n```\n'
-    lesson = parse_lesson(f"{WHOLE}{say}Afterwards.\n## Another\nMore.", "mine")
+    lesson = _parse_lesson(f"{WHOLE}{say}Afterwards.\n## Another\nMore.", "mine")
 
     assert (lesson.title, lesson.question, lesson.minutes) == ("Twice", "How much longer?", 3)
     assert [(step.letter, step.title) for step in lesson.steps] == [("a", "A step"), ("b", "Another")]
@@ -36,7 +36,7 @@ def test_steps_have_letters_and_parts_in_their_order():
 
 
 def test_answers_belong_to_one_version_of_a_text():
-    digests = {parse_lesson(text, "mine").digest for text in (WHOLE, f"{WHOLE}\nMore.", WHOLE)}
+    digests = {_parse_lesson(text, "mine").digest for text in (WHOLE, f"{WHOLE}\nMore.", WHOLE)}
 
     assert len(digests) == 2
 
@@ -44,7 +44,7 @@ def test_answers_belong_to_one_version_of_a_text():
 def test_a_heading_inside_a_block_begins_no_step():
     keep = '```keep\ntext = """\n## not a step\n"""\n```\n'
 
-    assert len(parse_lesson(f"{WHOLE}{keep}", "mine").steps) == 1
+    assert len(_parse_lesson(f"{WHOLE}{keep}", "mine").steps) == 1
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_heading_inside_a_block_begins_no_step():
 )
 def test_what_is_wrong_is_named_with_file_and_line(text, message):
     with pytest.raises(InvalidInput, match=message):
-        parse_lesson(text, "mine", "mine.md")
+        _parse_lesson(text, "mine", "mine.md")
 
 
 def test_a_huge_file_is_refused_before_it_is_read(tmp_path):
@@ -110,7 +110,7 @@ def test_a_file_of_other_bytes_is_refused(tmp_path):
 
 
 def test_markdown_signs_that_are_no_html_are_kept():
-    lesson = parse_lesson(FRONT + "## a\nWhen 3 < 4 and x > 2, `a < b`.", "mine")
+    lesson = _parse_lesson(FRONT + "## a\nWhen 3 < 4 and x > 2, `a < b`.", "mine")
 
     assert lesson.steps[0].of(Prose)[0].blank == "When 3 < 4 and x > 2, `a < b`."
 

@@ -6,8 +6,8 @@ from gpuexplore.analysis.figure import TIME, LessonFigure, QuantityRow, exact
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, CheckBlock, GuessBlock
 from gpuexplore.features.lessons.lesson.expression import StepNames
-from gpuexplore.features.lessons.lesson.format import parse_lesson
-from gpuexplore.features.lessons.lesson.outcome import GuessOutcome, judge, judged_by, read_guess
+from gpuexplore.features.lessons.lesson.format import _parse_lesson
+from gpuexplore.features.lessons.lesson.outcome import GuessOutcome, _judge, judged_by, read_guess
 
 FRONT = '+++\ntitle = "t"\nquestion = "q"\nminutes = 1\n+++\n## Step\n'
 NUMBER = '```guess\nid = "guess"\nask = "How long?"\nunit = "ms"\n```\n'
@@ -38,7 +38,7 @@ text = "It took {{ time() ± }}."
 
 
 def step_of(text):
-    return parse_lesson(FRONT + text, "mine").steps[0]
+    return _parse_lesson(FRONT + text, "mine").steps[0]
 
 
 def names(low=9e-3, value=10e-3, high=11e-3, doubts=(), source="measured here"):
@@ -216,7 +216,7 @@ def test_a_fixed_option_is_right_whatever_was_measured():
     step = step_of(CHOICE + '```check\nguess = "which"\noption = "torch"\n```\n')
     check = step.of(CheckBlock)[0]
 
-    assert [judge(check, step, {"which": answer}, StepNames()).outcome for answer in ("torch", "numpy", None)] == [
+    assert [_judge(check, step, {"which": answer}, StepNames()).outcome for answer in ("torch", "numpy", None)] == [
         GuessOutcome.RIGHT, GuessOutcome.OFF, GuessOutcome.NO_GUESS,
     ]  # fmt: skip
 

@@ -1,7 +1,7 @@
 """A sheet shows what was written as text, and a gap for each figure that nobody has measured yet."""
 
-from gpuexplore.features.lessons.lesson.format import parse_lesson
-from gpuexplore.features.lessons.lesson_command import sheet
+from gpuexplore.features.lessons.lesson.format import _parse_lesson
+from gpuexplore.features.lessons.lesson_command import _sheet
 
 LESSON = """+++
 title = "3 < 4 & more"
@@ -30,7 +30,7 @@ text = "For the teacher."
 
 
 def test_a_blank_sheet_has_gaps_and_no_notes():
-    written = sheet(parse_lesson(LESSON, "mine"))
+    written = _sheet(_parse_lesson(LESSON, "mine"))
 
     assert "<title>3 &lt; 4 &amp; more</title>" in written
     assert "<h2>a. A &amp; b</h2>" in written

@@ -7,7 +7,7 @@ from gpuexplore.core.errors import InvalidInput, NotFound
 from gpuexplore.features.lessons.lesson.blocks import module_of
 from gpuexplore.features.lessons.lesson.evidence import names_of, rehearse, tasks_of
 from gpuexplore.features.lessons.lesson.expression import evaluate, parse
-from gpuexplore.features.lessons.lesson.format import parse_lesson
+from gpuexplore.features.lessons.lesson.format import _parse_lesson
 from tests.features.lessons.lesson.conftest import DEVICES, needs
 
 FRONT = '+++\ntitle = "t"\nquestion = "q"\nminutes = 1\n+++\n## Step\n'
@@ -16,7 +16,7 @@ VGG = '```memory\nmodel = "vgg-16"\nbatch = 128\ngpu = "12GB"\n{}```\n'
 
 
 def step_of(text):
-    return parse_lesson(FRONT + text, "mine").steps[0]
+    return _parse_lesson(FRONT + text, "mine").steps[0]
 
 
 def known(text, *measured):

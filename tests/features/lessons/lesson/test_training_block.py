@@ -8,7 +8,7 @@ from gpuexplore.core.errors import GpuExploreError, NotFound
 from gpuexplore.core.serialization import encode
 from gpuexplore.features.lessons.lesson.evidence import names_of, rehearse, tasks_of
 from gpuexplore.features.lessons.lesson.expression import evaluate, parse
-from gpuexplore.features.lessons.lesson.format import parse_lesson
+from gpuexplore.features.lessons.lesson.format import _parse_lesson
 from tests.analysis.made import device
 from tests.features.lessons.lesson.conftest import module_if_installed, needs
 
@@ -23,7 +23,7 @@ TOGETHER = '```train\nmodel = "784-784-10"\nbatch = 256\nprocesses = 2\n```\n'
 
 
 def step_of(text):
-    return parse_lesson(FRONT + text, "mine").steps[0]
+    return _parse_lesson(FRONT + text, "mine").steps[0]
 
 
 def known(text, *payloads):

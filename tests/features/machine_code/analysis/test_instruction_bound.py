@@ -8,7 +8,8 @@ import pytest
 from gpuexplore.analysis.occupancy import occupancy
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.model import Shape
-from gpuexplore.features.machine_code.analysis import code_bound, flop_per_byte, instruction_bound
+from gpuexplore.features.machine_code.analysis import flop_per_byte, instruction_bound
+from gpuexplore.features.machine_code.kernel_files import _code_bound
 from gpuexplore.hardware import accelerator_named
 from gpuexplore.hardware.capabilities import capability_of
 from gpuexplore.kernels.sass import facts_of
@@ -69,7 +70,7 @@ def test_a_multiprocessor_of_64_lanes_takes_two_cycles_for_each():
 def test_additions_alone_reach_half_of_the_peak(opcode, gpu, rate, bottleneck):
     adding = code(*(f"{opcode} R{n},R250,R{n}" for n in range(0, 128, 2)), "@P0 BRA 0x0", "EXIT")
 
-    bound = code_bound(facts_of(adding), gpu, full(gpu))
+    bound = _code_bound(facts_of(adding), gpu, full(gpu))
 
     assert bound.bottleneck == bottleneck
     assert bound.flop_per_s == pytest.approx(rate * 1e12, rel=2e-3)
@@ -81,7 +82,7 @@ def test_units_that_work_side_by_side_are_bound_by_the_busiest():
     both = code(*independent(16), "DADD R100,R102,R100", "DFMA R104,R106,R108,R104", "@P0 BRA 0x0", "EXIT")
     geforce = accelerator_named("rtx-4090")
 
-    bound = code_bound(facts_of(both), geforce, full(geforce))
+    bound = _code_bound(facts_of(both), geforce, full(geforce))
 
     assert bound.cycles["multiply_adds"] == 128  # two of fp64 at 4 FLOP a clock of a multiprocessor: 2 x 64 / (4 / 4)
     assert bound.evidence.startswith("The fp64 units are the limit: 2 of 19 instructions use them, some to add")
@@ -91,12 +92,12 @@ def test_special_functions_take_a_scheduler_eight_cycles_each():
     mixed = code(*(f"MUFU.EX2 R{n},R{n}" for n in range(100, 108)), *independent(8), "@P0 BRA 0x0", "EXIT")
     twice = accelerator_named("b300-sxm-288gb")
 
-    bound = code_bound(facts_of(mixed), A100, full(A100))
+    bound = _code_bound(facts_of(mixed), A100, full(A100))
 
     assert (bound.bottleneck, bound.cycles["special_functions"]) == ("special_functions", 64)
     assert bound.flop_per_s == pytest.approx(19.5e12 * 16 / 64)
     assert "take 64 cycles for 8 multiply-adds; the multiply-adds alone take 16" in bound.evidence
-    assert code_bound(facts_of(mixed), twice, full(twice)).cycles["special_functions"] == 32
+    assert _code_bound(facts_of(mixed), twice, full(twice)).cycles["special_functions"] == 32
 
 
 def test_a_constant_that_is_loaded_by_a_multiply_add_changes_no_unit():
@@ -110,7 +111,7 @@ def test_a_constant_that_is_loaded_by_a_multiply_add_changes_no_unit():
         "EXIT",
     )
 
-    bound = code_bound(facts_of(streaming), A100, full(A100))
+    bound = _code_bound(facts_of(streaming), A100, full(A100))
 
     assert (bound.units, bound.cycles["multiply_adds"], bound.cycles["shared_memory"]) == ("fp32 units", 2, 12)
     assert bound.flop_per_s == pytest.approx(19.5e12 * 2 / 12, rel=1e-3)
@@ -119,8 +120,8 @@ def test_a_constant_that_is_loaded_by_a_multiply_add_changes_no_unit():
 def test_a_loop_that_calls_a_subroutine_says_that_it_is_not_counted():
     calling = ["HFMA2 R5,-RZ,RZ,0,1", "CALL.REL.NOINC 0x100"]
 
-    none = code_bound(facts_of(code(*calling, "@P0 BRA 0x0", "EXIT")), A100, full(A100))
-    some = code_bound(facts_of(code(*calling, *independent(8), "@P0 BRA 0x0", "EXIT")), A100, full(A100))
+    none = _code_bound(facts_of(code(*calling, "@P0 BRA 0x0", "EXIT")), A100, full(A100))
+    some = _code_bound(facts_of(code(*calling, *independent(8), "@P0 BRA 0x0", "EXIT")), A100, full(A100))
 
     assert none.flop_per_s is None
     assert none.no_rate.endswith(", but calls a subroutine, whose instructions are not counted")
@@ -130,7 +131,7 @@ def test_a_loop_that_calls_a_subroutine_says_that_it_is_not_counted():
 def test_a_shuffle_takes_the_path_to_shared_memory():
     reducing = code(*(["SHFL.DOWN PT,R100,R101,0x1,0x1f"] * 8), *independent(8), "@P0 BRA 0x0", "EXIT")
 
-    assert code_bound(facts_of(reducing), H100, full(H100)).cycles["shared_memory"] == 32
+    assert _code_bound(facts_of(reducing), H100, full(H100)).cycles["shared_memory"] == 32
 
 
 def test_shared_memory_serves_one_request_a_cycle_for_four_schedulers():
@@ -194,7 +195,7 @@ def test_nothing_follows_from_code_that_neither_computes_nor_loads():
 def bound_of(opcode, gpu, *others):
     row = accelerator_named(gpu)
     products = [f"{opcode} R{n},R200,R210,R{n}" for n in range(0, 64, 4)]
-    return code_bound(facts_of(code(*products, *others, "@P0 BRA 0x0", "EXIT")), row, full(row))
+    return _code_bound(facts_of(code(*products, *others, "@P0 BRA 0x0", "EXIT")), row, full(row))
 
 
 @pytest.mark.parametrize(
@@ -269,7 +270,7 @@ def test_two_kinds_of_products_share_the_tensor_cores():
 def test_tensor_cores_without_a_loop_are_no_faster_than_their_peak():
     once = code("HMMA.16816.F32 R0,R4,R8,R0", "EXIT")
 
-    bound = code_bound(facts_of(once), A100, full(A100))
+    bound = _code_bound(facts_of(once), A100, full(A100))
 
     assert (bound.flop_per_s, bound.bottleneck) == (A100.rates["fp16_tensor"], "tensor_cores")
     assert bound.evidence.endswith("no faster than their peak; the time of code without a loop is unknown")

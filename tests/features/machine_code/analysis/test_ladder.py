@@ -3,13 +3,8 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.core.model import Shape
-from gpuexplore.features.machine_code.analysis.ladder import (
-    kernels,
-    ladder,
-    ladder_experiment,
-    libraries,
-    published,
-)
+from gpuexplore.features.machine_code.analysis.ladder import kernels, ladder, libraries, published
+from gpuexplore.features.machine_code.ui.ladder import _ladder_experiment
 from gpuexplore.operations import OPERATIONS, operation_named
 from tests.analysis.made import failed, ok
 
@@ -68,7 +63,7 @@ def test_the_best_rung_under_its_usual_name_is_not_measured_twice(backend):
 
 
 def test_the_experiment_measures_libraries_and_rungs_at_one_shape():
-    asked = ladder_experiment(MATMUL, "numba_cuda", Shape.of(m=8, k=8, n=8), dtype="bf16", device="cuda:0")
+    asked = _ladder_experiment(MATMUL, "numba_cuda", Shape.of(m=8, k=8, n=8), dtype="bf16", device="cuda:0")
 
     assert (len(asked.shapes), asked.dtypes, asked.devices) == (1, ("bf16",), ("cuda:0",))
     assert asked.implementations[0] == "torch"

@@ -9,9 +9,9 @@ from gpuexplore.features.machine_code.analysis.block_steps import (
     elements_of,
     passes_of,
     request_of,
-    sector_elements,
     wanted_words,
 )
+from gpuexplore.features.machine_code.chart import _sector_elements
 from gpuexplore.kernels.ptx import Access, wavefronts
 from gpuexplore.measure.check.interpreted import RunArray
 
@@ -95,7 +95,7 @@ def test_elements_and_their_sectors_are_found_in_the_array():
     column = access(128 * LANES[:4] + 8, memory="global", start=START)
 
     assert elements_of(column, MATRIX) == {2: (0,), 34: (1,), 66: (2,), 98: (3,)}
-    assert sector_elements(column, MATRIX) == [(0, 7), (32, 39), (64, 71), (96, 103)]
+    assert _sector_elements(column, MATRIX) == [(0, 7), (32, 39), (64, 71), (96, 103)]
 
 
 def test_vector_load_touches_neighbours_and_shared_elements_have_several_lanes():
@@ -108,7 +108,7 @@ def test_vector_load_touches_neighbours_and_shared_elements_have_several_lanes()
 def test_sector_that_reaches_beyond_the_array_is_cut():
     small = RunArray("A", (5,), 4, START)
 
-    assert sector_elements(access([16], memory="global", start=START), small) == [(0, 4)]
+    assert _sector_elements(access([16], memory="global", start=START), small) == [(0, 4)]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.memory.analysis import Training
 from gpuexplore.features.memory.analysis.layer_kinds import KINDS
-from gpuexplore.features.memory.analysis.models import model_of_text, parse_layers, read_layers_file
+from gpuexplore.features.memory.analysis.models import _parse_layers, model_of_text, read_layers_file
 from gpuexplore.features.memory.analysis.training import training_memory
 
 FIRST_LINES = ("input 3x8x8", "input 8", "input tokens=8\nembedding 8 vocabulary=9")
@@ -29,7 +29,7 @@ SETUPS = (
 
 
 def test_layers_are_read_line_by_line_with_their_defaults():
-    first, conv, relu = parse_layers("input 3x8x8\n\nconv 16 kernel=3 bias=no  # a comment\nrelu")
+    first, conv, relu = _parse_layers("input 3x8x8\n\nconv 16 kernel=3 bias=no  # a comment\nrelu")
 
     assert (first.kind, first.sizes) == ("input", (3, 8, 8))
     assert (conv.line, conv.sizes, conv.settings["padding"], conv.settings["bias"]) == (3, (16,), 0, 0)
@@ -37,7 +37,7 @@ def test_layers_are_read_line_by_line_with_their_defaults():
 
 
 def test_repeated_layers_come_as_often_as_they_say():
-    layers = parse_layers("input 8;repeat 2;linear 8;repeat 3;relu;end;end;linear 1")
+    layers = _parse_layers("input 8;repeat 2;linear 8;repeat 3;relu;end;end;linear 1")
 
     assert [layer.kind for layer in layers] == ["input", *2 * ["linear", "relu", "relu", "relu"], "linear"]
 
@@ -68,7 +68,7 @@ def test_repeated_layers_come_as_often_as_they_say():
 )
 def test_text_that_is_no_layers_is_named_with_its_line(text, message):
     with pytest.raises(InvalidInput) as caught:
-        parse_layers(text)
+        _parse_layers(text)
 
     assert message in str(caught.value)
 
@@ -136,7 +136,7 @@ def test_whatever_is_pasted_is_computed_or_refused_in_words(lines, first, setup)
 def test_the_syntax_of_a_kind_is_an_example_of_it(name):
     text = KINDS[name].syntax.partition(" (")[0].partition(", or")[0]
 
-    assert parse_layers(f"input 8;{text}")[1].kind == name
+    assert _parse_layers(f"input 8;{text}")[1].kind == name
 
 
 def test_a_file_of_an_editor_on_windows_is_read(tmp_path):

@@ -6,12 +6,12 @@ import pytest
 
 from gpuexplore.core.model import Telemetry
 from gpuexplore.features.mistakes.catalog.clock import (
-    observe_first_call,
-    observe_idle_clocks,
-    observe_mean_of_five,
-    observe_minimum,
-    observe_no_synchronise,
-    observe_not_interleaved,
+    _observe_first_call,
+    _observe_idle_clocks,
+    _observe_mean_of_five,
+    _observe_minimum,
+    _observe_no_synchronise,
+    _observe_not_interleaved,
 )
 from gpuexplore.features.mistakes.catalog.subject import flag_of
 from tests.features.mistakes.catalog.made import Lasting, stage, subject, with_peak
@@ -33,7 +33,7 @@ def test_a_clock_that_stops_at_submission_tells_a_rate_above_the_peak(clock):
         clock.spend(1e-3)
         return run
 
-    seen = observe_no_synchronise(made, stage(clock, device), submit)
+    seen = _observe_no_synchronise(made, stage(clock, device), submit)
 
     assert seen.wrong.value == pytest.approx(FLOPS / 1e-3)
     assert seen.right.value == pytest.approx(FLOPS / 1.001)
@@ -59,7 +59,7 @@ def test_a_submission_meets_an_empty_queue(clock):
         clock.spend(1e-6)
         return lambda: [queue.pop()() for _ in tuple(queue)]
 
-    seen = observe_no_synchronise(made, stage(clock), submit)
+    seen = _observe_no_synchronise(made, stage(clock), submit)
 
     assert lengths == [0] * 2 * seen.rounds
     assert queue == []
@@ -68,7 +68,7 @@ def test_a_submission_meets_an_empty_queue(clock):
 def test_the_first_call_of_a_new_function_tells_its_compilation(clock):
     made = subject(Lasting(clock, 1e-3), operation="vector_add")
 
-    seen = observe_first_call(made, stage(clock), lambda: Lasting(clock, lambda number: 1e-3 if number else 1.0))
+    seen = _observe_first_call(made, stage(clock), lambda: Lasting(clock, lambda number: 1e-3 if number else 1.0))
 
     assert (seen.wrong.value, seen.right.value) == pytest.approx((1.0, 1e-3))
     assert seen.factor.ci95[0] > 900
@@ -79,7 +79,7 @@ def test_the_first_call_of_a_new_function_tells_its_compilation(clock):
 def test_one_slow_call_of_five_moves_the_mean_and_not_the_median(clock):
     made = subject(Lasting(clock, lambda number: 1e-2 if number % 5 == 2 else 1e-3))
 
-    seen = observe_mean_of_five(made, stage(clock))
+    seen = _observe_mean_of_five(made, stage(clock))
 
     assert seen.wrong.value == pytest.approx((4 * 1e-3 + 1e-2) / 5)
     assert seen.right.value == pytest.approx(1e-3)
@@ -88,7 +88,7 @@ def test_one_slow_call_of_five_moves_the_mean_and_not_the_median(clock):
 
 
 def test_steady_calls_have_the_same_mean_and_median_so_nothing_is_claimed(clock):
-    seen = observe_mean_of_five(subject(Lasting(clock, 1e-3)), stage(clock))
+    seen = _observe_mean_of_five(subject(Lasting(clock, 1e-3)), stage(clock))
 
     assert seen.factor.is_within_noise
     assert seen.detection.found is None
@@ -98,7 +98,7 @@ def test_steady_calls_have_the_same_mean_and_median_so_nothing_is_claimed(clock)
 def test_the_minimum_of_scattered_calls_is_half_of_their_median_and_they_are_noisy(clock):
     made = subject(Lasting(clock, lambda number: 1e-3 * (1 + number % 3)))
 
-    seen = observe_minimum(made, stage(clock))
+    seen = _observe_minimum(made, stage(clock))
 
     assert (seen.wrong.value, seen.right.value) == pytest.approx((1e-3, 2e-3))
     assert seen.detection.found is True
@@ -108,13 +108,13 @@ def test_the_minimum_of_scattered_calls_is_half_of_their_median_and_they_are_noi
 def test_the_minimum_of_calls_that_hardly_scatter_carries_no_flag(clock):
     made = subject(Lasting(clock, lambda number: 1e-3 * (1 + 0.01 * (number % 3))))
 
-    assert observe_minimum(made, stage(clock)).detection.found is False
+    assert _observe_minimum(made, stage(clock)).detection.found is False
 
 
 def test_drift_makes_an_implementation_faster_than_itself_unless_it_takes_turns(clock):
     made = subject(Lasting(clock, lambda number: 1e-3 * 1.01**number))
 
-    seen = observe_not_interleaved(made, stage(clock))
+    seen = _observe_not_interleaved(made, stage(clock))
 
     assert seen.wrong.value > 1.1
     assert seen.right.value == pytest.approx(1.0, abs=0.02)
@@ -124,7 +124,7 @@ def test_drift_makes_an_implementation_faster_than_itself_unless_it_takes_turns(
 
 
 def test_without_drift_the_ratio_of_two_blocks_is_right_and_nothing_is_claimed(clock):
-    seen = observe_not_interleaved(subject(Lasting(clock, 1e-3)), stage(clock))
+    seen = _observe_not_interleaved(subject(Lasting(clock, 1e-3)), stage(clock))
 
     assert seen.wrong.value == seen.right.value == pytest.approx(1.0)
     assert seen.factor.is_within_noise
@@ -141,7 +141,7 @@ def after_pauses(clock, device, clock_hz):
         awake.append(True)
 
     made = replace(made, candidate=replace(made.candidate, run=run), call_s=1e-3)
-    return observe_idle_clocks(made, stage(clock, device), awake.clear, lambda: Telemetry(clock_hz=clock_hz))
+    return _observe_idle_clocks(made, stage(clock, device), awake.clear, lambda: Telemetry(clock_hz=clock_hz))
 
 
 def test_a_call_after_a_pause_is_slow_and_the_low_clock_of_a_gpu_is_flagged(clock):

@@ -75,7 +75,7 @@ def test_what_is_published_of_zeros_and_of_the_dense_peak_stands_in_the_notes_of
 
 def test_zeros_that_are_faster_leave_no_sign():
     clock = FakeClock()
-    seen = data.observe_zeros(subject(Lasting(clock, 0.9)), subject(Lasting(clock, 1.0)), stage(clock))
+    seen = data._observe_zeros(subject(Lasting(clock, 0.9)), subject(Lasting(clock, 1.0)), stage(clock))
 
     assert seen.factor.ratio == pytest.approx(1 / 0.9)
     assert seen.detection.found is None
@@ -89,42 +89,42 @@ def test_factors_are_of_errors_that_are_numbers():
 def test_a_card_with_units_of_its_own_for_the_dtype_is_not_flagged():
     card = as_device(accelerator_named("Tesla T4"))
 
-    assert cost.emulated(replace(card, native=(*card.native, "bf16"))).found is False
+    assert cost._emulated(replace(card, native=(*card.native, "bf16"))).found is False
 
 
 def test_right_numbers_are_not_given_away():
-    assert data.exact_error(Accuracy(1e-3, 1e-2), 2.0**-8).found is False
-    assert data.disagreement(0.0, Accuracy(1e-7, 1e-6)).found is False
-    assert data.disagreement(1.0, Accuracy(1e-2, 1e-6)).found is False
-    assert data.disagreement(1.0, Accuracy(None, 1e-6)).found is None
+    assert data._exact_error(Accuracy(1e-3, 1e-2), 2.0**-8).found is False
+    assert data._disagreement(0.0, Accuracy(1e-7, 1e-6)).found is False
+    assert data._disagreement(1.0, Accuracy(1e-2, 1e-6)).found is False
+    assert data._disagreement(1.0, Accuracy(None, 1e-6)).found is None
 
 
 @pytest.mark.parametrize(("count", "expected"), [(65_536, float("inf")), (32_768, 32_768.0)])
 def test_fp16_ends_between_32768_and_65536(count, expected):
-    assert data.dot(np.float16, count) == expected
+    assert data._dot(np.float16, count) == expected
 
 
 @pytest.mark.parametrize(("dtype", "count", "expected"), [("bf16", 256, 256), ("fp16", 5000, 2048)])
 def test_a_sum_of_ones_stands_still_where_the_format_has_no_next_whole_number(dtype, count, expected):
-    assert data.total(dtype, count) == expected
+    assert data._total(dtype, count) == expected
 
 
 def test_a_grid_that_is_rounded_up_is_correct_and_one_that_is_not_misses_what_the_geometry_counts():
     short = ELEMENT_PER_THREAD.launch((100_000,), (1024,), (97,))
-    _, accuracy = kernel.launched(ELEMENT_PER_THREAD.launch((100_000,), (1024,)), 100_000)
+    _, accuracy = kernel._launched(ELEMENT_PER_THREAD.launch((100_000,), (1024,)), 100_000)
 
     assert accuracy.within
-    assert short.uncovered == kernel.launched(short, 100_000)[0] == 672
+    assert short.uncovered == kernel._launched(short, 100_000)[0] == 672
 
 
 def test_instructions_are_counted_by_the_format_they_compute_in():
-    assert kernel.counted(PTX) == (3, 1)
-    assert kernel.computes_in_f64(*kernel.counted(PTX)).found is True
-    assert kernel.computes_in_f64(0, 4).found is False
+    assert kernel._counted(PTX) == (3, 1)
+    assert kernel._computes_in_f64(*kernel._counted(PTX)).found is True
+    assert kernel._computes_in_f64(0, 4).found is False
 
 
 def test_a_compiler_that_fails_is_reported_with_its_last_words(monkeypatch):
     monkeypatch.setattr(kernel, "PROCESS", "gpuexplore.features.mistakes.catalog.no_such_module")
 
     with pytest.raises(Unsupported, match="no_such_module"):
-        kernel.compiled()
+        kernel._compiled()

@@ -3,7 +3,7 @@
 import pytest
 
 from gpuexplore.core.errors import Cancelled
-from gpuexplore.features.mistakes.catalog.subject import BUDGET_S, MAX_ROUNDS, Pairs, interleave
+from gpuexplore.features.mistakes.catalog.subject import BUDGET_S, MAX_ROUNDS, _Pairs, interleave
 from tests.features.mistakes.catalog.made import stage
 from tests.measure.fakes import FakeClock
 
@@ -60,13 +60,13 @@ def test_turns_end_when_somebody_cancels(clock):
 
 def test_the_factor_is_that_of_the_pairs_so_that_drift_leaves_it_alone():
     drift = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0]
-    pairs = Pairs(tuple(3 * figure for figure in drift), tuple(drift))
+    pairs = _Pairs(tuple(3 * figure for figure in drift), tuple(drift))
 
     assert (pairs.factor.ratio, pairs.factor.ci95) == (3.0, (3.0, 3.0))
 
 
 def test_rates_turn_the_factor_round():
-    rates = Pairs((1.0,) * 6, (2.0,) * 6).as_rates(10.0)
+    rates = _Pairs((1.0,) * 6, (2.0,) * 6).as_rates(10.0)
 
-    assert rates == Pairs((10.0,) * 6, (5.0,) * 6)
+    assert rates == _Pairs((10.0,) * 6, (5.0,) * 6)
     assert rates.factor.ratio == 2.0

@@ -25,7 +25,7 @@ def clock():
 def test_copies_are_part_of_the_wrong_time_and_no_sign_tells(clock):
     made = subject(Lasting(clock, 1e-3), operation="vector_add")
 
-    seen = work.observe_transfer_counted(made, stage(clock), Lasting(clock, 2e-3), Lasting(clock, 1e-3))
+    seen = work._observe_transfer_counted(made, stage(clock), Lasting(clock, 2e-3), Lasting(clock, 1e-3))
 
     assert (seen.wrong.value, seen.right.value) == pytest.approx((4e-3, 1e-3))
     assert seen.factor.ratio == pytest.approx(4)
@@ -41,7 +41,7 @@ def test_copies_on_a_cpu_are_called_emulated(clock):
 
 
 def test_allocation_is_part_of_the_wrong_time_and_no_sign_tells(clock):
-    seen = work.observe_result_allocated(
+    seen = work._observe_result_allocated(
         subject(Lasting(clock, 1e-3), operation="vector_add"), stage(clock), Lasting(clock, 3e-3)
     )
 
@@ -53,10 +53,10 @@ def test_allocation_is_part_of_the_wrong_time_and_no_sign_tells(clock):
 def test_overhead_scales_with_the_flops_of_a_size_that_is_not_tiny(clock):
     tiny, large = (subject(Lasting(clock, seconds), size=size) for seconds, size in ((1e-6, 10), (1e-3, 100)))
 
-    seen = work.observe_tiny_size(tiny, large, stage(clock), overhead_s=1e-6)
+    seen = work._observe_tiny_size(tiny, large, stage(clock), overhead_s=1e-6)
 
     assert (seen.wrong.value, seen.right.value) == pytest.approx((1e-3, 1e-3))
-    assert work.observe_tiny_size(tiny, subject(Lasting(clock, 1e-4), size=100), stage(clock), 1e-6).factor.ratio == (
+    assert work._observe_tiny_size(tiny, subject(Lasting(clock, 1e-4), size=100), stage(clock), 1e-6).factor.ratio == (
         pytest.approx(10)
     )
 
@@ -64,7 +64,7 @@ def test_overhead_scales_with_the_flops_of_a_size_that_is_not_tiny(clock):
 def test_a_tiny_size_is_launch_bound_and_a_large_one_is_not(clock):
     tiny, large = (subject(Lasting(clock, seconds), size=size) for seconds, size in ((2e-6, 10), (1e-4, 100)))
 
-    seen = work.observe_tiny_size(tiny, large, stage(clock), overhead_s=1e-6)
+    seen = work._observe_tiny_size(tiny, large, stage(clock), overhead_s=1e-6)
 
     assert seen.detection.found is True
     assert seen.detection.evidence == "a call on one element already takes 1.00 µs"
@@ -75,7 +75,7 @@ def test_a_warm_rate_told_as_the_memorys_carries_the_flag_warm(clock):
     warm = subject(Lasting(clock, 1e-4), operation="vector_add", size=1000, cache="warm")
     cold = subject(Lasting(clock, 1e-3), operation="vector_add", size=1000, cache="cold")
 
-    seen = work.observe_warm_cache(warm, cold, stage(clock))
+    seen = work._observe_warm_cache(warm, cold, stage(clock))
 
     assert (seen.wrong.value, seen.right.value) == pytest.approx((12_000 / 1e-4, 12_000 / 1e-3))
     assert seen.detection.found is True
@@ -92,7 +92,7 @@ def pinned(clock, seconds, threads):
 def test_one_of_two_cores_takes_twice_as_long_and_is_given_away(clock):
     (one_core, asked_one), (all_cores, asked_all) = pinned(clock, 2e-3, 1), pinned(clock, 1e-3, 2)
 
-    seen = work.observe_one_thread_baseline(one_core, all_cores, stage(clock, TWO_CORES))
+    seen = work._observe_one_thread_baseline(one_core, all_cores, stage(clock, TWO_CORES))
 
     assert seen.factor.ratio == pytest.approx(2)
     assert seen.detection.found is True
@@ -117,7 +117,7 @@ def test_a_loop_that_was_removed_passes_the_peak_and_one_that_was_not_does_not(c
     device = with_peak(1e7)
     made = subject(Lasting(clock, 1.0), operation="reduce_sum", size=1000, on=device)
 
-    seen = work.observe_unused_result(made, stage(clock, device), Lasting(clock, 1e-6), Lasting(clock, 1.0))
+    seen = work._observe_unused_result(made, stage(clock, device), Lasting(clock, 1e-6), Lasting(clock, 1.0))
 
     assert (seen.wrong.value, seen.right.value) == pytest.approx((1e12, 1e6))
     assert seen.detection.found is True

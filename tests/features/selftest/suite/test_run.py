@@ -7,7 +7,7 @@ import pytest
 
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.selftest import selftest_command
-from gpuexplore.features.selftest.selftest_command import carry_out
+from gpuexplore.features.selftest.selftest_command import _carry_out
 from gpuexplore.features.selftest.suite.bench import SelfCheck
 from gpuexplore.features.selftest.suite.contract import CheckFigure, CheckFinding, CheckVerdict, judged
 from tests.measure.fakes import CPU, GPU
@@ -47,7 +47,7 @@ def raising(error, name="raising"):
 
 def ended(checks, bench=None, **about):
     heard = []
-    outcomes = carry_out(checks, bench or FakeBench(), report=heard.append, **about)
+    outcomes = _carry_out(checks, bench or FakeBench(), report=heard.append, **about)
     assert tuple(heard) == outcomes
     return {outcome.name: outcome for outcome in outcomes}
 

@@ -7,7 +7,9 @@ import pytest
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Accuracy
-from gpuexplore.features.workshop.goals import KINDS, GoalScore, goal_of, is_better, judge, read_guess
+from gpuexplore.features.workshop.goals import KINDS, GoalScore, goal_of, judge
+from gpuexplore.features.workshop.report.facts import _is_better
+from gpuexplore.features.workshop.ui.task import _read_guess
 from tests.analysis.made import ok
 
 
@@ -97,9 +99,9 @@ def test_what_passes_is_shown_before_what_is_better():
     goal = goal_of("share", {})
     low, high = GoalScore(0.4, False, ""), GoalScore(0.6, True, "")
 
-    assert is_better(goal, high, low)
-    assert not is_better(goal, low, high)
-    assert is_better(goal_of("error", {}), GoalScore(1e-6, True, ""), GoalScore(1e-5, True, ""))
+    assert _is_better(goal, high, low)
+    assert not _is_better(goal, low, high)
+    assert _is_better(goal_of("error", {}), GoalScore(1e-6, True, ""), GoalScore(1e-5, True, ""))
 
 
 @pytest.mark.parametrize(
@@ -121,10 +123,10 @@ def test_what_cannot_be_set_says_what_can(kind, settings, said):
 
 
 def test_a_guess_is_a_time_with_its_unit():
-    assert read_guess(" 90us ") == pytest.approx(9e-5)
+    assert _read_guess(" 90us ") == pytest.approx(9e-5)
     for text in ("", "5", "-1 ms", "0 s", "1e9 s", "soon"):
         with pytest.raises(InvalidInput, match=r"like 90us or 2\.5 ms"):
-            read_guess(text)
+            _read_guess(text)
 
 
 def test_one_sample_reaches_no_goal_that_rests_on_a_clock():

@@ -98,18 +98,14 @@ def _cases(bench: Bench, name: str, only: Sequence[str] = ()) -> list[Case]:
         and (not only or row.name in only)
         and unsupported(operation, row, DTYPE, device) is None
     ]
-    count = _copied_bytes(device) // 2 // DTYPE.itemsize_bytes
+    # What leaves caches little of it, and lasts at least 200 µs at the peak: starting a kernel is timed too.
+    lasting = device.bandwidth.bytes_per_s * 200e-6 if device.bandwidth else 0.0
+    copied_bytes = max(CACHES_OVERFLOWN * (device.cache_bytes or ASSUMED_CACHE_BYTES), int(lasting))
+    count = copied_bytes // 2 // DTYPE.itemsize_bytes
     lengths = (count,) if len(operation.axes) == 1 else (max(1, count // ROW), ROW)
     shape = type(operation.shape_of_size(1))(tuple(zip(operation.axes, lengths, strict=True)))
     options = Options(cache="warm" if device.kind == "cpu" else "cold")
     return [Case(name, shape, DTYPE.name, row.name, device.id, options) for row in rows]
-
-
-def _copied_bytes(device: Device) -> int:
-    """Return how much a copy moves: what leaves caches little of it, and lasts."""
-    # At least 200 µs at the peak: starting a kernel is timed too.
-    lasting = device.bandwidth.bytes_per_s * 200e-6 if device.bandwidth else 0.0
-    return max(CACHES_OVERFLOWN * (device.cache_bytes or ASSUMED_CACHE_BYTES), int(lasting))
 
 
 def _rates(results: Iterable[Result]) -> dict[Case, float]:

@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Iterator
 from itertools import product
 
-from gpuexplore.core.dtypes import DTYPES, DType, dtype_named
+from gpuexplore.core.dtypes import DTYPES, dtype_named
 from gpuexplore.core.errors import GpuExploreError
-from gpuexplore.core.model import Case, Options, Result, Shape, Status
+from gpuexplore.core.model import Case, Options, Result, Status
 from gpuexplore.features.selftest.suite.bench import Bench, SelfCheck
 from gpuexplore.features.selftest.suite.contract import CheckFigure, CheckFinding, ended, judged, skipped
 from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.operations import OPERATIONS
-from gpuexplore.operations.contract import Operation, awkward_shapes
+from gpuexplore.operations.contract import awkward_shapes
 
 MAX_SAID = 20
 COMPILED_BY_TORCH = "torch_compile"  # takes ten seconds and more for each: last
@@ -70,17 +70,15 @@ def _groups(bench: Bench) -> Iterator[list[Case]]:
     for rank, is_slow in [(rank, late) for late in (False, True) for rank in range(1 if late else most)]:
         for operation, dtype in product(OPERATIONS.values(), dtypes):
             if rank < len(shapes[operation.name]):
-                cases = _cases(operation, shapes[operation.name][rank], dtype, bench, is_slow=is_slow)
+                shape = shapes[operation.name][rank]
+                cases = [
+                    Case(operation.name, shape, dtype.name, row.name, bench.device.id, Options(budget_s=0.02))
+                    for row in operation.implementations
+                    if (row.backend == COMPILED_BY_TORCH) is is_slow
+                    and unsupported(operation, row, dtype, bench.device) is None
+                ]
                 if cases:
                     yield cases
-
-
-def _cases(operation: Operation, shape: Shape, dtype: DType, bench: Bench, *, is_slow: bool) -> list[Case]:
-    return [
-        Case(operation.name, shape, dtype.name, row.name, bench.device.id, Options(budget_s=0.02))
-        for row in operation.implementations
-        if (row.backend == COMPILED_BY_TORCH) is is_slow and unsupported(operation, row, dtype, bench.device) is None
-    ]
 
 
 CHECK = SelfCheck("correctness", "Every implementation against the float64 reference", _run, needs_s=10.0, share=0.45)

@@ -29,7 +29,9 @@ def _run(bench: Bench) -> CheckFinding:
             together = _measured(bench, [controls[0], breaking, *controls[1:]])
             behind = _measured(bench, controls)
             problems += _problems(breaking, endings, together, behind)
-            figures.append(_figure(breaking, together.get(breaking)))
+            result = together.get(breaking)
+            status = str(result.status) if result else "no result"
+            figures.append(CheckFigure(breaking, status, note=(result and result.reason) or ""))
             if len(together) + len(behind) < 1 + 2 * len(controls):
                 unfinished.append(breaking)
     untried = f"{bench.no_answer()}; without all results: {', '.join(unfinished)}" if unfinished else ""
@@ -42,11 +44,6 @@ def _measured(bench: Bench, names: Sequence[str]) -> dict[str, Result]:
     shape = Shape.of(n=1000)
     cases = [Case(OPERATION, shape, "fp32", name, bench.device.id, options) for name in names]
     return {result.case.implementation: result for result in bench.measure(cases)}
-
-
-def _figure(breaking: str, result: Result | None) -> CheckFigure:
-    status = str(result.status) if result else "no result"
-    return CheckFigure(breaking, status, note=(result and result.reason) or "")
 
 
 def _problems(

@@ -16,12 +16,12 @@ import pandas as pd
 from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.features.machine_code.analysis.block_steps import (
     ROW_BYTES,
+    SECTOR_BYTES,
     BarrierInterval,
     collisions,
     elements_of,
     passes_of,
     request_of,
-    sector_elements,
     touched,
     wanted_words,
 )
@@ -92,10 +92,20 @@ def array_picture(array: RunArray, access: Access, before: Iterable[TraceStep]) 
         before: the block's steps until then.
     """
     elements = elements_of(access, array)
-    window = _ArrayWindow.around([*elements, *(end for pair in sector_elements(access, array) for end in pair)], array)
+    window = _ArrayWindow.around([*elements, *(end for pair in _sector_elements(access, array) for end in pair)], array)
     rows = list(_rows(array, access, touched(before, array)))
     height = AROUND + min(520, max(96, ROW_HEIGHT * (window.bottom - window.top)))
-    return _drawn(rows, window, (window.title(array), height), described(array, access))
+    return _drawn(rows, window, (window.title(array), height), _described(array, access))
+
+
+def _sector_elements(access: Access, array: RunArray) -> list[tuple[int, int]]:
+    """Return the first and the last element of an array within each sector that an access touches."""
+    inside = {element * array.item_bytes for element in elements_of(access, array)}
+    sectors = sorted({(array.address + at) // SECTOR_BYTES for at in inside})
+    each = SECTOR_BYTES // array.item_bytes
+    firsts = [(sector * SECTOR_BYTES - array.address) // array.item_bytes for sector in sectors]
+    last = array.size_bytes // array.item_bytes - 1
+    return [(max(0, first), min(last, first + each - 1)) for first in firsts]
 
 
 def array_overview(array: RunArray, access: Access | None, before: Iterable[TraceStep]) -> alt.LayerChart:
@@ -104,11 +114,11 @@ def array_overview(array: RunArray, access: Access | None, before: Iterable[Trac
     rows = list(_rows(array, access, touched(before, array)))
     for row in rows:
         row["lanes"] = ""
-    said = described(array, access) if access is not None else f"{window.title(array)}: not touched yet"
+    said = _described(array, access) if access is not None else f"{window.title(array)}: not touched yet"
     return _drawn(rows, window, (window.title(array), 194), said, legend=None)
 
 
-def described(array: RunArray, access: Access) -> str:
+def _described(array: RunArray, access: Access) -> str:
     """Return the alternative text: how many elements, in how many sectors, and which the first lanes touch."""
     elements = elements_of(access, array)
     first = [f"lane {lanes[0]}: {list(map(int, np.unravel_index(at, array.shape)))}" for at, lanes in elements.items()]
@@ -144,7 +154,7 @@ def _rows(array: RunArray, access: Access | None, before: npt.NDArray[np.bool_])
         yield from _boxes((first, last), columns, "touched before", ())
     if access is None:
         return
-    for first, last in sector_elements(access, array):
+    for first, last in _sector_elements(access, array):
         yield from _boxes((first, last), columns, "moved but unused", ())
     elements = elements_of(access, array)
     for at in [at for at in elements if elements.get(at - 1) != elements[at] or at % columns == 0]:
