@@ -468,7 +468,7 @@ def test_how_arrays_lie_goes_all_the_way_and_back(name, value, title):
         (Request(implementations="numba-cuda-naive", block="16"), "block '16': expected 16,16"),
         (Request(implementations="numba-cuda-naive", block="x"), "block 'x': expected whole numbers from 1"),
         (Request(implementations="numba-cuda-naive", block="16,-1"), "block '-1': expected whole numbers from 1"),
-        (Request(implementations="torch", block="16,16"), "none of torch is one of our CUDA kernels"),
+        (Request(implementations="torch", block="16,16"), "none of torch is a CUDA kernel of gpuexplore"),
     ],
 )
 def test_layout_or_block_that_what_is_asked_for_does_not_take_is_named(request_, said):

@@ -106,10 +106,10 @@ def test_compiled_implementation_agrees_with_the_reference(monkeypatch, reposito
 @pytest.mark.parametrize(
     ("operation", "implementation", "dtype", "reason"),
     [
-        ("matmul", "numba-cuda", "fp32", "numba-cuda runs on cuda devices, and cpu is none"),
-        ("matmul", "numba-cuda-tensorcore", "tf32", "numba-cuda-tensorcore runs on cuda devices, and cpu is none"),
-        ("softmax", "triton", "bf16", "triton runs on cuda devices, and cpu is none"),
-        ("conv2d", "torch-autotune", "fp32", "torch-autotune runs on cuda devices, and cpu is none"),
+        ("matmul", "numba-cuda", "fp32", "numba-cuda runs on cuda devices, not on cpu"),
+        ("matmul", "numba-cuda-tensorcore", "tf32", "numba-cuda-tensorcore runs on cuda devices, not on cpu"),
+        ("softmax", "triton", "bf16", "triton runs on cuda devices, not on cpu"),
+        ("conv2d", "torch-autotune", "fp32", "torch-autotune runs on cuda devices, not on cpu"),
         ("matmul", "numpy", "tf32", "tf32 exists only inside a GPU's matrix units; a made-up CPU has none"),
         ("linear", "torch", "tf32", "tf32 exists only inside a GPU's matrix units; a made-up CPU has none"),
         ("softmax", "torch", "tf32", "tf32 exists only inside matrix units, and softmax is no matrix product"),
