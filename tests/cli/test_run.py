@@ -153,7 +153,7 @@ def test_a_run_of_nothing_but_cases_that_cannot_run_has_their_reasons_and_fails(
 
     assert code == EXIT_FAILED
     assert {one["status"] for one in told["results"]} == {"unsupported"}
-    assert all("no matrix product" in one["reason"] and one["measurement"] is None for one in told["results"])
+    assert all("not a matmul" in one["reason"] and one["measurement"] is None for one in told["results"])
 
 
 def test_failed_case_is_exit_code_1(monkeypatch, answered):

@@ -260,7 +260,7 @@ def test_dtype_without_meaning_is_unsupported_with_its_reason():
     result = result_of("fine", dtype="tf32")
 
     assert result.status is Status.UNSUPPORTED
-    assert "vector_add is no matrix product" in result.reason
+    assert "vector_add is not a matmul" in result.reason
 
 
 def test_implementation_of_another_device_is_unsupported():

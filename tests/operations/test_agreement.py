@@ -112,9 +112,9 @@ def test_compiled_implementation_agrees_with_the_reference(monkeypatch, reposito
         ("conv2d", "torch-autotune", "fp32", "torch-autotune runs on cuda devices, not on cpu"),
         ("matmul", "numpy", "tf32", "tf32 exists only inside a GPU's matrix units; a made-up CPU has none"),
         ("linear", "torch", "tf32", "tf32 exists only inside a GPU's matrix units; a made-up CPU has none"),
-        ("softmax", "torch", "tf32", "tf32 exists only inside matrix units, and softmax is no matrix product"),
+        ("softmax", "torch", "tf32", "tf32 exists only inside matrix units, but softmax is not a matmul"),
         ("mlp_step", "torch-autocast", "fp32", "torch-autocast has code for bf16, fp16 only"),
-        ("triad", "numba-cpu", "tf32", "tf32 exists only inside matrix units, and triad is no matrix product"),
+        ("triad", "numba-cpu", "tf32", "tf32 exists only inside matrix units, but triad is not a matmul"),
     ],
 )
 def test_combination_that_does_not_run_on_a_cpu_says_why(operation, implementation, dtype, reason):

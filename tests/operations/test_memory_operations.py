@@ -94,10 +94,7 @@ def test_its_intensity_is_below_one_and_a_half(name):
     shape = operation.shape_of_size(operation.default_sizes[-1])
 
     assert operation.flop_count(shape) <= 1.5 * operation.byte_count(shape, DTYPES["fp32"])
-    assert (
-        operation.unsupported(DTYPES["tf32"])
-        == f"tf32 exists only inside matrix units, and {name} is no matrix product"
-    )
+    assert operation.unsupported(DTYPES["tf32"]) == f"tf32 exists only inside matrix units, but {name} is not a matmul"
 
 
 @pytest.mark.parametrize("name", ["matmul", "vector_add", "multiply", "triad", "reduce_sum", "softmax", "layer_norm"])

@@ -54,7 +54,7 @@ def test_a_format_of_matrix_units_that_are_missing_is_unsupported(key, dtype):
 
 
 def test_an_operation_without_products_widens_narrow_formats_and_has_none_of_matrix_units():
-    assert "softmax is no matrix product" in str(on("h100-sxm5-80gb", "tf32", "softmax").reason)
+    assert "softmax is not a matmul" in str(on("h100-sxm5-80gb", "tf32", "softmax").reason)
 
     found = on("t4", "bf16", "softmax")
     assert (found.support, found.reason) == ("native", None)

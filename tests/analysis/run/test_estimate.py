@@ -94,7 +94,7 @@ def test_dtypes_without_a_meaning_cost_nothing_and_say_why():
     asked = Experiment("vector_add", (Shape.of(n=10),), ("fp32", "tf32"), ("torch",))
     found = estimate(asked)
     assert (found.cases, found.runnable) == (2, 1)
-    assert "no matrix product" in found.unsupported[0]
+    assert "not a matmul" in found.unsupported[0]
 
 
 def test_too_large_for_a_device_names_both_figures_and_unknown_memory_refuses_nothing():

@@ -97,7 +97,7 @@ def test_two_numbers_for_one_name_are_named_and_the_first_counts():
     found, problems = named_numbers("times", "fp32:1.5,fp32:3,fp16:1,fp16:1", FORMATS, "fp32:1.5")
 
     assert found == {"fp32": 1.5, "fp16": 1.0}
-    assert problems == ["times 'fp32:3': expected one number for fp32; 1.5 is used"]
+    assert problems == ["times 'fp32:3': expected only one number for fp32; 1.5 is used"]
 
 
 def test_a_pasted_text_does_not_bury_the_page_in_messages():

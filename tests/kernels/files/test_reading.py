@@ -179,7 +179,7 @@ def test_the_only_kernel_needs_no_name_and_a_part_of_one_will_do():
 @pytest.mark.parametrize(
     ("wanted", "said"),
     [
-        (None, "holds 2 kernels, so name one: add_a, add_b"),
+        (None, "has 2 kernels, so name one: add_a, add_b"),
         ("multiply", "kernel 'multiply': expected add_a, add_b, or a part"),
         ("add", "kernel 'add': expected add_a, add_b"),
         ("", "kernel '': expected add_a"),
