@@ -7,9 +7,8 @@ credential.
 from collections.abc import Sequence
 from enum import StrEnum
 from hashlib import sha256
-from typing import Any
 
-from sqlalchemy import Connection, Row, insert, select
+from sqlalchemy import Connection, RowMapping, insert, select
 
 from gpuexplore.store.database import Database
 from gpuexplore.store.tables import AUDIT
@@ -50,7 +49,7 @@ def note(connection: Connection, at_utc: str, entry: tuple[Action, str, str], ad
     connection.execute(insert(AUDIT).values(**row))
 
 
-def noted(database: Database, since_utc: str = "", *, limit: int = 1000) -> Sequence[Row[Any]]:
+def noted(database: Database, since_utc: str = "", *, limit: int = 1000) -> Sequence[RowMapping]:
     """Return what was done since then, the newest first, `limit` rows at most.
 
     Of each it is `at_utc`, in ISO 8601, `who` did it, an account, `command line`, or `browser` and a digest of its
@@ -60,7 +59,7 @@ def noted(database: Database, since_utc: str = "", *, limit: int = 1000) -> Sequ
     columns = (AUDIT.c.at_utc, AUDIT.c.who, AUDIT.c.address, AUDIT.c.action, AUDIT.c.object)
     wanted = select(*columns).where(AUDIT.c.at_utc >= since_utc).order_by(AUDIT.c.number.desc()).limit(limit)
     with database.reading() as connection:
-        return connection.execute(wanted).all()
+        return connection.execute(wanted).mappings().all()
 
 
 def shown(owner: str) -> str:

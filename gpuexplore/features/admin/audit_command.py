@@ -27,15 +27,13 @@ def execute(arguments: argparse.Namespace) -> int:
     with open_store() as store:
         found = noted(store, since, limit=arguments.limit)
     if arguments.json:
-        print_json([entry._asdict() for entry in found])
+        print_json([dict(entry) for entry in found])
     elif found:
-        rows = [(entry.at_utc[:19].replace("T", " "), entry.who, entry.address or "", entry.action) for entry in found]
-        print_columns(
-            [
-                ("when (UTC)", "who", "from", "what", "of"),
-                *((*row, entry.object) for row, entry in zip(rows, found, strict=True)),
-            ]
-        )
+        rows = [("when (UTC)", "who", "from", "what", "of")]
+        for entry in found:
+            when = entry["at_utc"][:19].replace("T", " ")
+            rows.append((when, entry["who"], entry["address"] or "", entry["action"], entry["object"]))
+        print_columns(rows)
     else:
         say("gpuexplore: no audit entries in that time")
     return EXIT_OK
