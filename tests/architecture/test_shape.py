@@ -13,11 +13,11 @@ SOURCES = sorted((ROOT / "gpuexplore").rglob("*.py"))
 LARGEST_PAGE_LINES = 120
 SLACK = 0.005  # of a budget that is not used up: more, and it has to be lowered
 BUDGETS = {  # what there was when a part ended, and where it has to arrive
-    "files": 611,  # 620
-    "statements": 49_311,  # 40,000
-    "classes": 490,  # 450
-    "public names": 2_404,  # 2,100
-    "constants": 1_518,  # 1,700
+    "files": 603,  # 620
+    "statements": 49_095,  # 40,000
+    "classes": 498,  # 450; 13 hold the methods of Store that were 90 public functions
+    "public names": 2_123,  # 2,100
+    "constants": 1_520,  # 1,700
     "packed assignments": 91,  # 300: two or more values assigned in one statement
 }
 

@@ -207,7 +207,7 @@ def _row(workload: Workload, device: Device, dtype: DType, known: Known) -> What
         parts = [_part(layer, device, dtype, known) for layer in workload.layers]
     supports: tuple[Support, ...] = ("native", "emulated", "unsupported")  # from the best to the worst
     worst = max(parts, key=lambda part: (supports.index(part.prediction.support), part.time is None))
-    support, reason = worst.prediction.support, worst.prediction.reason
+    support = worst.prediction.support
     entered_s = known.times_s.get(dtype.name)
     time = UncertainValue(entered_s, entered_s, entered_s) if entered_s else _sum(parts, support)
     origin, basis = _origin(parts, entered_s) if time else (None, "")
@@ -225,7 +225,7 @@ def _row(workload: Workload, device: Device, dtype: DType, known: Known) -> What
         device=device,
         dtype=dtype.name,
         support=support,
-        reason=reason,
+        reason=worst.prediction.reason,
         time=time,
         origin=origin,
         basis=basis,
