@@ -175,5 +175,5 @@ def _forget_points():
         if name.startswith(("gpuexplore.features.atlas.analysis", "gpuexplore.features.atlas.ui"))
     ]:
         for value in vars(sys.modules[name]).values():
-            if hasattr(value, "cache_clear"):
+            if hasattr(value, "cache_clear") and not isinstance(value, type):
                 value.cache_clear()

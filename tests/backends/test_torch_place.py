@@ -188,7 +188,7 @@ def test_every_library_but_torch_says_that_torch_runs_there(kind):
         if not row.backend.startswith("torch")
     }
 
-    wrong = {name: why for name, why in others.items() if f"{kind}:0 is none; `torch` runs there" not in (why or "")}
+    wrong = {name: why for name, why in others.items() if f"not on {kind}:0; `torch` runs there" not in (why or "")}
     assert wrong == {}
     matmul = operation_named("matmul")
     assert unsupported(matmul, matmul.implementation_named("torch"), dtype, device) is None
@@ -288,8 +288,8 @@ def test_a_case_is_measured_there_from_arrays_to_flags(monkeypatch, kind):
 @pytest.mark.parametrize(
     ("implementation", "dtype", "reason"),
     [
-        ("numba-cuda", "fp32", "numba-cuda runs on cuda devices, and mps:0 is none; `torch` runs there"),
-        ("numpy", "fp32", "numpy runs on cpu devices, and mps:0 is none; `torch` runs there"),
+        ("numba-cuda", "fp32", "numba-cuda runs on cuda devices, not on mps:0; `torch` runs there"),
+        ("numpy", "fp32", "numpy runs on cpu devices, not on mps:0; `torch` runs there"),
         ("torch", "fp64", "torch has no fp64 on Apple MPS"),
     ],
 )

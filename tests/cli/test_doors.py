@@ -255,7 +255,12 @@ def test_interrupt_while_a_command_is_loaded_leaves_no_traceback():
 @pytest.mark.parametrize(
     ("missing", "words", "code", "told"),
     [
-        ("sqlalchemy,alembic", "predict matmul --gpu t4 --size 8", EXIT_OK, "left out: sqlalchemy is not installed"),
+        (
+            "sqlalchemy,alembic",
+            "predict matmul --gpu t4 --size 8",
+            EXIT_OK,
+            "earlier results of this machine are not used: sqlalchemy is not installed",
+        ),
         ("sqlalchemy,alembic", "run matmul --size 8", EXIT_UNUSABLE, "or measure with --no-save"),
         (
             "pandas",

@@ -267,7 +267,7 @@ def test_implementation_of_another_device_is_unsupported():
     _, results = measured(cases("fine", device="cuda:0"), device=GPU)
 
     assert results["fine"].status is Status.UNSUPPORTED
-    assert results["fine"].reason == "fine runs on cpu devices, and cuda:0 is none"
+    assert results["fine"].reason == "fine runs on cpu devices, not on cuda:0"
 
 
 def test_cold_on_an_unknown_cache_says_what_it_assumed(monkeypatch):

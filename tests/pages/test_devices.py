@@ -68,7 +68,7 @@ def test_a_device_whose_name_is_ambiguous_says_which_it_may_be(page, monkeypatch
     monkeypatch.setattr(session, "discover", lambda: (device(), _device_from(0, GpuFacts("NVIDIA GeForce RTX 3060"))))
 
     told = texts(page("devices").caption)
-    assert "the driver does not say which of rtx-3060-12gb, rtx-3060-8gb it is" in told
+    assert "the driver does not state which of rtx-3060-12gb, rtx-3060-8gb it is" in told
 
 
 def test_a_device_that_torch_alone_finds_says_that_nobody_tried_it(page, monkeypatch, tmp_path):

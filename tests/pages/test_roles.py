@@ -36,7 +36,7 @@ READS = {
     *("askers_of", "current_restrictions", "results_of_runs", "runs_of_room"),
     *("load_activity", "load_summary", "measured_results", "newest_activity", "newest_alike", "newest_result"),
     *("own_bandwidth", "own_peaks", "participant_of", "participants", "ready", "results_after", "room_of", "rooms_of"),
-    *("running", "running_activities", "queue_length", "supervisors", "tags_in_use", "waiting"),
+    *("running", "running_activities", "sent_by", "sent_to", "queue_length", "supervisors", "tags_in_use", "waiting"),
     *("answers_of_room", "guesses_of_room", "tasks_followed", "tasks_of_room"),
 }
 
@@ -140,8 +140,8 @@ def test_a_viewer_measures_nothing(page, viewer, store):
 
 
 def test_a_viewer_starts_no_activity(page, viewer, store):
-    app = page("timing-mistakes", mistake="no-warmup")
-    for button in [button for button in app.button if button.label.startswith(("Make", "Measure", "Run"))][:1]:
+    app = page("timing-mistakes", mistake="first-call")
+    for button in [button for button in app.button if button.label.startswith("Reproduce")][:1]:
         button.click().run()
 
     assert "You cannot measure: that is for members" in texts(app.error)

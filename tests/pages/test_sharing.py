@@ -219,7 +219,7 @@ def test_who_presses_run_on_what_another_asked_for_follows_that_run(page, store)
     run_id = shown_run(mine)
     assert shown_run(theirs) == run_id
     assert store.load(run_id).owner == SOMEBODY
-    assert "1 other user requested the same run: it is measured once for all." in texts(mine.caption)
+    assert "1 other user requested the same run: it is measured once for all users." in texts(mine.caption)
     assert not [button for button in mine.button if button.label == "Cancel"]
 
     press(mine, "Measure my own")
@@ -233,7 +233,7 @@ def test_who_asked_first_is_told_too_and_cancels_for_nobody_else(page, store, ex
         store.ask(experiment, other)
     app = page("benchmark", run=run_id)
 
-    assert "2 other users requested the same run: it is measured once for all." in texts(app.caption)
+    assert "2 other users requested the same run: it is measured once for all users." in texts(app.caption)
     assert "Measure my own" not in [button.label for button in app.button]
     press(app, "Cancel")
     assert (store.load(run_id).state, store.load(run_id).owner) == (RunState.QUEUED, "ada")

@@ -404,7 +404,7 @@ def test_two_times_for_one_dtype_are_named(page):
     app = page("what-if", times="fp32:1,fp32:2")
 
     assert not app.exception
-    assert "times 'fp32:2': expected one number for fp32; 1 is used" in texts(app.error)
+    assert "times 'fp32:2': expected only one number for fp32; 1 is used" in texts(app.error)
 
 
 def test_a_time_that_the_device_cannot_have_reached_is_named(page):

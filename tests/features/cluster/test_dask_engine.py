@@ -238,7 +238,7 @@ def test_scheduler_that_may_not_be_used_is_refused_with_the_accepted_forms(addre
 
 
 def test_tls_without_certificates_is_refused_with_the_settings_to_make():
-    with pytest.raises(InvalidInput, match=r"needs certificates: distributed.comm.tls.ca-file, .*client.cert, "):
+    with pytest.raises(InvalidInput, match=r"needs certificates: set distributed.comm.tls.ca-file, .*client.cert, "):
         _security_for("tls://192.0.2.1:8786", "client")
 
 

@@ -37,7 +37,7 @@ def test_a_link_restores_serving(page):
 
     weights, cache = 2 * 8_030_261_248, 8 * 4096 * 2 * 32 * 8 * 128
     assert figures(app)[PEAK] == format_gigabytes(weights + cache + 8 * 128_256 * 4)
-    assert "65.5 kB a token" in texts(app.caption)
+    assert "65.5 kB per token" in texts(app.caption)
 
 
 def test_a_model_that_reads_no_tokens_is_not_offered_for_serving(page):

@@ -47,7 +47,7 @@ def test_colab_downloads_them(report, monkeypatch):
 
 @pytest.mark.parametrize("name", ["missing.jsonl", ".", "", "x" * 5000, "a\0b", None, 3])
 def test_what_is_no_file_is_named(report, name):
-    with pytest.raises(InvalidInput, match=r"expected (files that are there|names of files)"):
+    with pytest.raises(InvalidInput, match=r"expected (existing files|names of files)"):
         hand_over("report.html", name)
 
 

@@ -260,8 +260,8 @@ def test_what_cannot_be_sent_is_told_with_what_can_be_done(tmp_path):
     ("given", "said"),
     [
         ({}, "inputs: give them"),
-        ({"inputs": [[1.0, 2.0]], "operation": "copy"}, "inputs 'list': expected arrays of NumPy, torch"),
-        ({"inputs": [np.ones(0)], "reference": np.sin}, "inputs 'ndarray': expected arrays"),
+        ({"inputs": [[1.0, 2.0]], "operation": "copy"}, "inputs 'list': expected numeric arrays of NumPy, torch"),
+        ({"inputs": [np.ones(0)], "reference": np.sin}, "inputs 'ndarray': expected numeric arrays"),
         ({"inputs": [np.array(1.0)], "reference": np.sin}, "inputs '1 of them'"),
         (
             {"inputs": [np.ones(4)], "reference": np.sin, "flops": -1},

@@ -54,7 +54,7 @@ def test_a_function_may_take_arrays_that_a_build_does_not(written, text, library
     path = written("mine.py", f"{text}def add(a, b):\n    return a + b\n")
 
     assert _add_file(f"{path}:add") == f"{library}:add"
-    with pytest.raises(InvalidInput, match="not there"):
+    with pytest.raises(InvalidInput, match=r"build in mine.py 'missing'"):
         _add_file(path)
 
 

@@ -188,11 +188,13 @@ def test_text_without_a_kernel_and_other_arguments_are_refused():
 
 
 def test_launches_that_take_too_long_or_too_much_are_refused_with_both_figures():
-    with pytest.raises(TooSlow, match=r"10,016 thread instructions \(so far\) are more than the 10,000"):
+    with pytest.raises(
+        TooSlow, match=r"10,016 thread instructions \(so far\) exceed the interpreter\'s limit of 10,000"
+    ):
         launch(kernel("AGAIN: bra AGAIN;"), NUMBERS, most_work=10_000)
     with pytest.raises(TooSlow, match=r"64,000 thread instructions \(1000 blocks like the first\)"):
         launch(kernel("mov.u32 %r0, %tid.x;"), NUMBERS, blocks=1000, most_work=10_000)
-    with pytest.raises(TooLarge, match=r"arrays of 67,108,865 bytes are more than the 67,108,864"):
+    with pytest.raises(TooLarge, match=r"arrays of 67,108,865 bytes exceed the interpreter's limit of 67,108,864"):
         launch(kernel(""), np.zeros(2**26 + 1, np.uint8))
 
 

@@ -81,7 +81,9 @@ def test_arrays_that_are_too_large_are_refused_with_both_figures():
 def test_too_many_blocks_are_refused_with_the_estimate(monkeypatch):
     monkeypatch.setattr(module, "MOST_WORK", 5000)
 
-    with pytest.raises(TooSlow, match=r"thread instructions \(8 blocks like the first\) are more than the 5,000"):
+    with pytest.raises(
+        TooSlow, match=r"thread instructions \(8 blocks like the first\) exceed the interpreter's limit of 5,000"
+    ):
         interpreted(request(adding(), blocks=8))
 
 
