@@ -431,7 +431,7 @@ def test_bad_value_of_the_interpreter_is_named_with_what_is_accepted(page, monke
 
 def test_what_is_too_large_to_be_run_is_refused_with_the_estimate(page, asked, monkeypatch):
     def refuse(_):
-        raise TooSlow("30,000,000 thread instructions (4 blocks like the first) exceed the interpreter's limit of 20,000,000")
+        raise TooSlow("30,000,000 thread instructions (4 blocks like the first) exceed the limit of 20,000,000")
 
     monkeypatch.setattr(interpreter, "interpret", refuse)
     app = clicked(page, **ADDING)
