@@ -21,6 +21,6 @@ def test_cases_end_unsupported_with_what_runs_there_or_why_torch_does_not(tmp_pa
         engine.close()
 
     assert {result.status for result in found.values()} == {Status.UNSUPPORTED}
-    assert found["numpy"].reason == "numpy runs on cpu devices, and xpu:0 is none; `torch` runs there"
-    assert found["triton"].reason == "triton runs on cuda devices, and xpu:0 is none; `torch` runs there"
+    assert found["numpy"].reason == "numpy runs on cpu devices, not on xpu:0; `torch` runs there"
+    assert found["triton"].reason == "triton runs on cuda devices, not on xpu:0; `torch` runs there"
     assert "is not built for Intel XPU" in found["torch"].reason
