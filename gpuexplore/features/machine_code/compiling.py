@@ -126,12 +126,12 @@ def _compile_missing(targets: Sequence[Target]) -> dict[Target, Answer]:
             known = _known(targets)
             missing = [target for target in targets if target not in known]
             made = dict(zip(missing, _compile(missing, cpu), strict=True)) if missing else {}
+            for target, answer in made.items():  # before the next one in line looks for it
+                path = _path(target)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(json.dumps(answer), encoding="utf-8")
     except Unsupported as error:
         return {target: {"reason": str(error)} for target in targets} | _known(targets)
-    for target, answer in made.items():
-        path = _path(target)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(answer), encoding="utf-8")
     return known | made
 
 
