@@ -68,7 +68,7 @@ class HostLock:
     def acquire(self, timeout: float = -1, cancel_check: Callable[[], bool] | None = None) -> None:
         """Wait at most `timeout` seconds, without end if negative, and no longer once `cancel_check` is true.
 
-        By flock, whoever made the file: a user cannot keep all others out by making it first.
+        By flock, whichever user created the file: creating it first does not lock out other users.
 
         Raises:
             TimeoutError: another process holds it.

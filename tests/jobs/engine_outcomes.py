@@ -1,4 +1,4 @@
-"""What every engine does, in real processes; what implementations do to a worker is in `test_worker_outcomes.py`.
+"""Outcomes common to all engines, in real processes; faults of a worker are in `test_worker_outcomes.py`.
 
 The files of the engines import these tests, and say by `engine_with` and `cases_of` which engine it is.
 """

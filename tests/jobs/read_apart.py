@@ -1,4 +1,4 @@
-"""What the process that reads files of strangers is asked for in tests: little is loaded with it."""
+"""Functions that tests call in the process that reads untrusted files: it imports little."""
 
 import os
 

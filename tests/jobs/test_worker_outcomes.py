@@ -1,4 +1,4 @@
-"""What an implementation does to its worker process: its own case ends with that, and the others are measured."""
+"""Faults of a worker process caused by an implementation: its own case fails, the others are measured."""
 
 import json
 from dataclasses import replace
