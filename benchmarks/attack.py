@@ -164,7 +164,8 @@ async def uploaded(address: str, page: str, name: str, content: bytes) -> Counte
         finally:
             await visitor.close()
 
-    return Counter(await asyncio.gather(*map(upload, range(PAGES))))
+    found = await asyncio.gather(*map(upload, range(PAGES)), return_exceptions=True)
+    return Counter(str(each) for each in found)
 
 
 async def many_uploads(address: str) -> Counter[str]:

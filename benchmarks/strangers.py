@@ -166,7 +166,13 @@ class Uploader(Visitor):
     _there: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def choose(self, label: str, value: str) -> None:
-        """Choose one of a segmented control and wait until the page has been drawn."""
+        """Choose one of a segmented control and wait until the page has been drawn.
+
+        Raises:
+            TimeoutError: the page did not draw the control within LONGEST_S.
+        """
+        if label not in self._choices:
+            raise TimeoutError(f"{self.page} did not draw {label!r} within {LONGEST_S:g} s")
         self._choice = WidgetState(id=self._choices[label])
         self._choice.string_array_value.data.append(value)
         await self._run(self._choice)

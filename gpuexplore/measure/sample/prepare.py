@@ -27,7 +27,7 @@ from gpuexplore.measure.check.guard import (
 )
 from gpuexplore.measure.check.in_blocks import AnyReference
 from gpuexplore.measure.check.spot_checks import check_inputs, checked
-from gpuexplore.measure.conditions.environment import free_bytes
+from gpuexplore.measure.conditions.environment import free_bytes, resident_bytes
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
 from gpuexplore.measure.sample import slow_cases
 from gpuexplore.measure.sample.timing import (
@@ -76,10 +76,13 @@ def _slow(candidate: Candidate, group: Group, first_call_s: float, progress: Pro
     Waking threads does not show in such a call, so each timed one computes with values of its own and is checked. Two
     are, before the call counts as slow: on a busy machine some calls wait as long for a core.
     """
-    take = partial(_checked_call_s, candidate, group, _references(group), progress)
+    take = partial(_checked_call, candidate, group, _references(group), progress)
     samples_s = list[float]()
+    grown_bytes = 0
     while len(samples_s) < 2:
-        samples_s.append(take())
+        sample_s, grown = take()
+        samples_s.append(sample_s)
+        grown_bytes += grown
         if samples_s[-1] < WAKING_CALL_S:
             candidate.load(group.timed_reference.inputs)
             return None
@@ -92,6 +95,7 @@ def _slow(candidate: Candidate, group: Group, first_call_s: float, progress: Pro
         rounds=len(samples_s),
         spent_s=sum(samples_s),
         checked_call=take,
+        grown_bytes=grown_bytes,
     )
 
 
@@ -102,21 +106,23 @@ def _references(group: Group) -> Iterator[AnyReference]:
     return chain([group.other_reference], group.unseen_references())
 
 
-def _checked_call_s(
+def _checked_call(
     candidate: Candidate, group: Group, references: Iterator[AnyReference], progress: ProgressHooks
-) -> float:
-    """Return the seconds of a call on the next values over a poisoned output, which is checked afterwards."""
+) -> tuple[float, int]:
+    """Return seconds of a call on the next values over a poisoned output, checked after it; and bytes it kept."""
     reference = next(references)
     progress.running(candidate.case, None)
     candidate.load(reference.inputs)
     candidate.poison()
     group.isolation.wait_for_idle_threads()
     with group.isolation.exclude_servers(WAKING_CALL_S), group.isolation.isolate_core():
+        before_bytes = resident_bytes()
         (sample_s,) = candidate.timer.sample(candidate.run, calls=1, flush=candidate.flush)
     candidate.backend.synchronize(candidate.case.device)
+    grown_bytes = resident_bytes() - before_bytes
     checked(candidate, group, reference)
     check_inputs(candidate, reference.inputs)
-    return sample_s
+    return sample_s, grown_bytes
 
 
 def _check_limits(case: Case, group: Group) -> float:

@@ -63,7 +63,8 @@ class Sampling:
         spent_s: wall seconds of them, with waits and observations.
         other_values: inside it, a round that does not count computes with other values; checks its output at the end.
             Entered once, after `rounds_before_other_values` rounds.
-        checked_call: takes one sample of a slow call and checks its output; None: calls are timed in rounds.
+        checked_call: takes one sample of a slow call and checks its output; returns its seconds, and the bytes by which
+            the process grew meanwhile. None: calls are timed in rounds.
         core_speeds: of the slowest core between rounds, of its usual rate; empty where not observed.
         grown_bytes: by which this process grew during its rounds.
         lasted_s: seconds of the rounds that count, without what lies between them; in which
@@ -82,7 +83,7 @@ class Sampling:
     spent_s: float = 0.0
     other_values: Callable[[], AbstractContextManager[None]] | None = None
     rounds_before_other_values: int = 0
-    checked_call: Callable[[], float] | None = None
+    checked_call: Callable[[], tuple[float, int]] | None = None
     core_speeds: list[float] = field(default_factory=list)
     grown_bytes: int = 0
     lasted_s: float = 0.0
@@ -114,7 +115,9 @@ class Sampling:
         """Add one round of samples, with other libraries' threads asleep and the library's own awake."""
         began_ns = clock()
         if self.checked_call is not None:
-            self.samples_s.append(self.checked_call())
+            sample_s, grown_bytes = self.checked_call()
+            self.samples_s.append(sample_s)
+            self.grown_bytes += grown_bytes
         else:
             take = partial(self._take, clock, isolation, progress)
             samples_s: Sequence[float] = ()

@@ -127,6 +127,7 @@ PLANTS = (
     Plant(ending.greedy, (OUT_OF_MEMORY,)),
     Plant(ending.leaking, (OUT_OF_MEMORY, OK), "leaks", damages=True),
     Plant(ending.growing, (OK,), "leaks"),
+    Plant(ending.growing_slowly, (OK,), "leaks"),
     Plant(ending.printing, (OK,), "truncated"),
     Plant(ending.chatting, (OK,), "truncated"),
     Plant(ending.flooding, (OK,), "truncated"),

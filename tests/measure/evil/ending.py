@@ -247,6 +247,18 @@ def growing(inputs, out, dtype):
     return run
 
 
+def growing_slowly(inputs, out, dtype):
+    """Keep much memory with every call, each of which takes so long that it is checked."""
+    kept = []
+
+    def run():
+        kept.append(np.ones(LEAK_BYTES, np.uint8))
+        time.sleep(0.1)
+        np.add(*inputs, out=out)
+
+    return run
+
+
 def printing(inputs, out, dtype):
     """Print from below Python at every call, more than anybody reads."""
 

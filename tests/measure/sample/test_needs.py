@@ -22,7 +22,7 @@ WIDE = (1.0, 1.3, 0.8) * 4
 def sampling(samples_s, *, rounds=ENOUGH_ROUNDS, slow=False):
     one = Sampling(candidate(FakeWork(FakeClock(), [1.0])), 1.0, first_call_s=1.0)
     one.samples_s, one.rounds = list(samples_s), rounds
-    one.checked_call = (lambda: 1.0) if slow else None
+    one.checked_call = (lambda: (1.0, 0)) if slow else None
     return one
 
 

@@ -171,11 +171,12 @@ def test_where_nobody_counts_waits_the_share_is_unknown():
 def test_a_checked_call_is_a_round_of_its_own():
     bench = Bench(slow=[LONG_S])
     sampling = bench.sampling("slow")
-    sampling.checked_call = lambda: 0.5
+    sampling.checked_call = lambda: (0.5, 2**20)
 
     bench.take_round(sampling)
 
     assert (sampling.samples_s, sampling.rounds, bench.works["slow"].calls) == ([0.5], 1, 0)
+    assert sampling.grown_bytes == 2**20
 
 
 @pytest.mark.parametrize(("device", "speeds"), [(CPU, [0.5]), (GPU, [])])
