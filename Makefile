@@ -38,9 +38,9 @@ install: $(PACKAGE)  ## install what is missing into .venv (CUDA=12: for drivers
 run: $(PACKAGE)  ## the same, then serve the app on http://127.0.0.1:8501 (PORT=...)
 	FORWARDED_ALLOW_IPS="$$FORWARDED_ALLOW_IPS" $(BIN)/streamlit run app.py --server.port $(PORT)
 
-check: $(VENV)/.dev  ## lint and the short tests, in a minute; T=analysis: the tests of one part, long ones too
+check: $(VENV)/.dev  ## lint and the short tests that the change reaches; T=analysis: the tests of one part, long ones too
 	@$(MAKE) --no-print-directory --jobs=3 lint
-	$(BIN)/pytest $(PARALLEL) $(if $(T),tests/$(T) -m "not slow and not browser and not gpu and not faults and not ptx and not unchanged",-m "not long and not slow and not browser and not gpu and not faults and not ptx")
+	$(BIN)/pytest $(PARALLEL) $(if $(T),tests/$(T) -m "not slow and not browser and not gpu and not faults and not ptx and not unchanged",-p tests.changed -m "not long and not slow and not browser and not gpu and not faults and not ptx")
 
 test: lint $(VENV)/.cuda130  ## lint, then every test but faults and what rests on nothing that has changed: on WORKERS processes, then a browser's beside those that measure
 	@sh scripts/servers.sh
