@@ -26,6 +26,7 @@ FEATURES: tuple[str, ...] = (
     "selftest",
     "workshop",
     "atlas",
+    "explore",
     "fact_check",
     "own_functions",
     "notebook",

@@ -1,4 +1,4 @@
-"""Benchmark, the start page: describe an experiment, run it with one click, see what it means."""
+"""Benchmark: describe an experiment, run it with one click, see what it means."""
 
 from contextlib import suppress
 

@@ -25,6 +25,7 @@ LONGEST_MS = 180_000
 AT_REST = "[data-test-script-state=notRunning]"
 AT_WORK = re.compile("in some seconds|In progress")  # stands on a kernel's page while it is compiled or run
 PATHS = {
+    "explore": "/",
     "kernels": "/kernels?impl=numba-cuda-vector&shape=4096",
     "machine-code": "/kernels?impl=numba-cuda-vector&shape=4096#sass",
     "interpreter": "/kernels?impl=numba-cuda-naive&shape=4096&interpret=yes#interpreter",
@@ -52,10 +53,10 @@ def main() -> None:
             before, after = (_run_defaults(browser, address, store) for _ in range(2))
             store.describe(before, "", Description(title="Before the fan was cleaned", tags="lab, monday"), admin=True)
             runs = {
-                "benchmark": (f"/?run={after}", RUN_HEIGHT),
+                "benchmark": (f"/benchmark?run={after}", RUN_HEIGHT),
                 "runs": ("/runs", LIST_HEIGHT),
                 "compare": (f"/compare?a={before}&b={after}", RUN_HEIGHT),
-                "present": (f"/?run={after}&view=present&slide=4", RUN_HEIGHT),
+                "present": (f"/benchmark?run={after}&view=present&slide=4", RUN_HEIGHT),
             }
             for scheme in SCHEMES:
                 page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme=scheme)
@@ -88,7 +89,7 @@ def _run_defaults(browser: Browser, address: str, store: Store) -> str:
 
 
 def _press_run(page: Page, address: str) -> None:
-    page.goto(address)
+    page.goto(f"{address}/benchmark")
     page.get_by_role("button", name="Run 36 points").click()
     page.wait_for_url("**run=**")
 

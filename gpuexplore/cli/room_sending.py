@@ -65,7 +65,7 @@ class _Destination:
         Raises:
             InvalidInput: as of `join`.
         """
-        return f"{self.app}/?run={self._post(json.dumps(report).encode()).get('run')}"
+        return f"{self.app}/benchmark?run={self._post(json.dumps(report).encode()).get('run')}"
 
     def _post(self, content: bytes) -> Mapping[str, Any]:
         url = f"{self.app}/api/room?room={self.code}&name={quote(self.name, safe='')}"

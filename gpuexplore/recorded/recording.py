@@ -119,7 +119,7 @@ class Recording:
 
 
 def run_id(recording: Recording, result: Result) -> str:
-    """Return the id of the run that holds `result`: ``/?run=<id>`` shows it."""
+    """Return the id of the run that holds `result`: ``/benchmark?run=<id>`` shows it."""
     return run_id_of(recording.name, result.case.operation)
 
 

@@ -46,7 +46,7 @@ def open_page(name: str) -> None:
 def href(page: str) -> str:
     """Return what a browser opens for a page and its parameters, such as `lessons?lesson=dtypes`.
 
-    The first page has no name in addresses: `benchmark?op=matmul` is at `./?op=matmul`.
+    The first page has no name in addresses: `explore?op=matmul` is at `./?op=matmul`.
     """
     name, question, parameters = page.partition("?")
     return f"./{'' if name == FIRST_PAGE else name}{question}{parameters}"

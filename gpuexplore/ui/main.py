@@ -36,15 +36,20 @@ def _navigation() -> Any:
                 help=page.about,
             )
         )
-    return st.navigation(sections, position="hidden" if is_presented() else "sidebar", expanded=True)
+    return st.navigation(sections, position="hidden" if _is_bare() else "sidebar", expanded=True)
+
+
+def _is_bare() -> bool:
+    """Return whether the page is shown alone: as a slide, or in a frame of another page (`?embed=true`)."""
+    return is_presented() or st.context.is_embedded
 
 
 def _draw() -> None:
-    if not is_presented():
+    if not _is_bare():
         st.logo(Path(__file__).with_name("logo.svg"), size="large", icon_image=ICON)
     page = _navigation()
     st.set_page_config(page_title=f"{page.title} · gpuexplore", page_icon=ICON, layout="wide")
-    if not is_presented():
+    if not _is_bare():
         show_account()
         show_role()
         show_recent_runs()

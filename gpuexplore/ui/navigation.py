@@ -8,7 +8,6 @@ from gpuexplore.hardware import ACCELERATORS
 from gpuexplore.registry import SECTIONS, Page, features
 from gpuexplore.request import SHORT_NAMES
 
-FIRST_PAGE = "benchmark"
 CORE = (
     Page(
         "benchmark",
@@ -94,3 +93,6 @@ def pages() -> Mapping[str, Page]:
     """Return every page by its name, section by section."""
     every = [*CORE, *(feature.page for feature in features() if feature.page)]
     return {page.name: page for page in sorted(every, key=lambda page: (SECTIONS.index(page.section), page.order))}
+
+
+FIRST_PAGE = next(iter(pages()))  # in the navigation's order

@@ -13,12 +13,12 @@ SOURCES = sorted((ROOT / "gpuexplore").rglob("*.py"))
 LARGEST_PAGE_LINES = 120
 SLACK = 0.005  # of a budget that is not used up: more, and it has to be lowered
 BUDGETS = {  # what there was when a part ended, and where it has to arrive
-    "files": 603,  # 620
-    "statements": 49_095,  # 40,000
-    "classes": 498,  # 450; 13 hold the methods of Store that were 90 public functions
-    "public names": 2_123,  # 2,100
-    "constants": 1_520,  # 1,700
-    "packed assignments": 91,  # 300: two or more values assigned in one statement
+    "files": 608,  # 620
+    "statements": 49_420,  # 40,000; 330 of them are the page Explore
+    "classes": 501,  # 450; 13 hold the methods of Store that were 90 public functions
+    "public names": 2_137,  # 2,100
+    "constants": 1_544,  # 1,700
+    "packed assignments": 94,  # 300: two or more values assigned in one statement
 }
 
 

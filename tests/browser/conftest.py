@@ -134,7 +134,7 @@ def tells(page, text):
 
 def start_run(page, address):
     """Press Run on a page, and return the link of what it measures."""
-    page.goto(address)
+    page.goto(f"{address}/benchmark")
     page.get_by_role("button", name=re.compile(r"^.*Run \d+ points?")).click()
     page.wait_for_url("**run=**")
     return page.url

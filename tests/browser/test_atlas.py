@@ -19,7 +19,7 @@ def points(page):
 
 
 def test_a_point_tells_its_source_lends_its_shape_and_gives_way_to_another(page, address):
-    page.goto(address)
+    page.goto(f"{address}/benchmark")
     offer = page.get_by_role("button", name=re.compile("published measurements on"))  # on a machine without a GPU
     until_seen(offer.click, title(page, "Atlas"))
     expect(page).to_have_url(re.compile(r"/atlas\?op=linear$"))

@@ -48,7 +48,7 @@ def test_a_run_can_be_cancelled_after_a_reload_and_keeps_what_was_measured(page,
 
 
 def test_a_chosen_operation_and_its_sizes_survive_a_reload_and_back_restores_those_before(page, address):
-    page.goto(address)
+    page.goto(f"{address}/benchmark")
     page.get_by_label("Operation", exact=True).click()
     page.get_by_role("option", name="Softmax").click()
     page.wait_for_url("**op=softmax**")
@@ -61,14 +61,14 @@ def test_a_chosen_operation_and_its_sizes_survive_a_reload_and_back_restores_tho
     expect(page.get_by_label("Sizes", exact=True)).to_have_value("100,200")
     expect(page.get_by_text("Softmax").first).to_be_visible()
 
-    page.goto(f"{address}/?size=32")
+    page.goto(f"{address}/benchmark?size=32")
     expect(page.get_by_label("Sizes", exact=True)).to_have_value("32")
     page.go_back()
     expect(page.get_by_label("Sizes", exact=True)).to_have_value("100,200")
 
 
 def test_the_sidebar_leads_from_page_to_page_each_with_its_title_and_choices_of_its_own(page, address):
-    page.goto(address)
+    page.goto(f"{address}/benchmark")
     expect(title(page, "Benchmark")).to_be_visible()
     for name in ("Kernels", "Dtype what-if", "Roofline", "Devices", "Benchmark"):
         page.get_by_role("link", name=name, exact=False).click()

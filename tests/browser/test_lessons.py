@@ -19,7 +19,7 @@ def press(page, name):
 
 def test_the_tour_is_offered_begun_and_kept_over_a_reload_and_others_use_its_measurement(visitor, address, store):
     page, other = visitor(), visitor()
-    page.goto(address)
+    page.goto(f"{address}/benchmark")
     press(page, "Take the tour")
     tells(page, "A guess in seconds")
     page.get_by_role("textbox", name=GUESS).fill("20")

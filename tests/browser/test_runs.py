@@ -111,7 +111,7 @@ def test_last_weeks_run_is_found_named_compared_presented_and_sent(page, address
 
 def test_a_file_of_another_machine_is_dropped_and_a_bad_one_is_told(page, address, mine, tmp_path):
     run_id = mine("to be sent", ASKED, results())
-    page.goto(f"{address}/?run={run_id}")
+    page.goto(f"{address}/benchmark?run={run_id}")
     page.get_by_role("button", name="Export").click()
     with page.expect_download() as downloading:
         page.get_by_role("button", name="JSON", exact=True).click()
@@ -134,7 +134,7 @@ def test_a_file_of_another_machine_is_dropped_and_a_bad_one_is_told(page, addres
 )
 def test_links_restore_what_is_shown(page, visitor, address, mine, chart, hidden):
     run_id = mine(f"run of {chart}", ASKED, results())
-    page.goto(f"{address}/?run={run_id}&hide={hidden}".removesuffix("&hide="))
+    page.goto(f"{address}/benchmark?run={run_id}&hide={hidden}".removesuffix("&hide="))
     page.get_by_test_id("stButtonGroup").get_by_text(chart, exact=True).click()
     settle(page)  # the link to copy is that of what is drawn when it is asked for
     page.get_by_role("button", name="Copy link").click()
@@ -153,7 +153,7 @@ def test_links_restore_what_is_shown(page, visitor, address, mine, chart, hidden
 
 
 def test_what_mfu_is_relative_to_and_a_recording_beside_the_run_are_chosen_and_stay_in_the_link(page, address, mine):
-    page.goto(f"{address}/?run={mine('mine', ASKED, results())}")
+    page.goto(f"{address}/benchmark?run={mine('mine', ASKED, results())}")
     page.get_by_role("button", name="Baseline, lines").click()
     pick(page, "Compare with", re.compile("recorded: "))
     page.wait_for_url("**with=**")

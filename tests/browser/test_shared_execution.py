@@ -128,7 +128,7 @@ def test_a_database_that_is_away_is_told_and_the_pages_recover_with_every_result
         for watching in (page, queue):
             tells(watching, AWAY)
             looks_right(watching)
-        newcomer.goto(address)
+        newcomer.goto(f"{address}/benchmark")
         tells(newcomer, AWAY)
         looks_right(newcomer)
 

@@ -46,7 +46,7 @@ def test_a_run_is_measured_here_and_shown_there(store, room, address, port, caps
     said = capsys.readouterr().err
     run = store.load(store.listed()[0].id)
     assert f"In room {room.code[:3]} {room.code[3:]} of http://127.0.0.1:{port} as ada" in said
-    assert f"http://127.0.0.1:{port}/?run={run.id}" in said
+    assert f"http://127.0.0.1:{port}/benchmark?run={run.id}" in said
     assert run.origin.startswith("sent by ada, measured on ")
     assert [result.status for result in run.results] == ["ok"]
     (kept,) = json.loads((home / "rooms.json").read_text()).items()

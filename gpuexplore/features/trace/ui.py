@@ -28,6 +28,7 @@ from gpuexplore.features.trace.analysis.headline import (
 from gpuexplore.features.trace.analysis.table import CPU, TraceRow, TraceTable
 from gpuexplore.hardware import ACCELERATORS
 from gpuexplore.jobs.reading import read_apart
+from gpuexplore.ui.link import href
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.shared import Shared
@@ -83,7 +84,7 @@ def _cells(table: TraceTable, row: TraceRow) -> Cells:
         "Time": row.time_s,
         "Share": row.share,
         "Of the roof": row.roof_share,
-        "Measure": f"./?{urlencode(row.counterpart.query)}" if row.counterpart else None,
+        "Measure": href(f"benchmark?{urlencode(row.counterpart.query)}") if row.counterpart else None,
         "Predict": _predict_link(table, row),
         "Bound": row.least.bound if row.least else None,
         "FLOPs per call": row.flop_count,

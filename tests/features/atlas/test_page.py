@@ -161,7 +161,7 @@ def test_a_recorded_point_opens_its_run_and_is_compared_with_others(page):
     links = {link.proto.label: link.proto.url for link in app.get("link_button")}
 
     assert "Recorded by gpuexplore" in texts(app.markdown)
-    assert links["Open the source"] == f"./?run={point.run_id}"
+    assert links["Open the source"] == f"./benchmark?run={point.run_id}"
     assert links["Compare with"] == f"./compare?a={point.run_id}"
 
 
@@ -180,7 +180,7 @@ def test_every_source_of_a_point_opens():
     for point in points():
         opened = urlsplit(href_of(point))
         if point.origin == "recorded":
-            assert href_of(point) == f"./?run={point.run_id}"
+            assert href_of(point) == f"./benchmark?run={point.run_id}"
         else:
             assert (opened.scheme, bool(opened.netloc)) == ("https", True), point
 

@@ -67,7 +67,7 @@ def test_a_trace_of_a_gpu_has_its_roof_and_ways_to_the_same_here(uploaded):
     assert not app.exception
     assert "they reach 69.5 % of the roof" in texts(app.markdown)
     assert first["Of the roof"] == pytest.approx(69.5, abs=0.1)
-    assert first["Measure"].startswith("./?")
+    assert first["Measure"].startswith("./benchmark?")
     asked = parse_qs(urlparse(first["Predict"]).query)
     assert (asked["op"], asked["shape"], asked["device"]) == (["linear"], ["b=4096,d=4096,k=4096"], ["h100-sxm5-80gb"])
     assert asked["calls"] == ["graph"], "the profiler tells the time of the kernels, without launches"

@@ -264,7 +264,7 @@ def test_somebody_guesses_and_learns_what_was_measured_once_it_is_revealed(page,
     assert "You guessed **2.00 ms**." in [each.value for each in app.markdown]
     assert [guess.guess for guess in store.guesses_of_room(room)] == [2e-3]
     (link,) = app.get("link_button")
-    assert (link.proto.label, link.proto.url) == ("Measure", "./?op=matmul&dtype=fp32&size=512&impl=torch")
+    assert (link.proto.label, link.proto.url) == ("Measure", "./benchmark?op=matmul&dtype=fp32&size=512&impl=torch")
     store.mark_task(LEADER, room, number, marks={"revealed": True, "frozen": True})
     known.forget()
     app = page("rooms", room=room.code)

@@ -1,0 +1,265 @@
+"""What Explore draws: predicted lines and measured points of each operation, dtype and device, as tables."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import NamedTuple
+
+import pandas as pd
+
+from gpuexplore.analysis.prediction import Calibration, Calls, Conditions, calibrate, predict_each
+from gpuexplore.analysis.utilization.best_results import is_ranked
+from gpuexplore.analysis.utilization.utilization import shape_label
+from gpuexplore.core.dtypes import format_named
+from gpuexplore.core.model import Case, Device, Result, Shape
+from gpuexplore.core.units import format_seconds
+from gpuexplore.features.atlas.analysis import points
+from gpuexplore.features.atlas.analysis.lines import case_of, work_of
+from gpuexplore.hardware import table_device
+from gpuexplore.operations import operation_named
+
+
+class Offered(NamedTuple):
+    """An operation that Explore offers: its short title, powers of two of its first and last size, its first size."""
+
+    title: str
+    first: int
+    last: int
+    usual: int
+
+
+OFFERED = {
+    "matmul": Offered("Matmul", 6, 14, 4096),
+    "attention": Offered("Attention", 6, 14, 4096),
+    "linear": Offered("Linear layer", 4, 14, 1024),
+    "conv2d": Offered("Convolution", 3, 9, 64),
+    "softmax": Offered("Softmax", 6, 14, 1024),
+    "layer_norm": Offered("Layer norm", 6, 14, 1024),
+    "vector_add": Offered("Vector add", 10, 27, 2**24),
+    "transformer_step": Offered("Transformer step", 6, 12, 1024),
+}
+DTYPES_SHOWN = ("fp32", "bf16", "fp16")
+GPUS = {  # rows of the table of accelerators, by their short names
+    "h100-sxm5-80gb": "H100",
+    "a100-sxm4-80gb": "A100",
+    "l4": "L4",
+    "t4": "T4",
+    "b200-sxm-180gb": "B200",
+    "rtx-4090": "RTX 4090",
+    "mi300x": "MI300X",
+}
+FIRST_GPUS = ("h100-sxm5-80gb", "a100-sxm4-80gb", "l4", "t4")
+CALLS: Calls = "queued"  # how calls follow one another where they are predicted
+OWN = "measured here"
+MIN_INTENSITY, MAX_INTENSITY = 2.0**-4, 2.0**13  # FLOPs a byte, the ends of roofs
+MAX_ASPECT = 4.0  # of a measured shape's axes to those of the size with as much work
+
+
+@dataclass(frozen=True, slots=True)
+class ExploreChoice:
+    """What a link asks to be drawn first.
+
+    Attributes:
+        operation: a key of OFFERED.
+        dtype: one of DTYPES_SHOWN.
+        keys: devices, of this machine or keys of GPUS.
+        size: one of the operation's sizes.
+        view: a key of VIEWS.
+    """
+
+    operation: str
+    dtype: str
+    keys: tuple[str, ...]
+    size: int
+    view: str
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """The parameters of the chart; keys between commas, so that a part of a key is no key."""
+        keys = f",{','.join(self.keys)},"
+        return {"op": self.operation, "dtype": self.dtype, "gpus": keys, "n": str(self.size), "view": self.view}
+
+
+@dataclass(frozen=True, eq=False)
+class ExploreFacts:
+    """The rows of the chart, the same for all visitors of a server.
+
+    Attributes:
+        devices: of this machine, drawn before the GPUs of the table.
+        lines: predicted calls: operation, dtype, device, n, work, FLOPs a byte, and seconds with their 90 % interval.
+        points: measured calls, with who measured them.
+        roofs: corners of each device's roofline in each dtype.
+    """
+
+    devices: tuple[Device, ...]
+    lines: pd.DataFrame
+    points: pd.DataFrame
+    roofs: pd.DataFrame
+
+    def name_of(self, key: str) -> str:
+        """Return what a device is called, of this machine or of the table."""
+        here = {device.id: device for device in self.devices}
+        if key not in here:
+            return GPUS[key]
+        return "this CPU" if here[key].kind == "cpu" else f"{here[key].name} ({key})"
+
+    @cached_property
+    def values(self) -> dict[str, dict[str, dict[str, list[list[float] | None]]]]:
+        """Seconds and their interval by operation, dtype, device and index of the size; None where unknown."""
+        found: dict[str, dict[str, dict[str, list[list[float] | None]]]] = {}
+        places = {name: {size: index for index, size in enumerate(sizes(name))} for name in OFFERED}
+        for row in self.lines.to_dict("records"):
+            of_device = found.setdefault(row["op"], {}).setdefault(row["dtype"], {})
+            times = of_device.setdefault(row["key"], [None] * len(places[row["op"]]))
+            times[places[row["op"]][row["n"]]] = [float(f"{row[name]:.3g}") for name in ("time", "low", "high")]
+        return found
+
+    def times_s(self, operation: str, dtype: str, key: str) -> dict[int, float]:
+        """Return the predicted seconds of a call by size."""
+        found = self.values.get(operation, {}).get(dtype, {}).get(key, [])
+        return {size: times[0] for size, times in zip(sizes(operation), found, strict=False) if times}
+
+
+def facts(devices: Sequence[Device], results: Sequence[Result]) -> ExploreFacts:
+    """Return the rows for the GPUs of the table and the devices of this machine.
+
+    Args:
+        devices: of this machine.
+        results: measured on them.
+    """
+    lines = [*_gpu_lines(), *_lines(devices, calibrate(results))]
+    measured = [*_gpu_points(), *_own_points(devices, results)]
+    roofs = [row for device in (*devices, *map(table_device, GPUS)) for row in _roofs(device)]
+    return ExploreFacts(tuple(devices), pd.DataFrame(lines), pd.DataFrame(measured), pd.DataFrame(roofs))
+
+
+Row = dict[str, object]
+
+
+@cache
+def _gpu_lines() -> tuple[Row, ...]:
+    return tuple(_lines([*map(table_device, GPUS)], calibrate()))
+
+
+def sizes(operation: str) -> tuple[int, ...]:
+    """Return the sizes that an operation is drawn at, smallest first."""
+    offered = OFFERED[operation]
+    contract = operation_named(operation)
+    every = (2**exponent for exponent in range(offered.first, offered.last + 1))
+    return tuple(size for size in every if contract.problem(contract.shape_of_size(size)) is None)
+
+
+def products() -> list[str]:
+    """Return the operations whose work is counted in FLOPs."""
+    return [name for name in OFFERED if operation_named(name).is_matrix_product]
+
+
+def dtypes_of(operation: str) -> tuple[str, ...]:
+    """Return the dtypes that an operation is drawn in."""
+    contract = operation_named(operation)
+    return tuple(name for name in DTYPES_SHOWN if contract.unsupported(format_named(name)) is None)
+
+
+def _lines(devices: Iterable[Device], calibration: Calibration) -> Iterator[Row]:
+    asked = [
+        (case_of(operation, operation_named(operation).shape_of_size(size), dtype, device), device, size)
+        for operation in OFFERED
+        for dtype in dtypes_of(operation)
+        for device in devices
+        for size in sizes(operation)
+    ]
+    found = predict_each([(case, device) for case, device, _ in asked], calibration, Conditions(CALLS))
+    for (case, _, size), prediction in zip(asked, found, strict=True):
+        if prediction.time_s is not None and prediction.interval_s is not None:
+            low_s, high_s = prediction.interval_s
+            yield {**_place(case, size), "time": prediction.time_s, "low": low_s, "high": high_s}
+
+
+def _place(case: Case, size: int) -> Row:
+    """Return where a call stands: its line, its size, its work, and its FLOPs a byte."""
+    contract = operation_named(case.operation)
+    flop_count = contract.flop_count(case.shape)
+    byte_count = contract.byte_count(case.shape, format_named(case.dtype))
+    return {
+        "op": case.operation,
+        "dtype": case.dtype,
+        "key": case.device,
+        "here": case.device not in GPUS,
+        "n": size,
+        "work": flop_count if contract.is_matrix_product else byte_count,
+        "flops": flop_count,
+        "intensity": flop_count / byte_count,
+    }
+
+
+@cache
+def _gpu_points() -> tuple[Row, ...]:
+    shown = [point for point in points() if point.spec_key in GPUS]
+    cases = [case_of(point.operation, point.shape, point.dtype, point.device) for point in shown]
+    measured = [
+        _point(case, point.time_s, f"{point.origin} by {point.citation.name}")
+        for case, point in zip(cases, shown, strict=True)
+    ]
+    return tuple(row for row in measured if row)
+
+
+def _own_points(devices: Sequence[Device], results: Iterable[Result]) -> Iterator[Row]:
+    """Yield the fastest result of each shape and dtype on each device."""
+    ids = {device.id for device in devices}
+    fastest: dict[tuple[object, ...], Result] = {}
+    for result in results:
+        case = result.case
+        if case.device in ids and is_ranked(result) and result.measurement:
+            about = (case.operation, case.shape, case.dtype, case.device)
+            known = fastest.setdefault(about, result)
+            if known.measurement and result.measurement.median_s < known.measurement.median_s:
+                fastest[about] = result
+    for result in fastest.values():
+        row = result.measurement and _point(
+            result.case, result.measurement.median_s, f"{OWN}, {result.case.implementation}"
+        )
+        if row:
+            yield row
+
+
+def _point(case: Case, time_s: float, source: str) -> Row | None:
+    """Return the row of a measured call; None where no size stands for its shape, or its dtype is not drawn."""
+    size = _size_of(case.operation, case.shape) if case.operation in OFFERED and case.dtype in DTYPES_SHOWN else None
+    if size is None:
+        return None
+    words = {"case": f"{shape_label(case.shape)} in {case.dtype}", "words": format_seconds(time_s), "source": source}
+    return {**_place(case, size), "time": time_s, **words}
+
+
+@cache
+def _size_of(operation: str, shape: Shape) -> int | None:
+    """Return the size whose shape has as much work; None where it lies outside the chart, or the shape is unlike it."""
+    contract = operation_named(operation)
+    work = work_of(operation, "fp32")
+    asked = work(shape)
+    low, high = sizes(operation)[0], sizes(operation)[-1]
+    if not work(contract.shape_of_size(low)) <= asked <= work(contract.shape_of_size(high)):
+        return None
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if work(contract.shape_of_size(middle)) >= asked else (middle + 1, high)
+    usual = dict(contract.shape_of_size(low).axes)
+    ratios = [length / usual[axis] for axis, length in shape.axes]
+    return low if all(1 / MAX_ASPECT <= ratio <= MAX_ASPECT for ratio in ratios) else None
+
+
+def _roofs(device: Device) -> Iterator[Row]:
+    for dtype in DTYPES_SHOWN:
+        peak = device.peak(dtype, "matrix")
+        if peak is None or device.bandwidth is None:
+            continue
+        ridge = peak.flop_per_s / device.bandwidth.bytes_per_s
+        for intensity in (MIN_INTENSITY, ridge, MAX_INTENSITY):
+            rate = min(peak.flop_per_s, intensity * device.bandwidth.bytes_per_s)
+            yield {
+                "dtype": dtype,
+                "key": device.id,
+                "here": device.id not in GPUS,
+                "intensity": intensity,
+                "rate": rate,
+            }

@@ -1,0 +1,18 @@
+"""Explore, the start page: a picture before a form."""
+
+import streamlit as st
+
+from gpuexplore.features.explore.ui import choose, show, show_measured
+from gpuexplore.ui.link import open_page, parameters
+from gpuexplore.ui.navigation import file_of, pages
+from gpuexplore.ui.run.state import started
+from gpuexplore.ui.session import known_devices
+
+given = parameters()
+if "n" not in given and any(name in pages()["benchmark"].parameters for name in given):
+    st.switch_page(file_of("benchmark"), query_params=st.query_params.to_dict())  # of the start page of before
+open_page("explore")
+devices = known_devices()
+runs = started()
+st.fragment(show, run_every=1.0 if any(run.active for run in runs) else None)(devices, choose(devices))
+show_measured(runs, devices)

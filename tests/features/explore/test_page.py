@@ -1,0 +1,131 @@
+"""The page Explore: what the browser is given at once, what a link means, and what is measured from it."""
+
+import json
+from urllib.parse import parse_qs
+
+import pytest
+
+from gpuexplore.core.model import Shape
+from gpuexplore.features.explore import ui
+from gpuexplore.features.explore.facts import FIRST_GPUS, GPUS, OFFERED, dtypes_of, facts, sizes
+from tests.analysis.made import device, ok
+from tests.pages.conftest import compiler, home, page
+
+
+def spec(app):
+    (chart,) = app.get("vega_lite_chart")
+    return json.loads(chart.proto.spec)
+
+
+def drawn(app):
+    return {each["name"]: each["value"] for each in spec(app)["params"] if "bind" in each}
+
+
+def test_a_first_visit_draws_a_product_on_four_gpus_and_this_machine(page):
+    app = page("explore")
+
+    assert not app.exception
+    assert not app.error
+    assert drawn(app) == {
+        "op": "matmul",
+        "dtype": "bf16",
+        "gpus": f",cpu,{','.join(FIRST_GPUS)},",
+        "n": "4096",
+        "view": "time",
+    }
+    assert "on this CPU" not in spec(app)["description"]
+    assert "H100" in spec(app)["description"]
+
+
+def test_a_link_restores_every_choice(page):
+    app = page("explore", op="softmax", dtype="fp16", gpus="t4,l4", n="2048", view="rate")
+
+    assert not app.error
+    assert drawn(app) == {"op": "softmax", "dtype": "fp16", "gpus": ",t4,l4,", "n": "2048", "view": "rate"}
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "accepted"),
+    [
+        ("op", "matrix", "matmul"),
+        ("dtype", "fp4", "bf16"),
+        ("gpus", "t4,h9000", "a100"),
+        ("n", "4097", "8192"),
+        ("n", "many", "8192"),
+        ("view", "volume", "roofline"),
+    ],
+)
+def test_what_a_link_cannot_mean_is_named_with_what_is_accepted(page, name, given, accepted):
+    app = page("explore", **{"n": "4096", name: given})
+
+    (error,) = app.error
+    assert name in error.value
+    assert given.rpartition(",")[2] in error.value
+    assert accepted in error.value
+    assert len(drawn(app)) == 5
+
+
+@pytest.mark.parametrize("query", [{"run": "abc"}, {"op": "softmax", "size": "100"}, {"impl": "numpy"}])
+def test_a_link_to_the_start_page_of_before_leads_to_benchmark(page, query, monkeypatch):
+    led = []
+    monkeypatch.setattr("streamlit.switch_page", lambda file, query_params: led.append((file.stem, query_params)))
+
+    page("explore", **query)
+
+    assert led == [("benchmark", query)]
+
+
+def test_every_operation_dtype_and_device_has_a_time_at_every_size():
+    found = facts((device(),), ()).values
+
+    for operation in OFFERED:
+        for dtype in dtypes_of(operation):
+            for key in GPUS:
+                assert all(found[operation][dtype][key]), (operation, dtype, key)
+                assert len(found[operation][dtype][key]) == len(sizes(operation))
+
+
+def test_measured_points_stand_at_the_size_with_as_much_work():
+    here = device()
+    measured = ok(shape=Shape.of(m=100, k=200, n=50), implementation="numpy")
+    found = facts((here,), (measured,)).points
+    own = found[found["here"]]
+
+    assert list(own["n"]) == [100]
+    assert list(own["time"]) == [1e-3]
+    assert "measured here, numpy" in set(own["source"])
+    assert set(found[~found["here"]]["key"]) <= set(GPUS)
+    assert found["source"].str.contains("published by|recorded by|measured here").all()
+
+
+def test_a_shape_unlike_that_of_its_size_has_no_point():
+    thin = ok(shape=Shape.of(m=16, k=16384, n=16))
+
+    points = facts((device(),), (thin,)).points
+    assert not points["here"].any()
+
+
+def test_the_button_queues_the_largest_sizes_that_this_machine_does_soon(monkeypatch):
+    started = []
+    monkeypatch.setattr(ui, "start", lambda experiments, devices: started.extend(experiments))
+    found = facts((device(),), ())
+
+    ui.measure(found, {"op": "matmul", "dtype": "fp32", "n": 4096})
+
+    (experiment,) = started
+    times_s = found.times_s("matmul", "fp32", "cpu")
+    asked = [shape["m"] for shape in experiment.shapes]
+    assert len(asked) == ui.MAX_SIZES
+    assert all(times_s[size] <= ui.MAX_SECONDS for size in asked)
+    assert times_s[2 * max(asked)] > ui.MAX_SECONDS
+    assert (experiment.operation, experiment.dtypes, experiment.devices) == ("matmul", ("fp32",), ("cpu",))
+
+
+@pytest.mark.parametrize("asked", [{}, {"op": "matmul"}, {"op": "matmul", "dtype": "fp4"}, {"op": 3, "dtype": []}])
+def test_a_forged_request_is_refused(asked, monkeypatch):
+    said = []
+    monkeypatch.setattr(ui, "show_problem", said.append)
+
+    ui.measure(facts((device(),), ()), asked)
+
+    assert "op" in str(said[0])
