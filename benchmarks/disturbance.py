@@ -56,8 +56,8 @@ async def in_company(address: str, store: Store) -> Times:
     run_id = store.submit(EXPERIMENT, _somebody())
     waiting = {owner: store.submit(EXPERIMENT, owner) for owner in (_somebody() for _ in range(WAITING))}
     visitors = [Visitor(address, page) for page, count in CROWD.items() for _ in range(count)]
-    visitors += [Visitor(address, "", f"run={run_id}") for _ in range(WATCHING)]
-    visitors += [Visitor(address, "", f"run={waits}", owner) for owner, waits in waiting.items()]
+    visitors += [Visitor(address, "benchmark", f"run={run_id}") for _ in range(WATCHING)]
+    visitors += [Visitor(address, "benchmark", f"run={waits}", owner) for owner, waits in waiting.items()]
     async with _connected(visitors):
         await asyncio.sleep(SETTLE_S)
         store.request_cancel(holding, holder)

@@ -141,7 +141,7 @@ def _peer_turn(watch: Watch) -> None:
 
 def _new_tabs(watch: Watch, address: str, run: tuple[str, str] | None) -> None:
     """Open the list and the run in new tabs of the same browser."""
-    run_path, title = (f"?run={run[0]}", run[1]) if run else ("run", "A run")
+    run_path, title = (f"benchmark?run={run[0]}", run[1]) if run else ("run", "A run")
     for step, path, text, charts in (("Runs", "runs", "Runs", 0), ("a run", run_path, title, 1)):
         page = watch.page.context.new_page()
         tab = Watch(page, watch.times_s)

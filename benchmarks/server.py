@@ -73,6 +73,11 @@ class Served:
     store: Store
     is_peer: bool
 
+    @property
+    def run_page(self) -> str:
+        """The page that shows a run; of the peer its only one."""
+        return "" if self.is_peer else "benchmark"
+
     def visitors(self, count: int, page: str = "", query: str = "") -> list[Visitor]:
         """Return so many browsers that have not opened their page yet."""
         return [Visitor(self.address, page, query) for _ in range(count)]
@@ -105,7 +110,7 @@ async def watching(served: Served) -> list[Figure]:
     """Watch one run that grows: seconds from a tick to the end of its script."""
     claim = None if served.is_peer else submitted(served.store)
     query = f"run={claim.run_id}" if claim else "live=1"
-    visitors = served.visitors(CROWD, "", query)
+    visitors = served.visitors(CROWD, served.run_page, query)
     async with measuring(served.store, claim), opened(visitors, ARRIVE_S):
         ticks_s, cores = await _watched(served, visitors)
     _say_errors(visitors)
@@ -123,7 +128,7 @@ async def waiting(served: Served) -> list[Figure]:
         return [Figure("waiting", f"{CROWD} sessions waiting: cores used", None, 0.15, _plain)]
     owners = [f"{OWNER}.{number}" for number in range(CROWD)]
     runs = {owner: served.store.submit(_shipped(), owner) for owner in owners}
-    visitors = [Visitor(served.address, "", f"run={run_id}", owner) for owner, run_id in runs.items()]
+    visitors = [Visitor(served.address, "benchmark", f"run={run_id}", owner) for owner, run_id in runs.items()]
     async with measuring(served.store, None), opened(visitors, ARRIVE_S):
         _, cores = await _watched(served, visitors)
     _say_errors(visitors)
@@ -161,7 +166,7 @@ async def large(served: Served) -> list[Figure]:
     query = f"rows={results}"
     if not served.is_peer:
         query = f"run={served.store.record(LARGE, OWNER, results=_made_up(LARGE))}"
-    visitors = served.visitors(FEW, "", query)
+    visitors = served.visitors(FEW, served.run_page, query)
     async with opened(visitors) as seconds:
         sent = mean(visitor.received_bytes for visitor in visitors)
     _say_errors(visitors)

@@ -14,7 +14,7 @@ LARGEST_PAGE_LINES = 120
 SLACK = 0.005  # of a budget that is not used up: more, and it has to be lowered
 BUDGETS = {  # what there was when a part ended, and where it has to arrive
     "files": 608,  # 620
-    "statements": 49_420,  # 40,000; 330 of them are the page Explore
+    "statements": 49_425,  # 40,000; 330 of them are the page Explore
     "classes": 501,  # 450; 13 hold the methods of Store that were 90 public functions
     "public names": 2_137,  # 2,100
     "constants": 1_544,  # 1,700

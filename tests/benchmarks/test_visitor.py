@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 def test_visitor_watches_a_run_that_grows():
     async def watched(served):
         claim = submitted(served.store)
-        visitors = served.visitors(2, query=f"run={claim.run_id}")
+        visitors = served.visitors(2, "benchmark", query=f"run={claim.run_id}")
         async with measuring_process(served.store, claim), opened(visitors) as seconds:
             async with asyncio.timeout(DEADLINE_S):
                 while any(len(visitor.ticks_s) < 2 for visitor in visitors):

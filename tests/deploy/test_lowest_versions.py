@@ -9,7 +9,7 @@ import venv
 import pytest
 from packaging.requirements import Requirement
 
-from gpuexplore.ui.navigation import FIRST_PAGE, pages
+from gpuexplore.ui.navigation import pages
 from scripts.app_server import free_port, wait_until_served
 from tests.docs.markdown import ROOT
 from tests.ui.visitor import visiting
@@ -77,7 +77,7 @@ def test_it_measures_draws_and_serves_every_page(wheel, tmp_path):
             wait_until_served(process, port)
             for name in pages():
                 with visiting(f"http://127.0.0.1:{port}", name) as visitor:
-                    visitor.run(f"run={saved}" if name == FIRST_PAGE else "")
+                    visitor.run(f"run={saved}" if name == "benchmark" else "")
                 found = [element.exception.message for element in visitor.elements if element.HasField("exception")]
                 if found or len(visitor.elements) < 3:
                     troubles[name] = found or visitor.elements

@@ -91,7 +91,7 @@ def test_pages_open_while_it_is_locked_and_say_so(store, home, address):
             said, took_s = asyncio.run(opened(address, page))
             assert "another program keeps it locked" in said, page
             assert took_s < SOON_S, page
-        said, took_s = asyncio.run(opened(address, "", f"run={run_id}"))
+        said, took_s = asyncio.run(opened(address, "benchmark", f"run={run_id}"))
         assert said.count("another program keeps it locked") == 2, "as a whole, and of the run"
         assert took_s < SOON_S
         reason, took_s = asked(address)
@@ -292,7 +292,7 @@ def test_two_servers_on_one_home_beside_load_share_its_supervisor_and_show_the_s
             assert ends(store, run_id).state is RunState.DONE
         for where in (address, second):
             for run_id in run_ids:
-                said, took_s = asyncio.run(opened(where, "", f"run={run_id}"))
+                said, took_s = asyncio.run(opened(where, "benchmark", f"run={run_id}"))
                 assert "cannot be used" not in said
                 assert took_s < SOON_S
     assert holder().pid == process.pid

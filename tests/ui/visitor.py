@@ -12,7 +12,7 @@ from tests.waiting import DEADLINE_S
 
 
 @contextmanager
-def visiting(address, page="", options=MappingProxyType({}), **headers):
+def visiting(address, page="benchmark", options=MappingProxyType({}), **headers):
     """Give a visitor with a websocket to the server at `address`, like http://127.0.0.1:8501.
 
     Args:

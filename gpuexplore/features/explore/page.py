@@ -3,6 +3,7 @@
 import streamlit as st
 
 from gpuexplore.features.explore.ui import choose, show, show_measured
+from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page, parameters
 from gpuexplore.ui.navigation import file_of, pages
 from gpuexplore.ui.run.state import started
@@ -11,6 +12,8 @@ from gpuexplore.ui.session import known_devices
 given = parameters()
 if "n" not in given and any(name in pages()["benchmark"].parameters for name in given):
     st.switch_page(file_of("benchmark"), query_params=st.query_params.to_dict())  # of the start page of before
+if not st.context.is_embedded:
+    st.title("Explore", help=page_help("explore"))
 open_page("explore")
 devices = known_devices()
 runs = started()
