@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Literal
 
 from gpuexplore.core.once import once
 from gpuexplore.core.served import PAGES
@@ -33,7 +32,6 @@ FEATURES: tuple[str, ...] = (
     "cluster",
     "admin",
 )
-Position = Literal["above", "below"]
 SECTIONS = ("Measure", "Understand", "Learn", "Server")  # of the navigation, in order
 
 
@@ -105,8 +103,7 @@ class Feature:
             says; empty for none.
         preload: module that the web server loads before the first visit; empty for none.
         cluster_engine: module whose `open_engine(scheduler, on_change)` measures on other machines; empty for none.
-        offers: modules whose `offer(devices)` the page Benchmark calls before something is measured, by its position:
-            above or below the form.
+        offer: module whose `offer()` Explore and Benchmark call before something is measured; empty for none.
         lesson_blocks: kinds of blocks of a lesson whose quantities `lesson_block.py` of its folder gives, and which its
             `ui` shows.
         routes: module whose `ROUTES` the web server answers in addition to its pages; empty for none.
@@ -123,7 +120,7 @@ class Feature:
     implementations: str = ""
     preload: str = ""
     cluster_engine: str = ""
-    offers: Mapping[Position, str] = field(default_factory=dict)
+    offer: str = ""
     lesson_blocks: tuple[str, ...] = ()
     routes: str = ""
 

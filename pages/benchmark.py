@@ -40,7 +40,7 @@ open_page("benchmark")
 devices = known_devices()
 ids = [device.id for device in devices]
 if not run_id:
-    show_offers("above", devices)
+    show_offers()
     offer_to_continue()
 
 
@@ -75,7 +75,6 @@ else:
         "Nothing is measured yet. Press **Run**: the chart fills as results arrive.",
         icon=":material/insights:",
     )
-    show_offers("below", devices)
     offer_recorded_runs(request.operation)
     if any(device.peaks for device in devices):
         st.markdown("**Peak matmul throughput of this machine**")

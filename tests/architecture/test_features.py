@@ -49,7 +49,7 @@ def test_declaration_of_a_feature_names_what_is_there(name):
     modules = [
         *feature.functions.values(),
         *feature.modules.values(),
-        *feature.offers.values(),
+        feature.offer,
         feature.implementations,
         feature.preload,
         feature.cluster_engine,

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import screens, title, until_seen
+from tests.browser.conftest import screens, until_seen
 
 pytestmark = pytest.mark.browser
 
@@ -19,11 +19,6 @@ def points(page):
 
 
 def test_a_point_tells_its_source_lends_its_shape_and_gives_way_to_another(page, address):
-    page.goto(f"{address}/benchmark")
-    offer = page.get_by_role("button", name=re.compile("published measurements on"))  # on a machine without a GPU
-    until_seen(offer.click, title(page, "Atlas"))
-    expect(page).to_have_url(re.compile(r"/atlas\?op=linear$"))
-
     page.goto(f"{address}/atlas?gpus=h100-sxm5-80gb&show=rate")
     expect(points(page)).to_have_count(62)
     points(page).last.hover()

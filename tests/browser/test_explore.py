@@ -62,3 +62,13 @@ def test_run_this_here_adds_points_of_this_machine(explored):
     tells(page, re.compile("Measured here"))
 
     assert sent
+
+
+def test_embedded_it_is_alone(page, address):
+    page.goto(f"{address}/?embed=true&op=softmax&n=2048")
+
+    expect(headline(page)).to_contain_text("2,048 × 2,048")
+    expect(charts(page).first).to_be_visible()
+    expect(page.get_by_role("button", name="Run this here")).to_have_count(0)
+    expect(page.get_by_role("link", name="Benchmark")).to_have_count(0)
+    expect(page.get_by_role("heading", level=1)).to_have_count(0)

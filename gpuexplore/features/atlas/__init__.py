@@ -20,5 +20,4 @@ FEATURE = Feature(
     commands={"atlas": "measured GPU performance with its sources, and which GPU suits a call"},
     functions=dict.fromkeys(("atlas", "which_gpu"), "gpuexplore.features.atlas.functions"),
     preload="gpuexplore.features.atlas.ui.view",
-    offers={"below": "gpuexplore.features.atlas.ui.view"},
 )

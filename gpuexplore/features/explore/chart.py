@@ -25,7 +25,7 @@ IS_FLOP = "(view === 'roofline' || indexof(products, op) >= 0)"
 TEXT = "luminance(background) > 0.5 ? '#1a2230' : '#f2f4f8'"
 POINT_TOOLTIPS = {"case": "Measured", "words": "Time", "source": "Source"}
 LINE_TOOLTIPS = {"device": "Predicted for", "n": "Size n", "words": "Time", "interval": "90 % interval"}
-HEIGHT = 430
+HEIGHT = 390
 DECADES = [float(f"1e{exponent}") for exponent in range(-9, 18)]
 STEPS = [step * decade for decade in DECADES for step in (1, 2, 5)]
 

@@ -2,7 +2,7 @@
 const kept = new WeakMap()
 
 export default function ({ parentElement, data, setTriggerValue }) {
-  const state = { ...data.state, ...(kept.get(parentElement) ?? {}) }
+  const state = kept.get(parentElement) ?? { ...data.state }
   state.keys = state.keys.filter((key) => data.devices.some((device) => device.key === key))
   kept.set(parentElement, state)
   const find = (selector) => parentElement.querySelector(selector)
@@ -47,7 +47,7 @@ export default function ({ parentElement, data, setTriggerValue }) {
   const name = (key) => data.devices.find((device) => device.key === key).name
   const article = (key) => {
     const said = name(key)
-    return data.devices.find((device) => device.key === key).here ? said : `${/^[AHLM]/.test(said) ? "an" : "a"} ${said}`
+    return data.devices.find((device) => device.key === key).here ? said : `${/^[AHLMR]/.test(said) ? "an" : "a"} ${said}`
   }
 
   function seconds(value) {
@@ -56,7 +56,7 @@ export default function ({ parentElement, data, setTriggerValue }) {
   }
 
   function rounded(value) {
-    return value >= 100 ? Math.round(value).toLocaleString("en") : String(Number(value.toPrecision(value >= 10 ? 3 : 3)))
+    return value >= 100 ? Math.round(value).toLocaleString("en") : String(Number(value.toPrecision(3)))
   }
 
   const ratio = (value) => Number(value.toPrecision(2)).toLocaleString("en", { minimumFractionDigits: value < 9.95 ? 1 : 0 })
@@ -179,6 +179,11 @@ export default function ({ parentElement, data, setTriggerValue }) {
     run.onclick = () => setTriggerValue("run", { op: state.op, dtype: state.dtype, n: state.n })
   }
 
+  // What was made for earlier data would go on to use these.
+  for (const place of parentElement.querySelectorAll(".operations, .dtypes, .views, .devices")) {
+    place.replaceChildren()
+    delete place.dataset.options
+  }
   draw()
   push()
   // Charts are embedded later than this is drawn, and anew when their data changes.

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from gpuexplore.features.explore.ui import choose, show, show_measured
+from gpuexplore.ui.benchmark.form import show_offers
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page, parameters
 from gpuexplore.ui.navigation import file_of, pages
@@ -19,3 +20,5 @@ devices = known_devices()
 runs = started()
 st.fragment(show, run_every=1.0 if any(run.active for run in runs) else None)(devices, choose(devices))
 show_measured(runs, devices)
+if not st.context.is_embedded:
+    show_offers()

@@ -27,6 +27,7 @@ from gpuexplore.operations import operation_named
 from gpuexplore.request import Request, resolve
 from gpuexplore.shapes import split
 from gpuexplore.ui.link import href, parameters
+from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.run.state import show_what_ended, start
 from gpuexplore.ui.run.view import show_run
 from gpuexplore.ui.session import DeviceResults, measured_results
@@ -35,6 +36,10 @@ from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.url_widgets import show_problem
 
 CHART = "explore_chart"  # the key of the chart's container, by which the controls find it
+STYLE = f"""<style>
+.st-key-{CHART} form.vega-bindings {{ display: none; }}
+[data-testid="stMainBlockContainer"] {{ padding-top: 3rem; }}
+</style>"""  # the controls set the chart's parameters
 VIEWS = {"time": "Time", "rate": "Rate", "roofline": "Roofline"}
 MAX_SECONDS = 0.5  # a predicted call of what is measured here from this page
 MAX_SIZES = 6
@@ -89,7 +94,7 @@ def show(devices: Sequence[Device], choice: ExploreChoice) -> None:
         data=_data(found, choice, can_run=not st.context.is_embedded), key="explore", on_run_change=lambda: None
     ).run
     with st.container(key=CHART):
-        st.html(f"<style>.st-key-{CHART} form.vega-bindings {{ display: none }}</style>")  # the controls set them
+        st.html(STYLE)
         show_chart(lambda: explore(found, choice), (found, choice), key="chart.explore")
         st.caption(
             "Lines: predicted. Bands: 90 % intervals. Dashed: roofs. Points: measured here, or by others, as tooltips "
@@ -111,9 +116,10 @@ def _show_fastest(run: Run) -> None:
     if fastest is None or fastest.median_s is None:
         return
     case = fastest.case
+    what = f"{plain(case.implementation)} takes {format_seconds(fastest.median_s)}"
     st.markdown(
-        f"Measured here: {case.implementation} takes {format_seconds(fastest.median_s)} at {shape_label(case.shape)} "
-        f"in {case.dtype}. [Open in Benchmark]({href(f'benchmark?run={run.id}')})"
+        f"Measured here: {what} at {shape_label(case.shape)} in {case.dtype}. "
+        f"[Open in Benchmark]({href(f'benchmark?run={run.id}')})"
     )
 
 

@@ -18,5 +18,5 @@ FEATURE = Feature(
         script=Path(__file__).with_name("page.py"),
     ),
     commands={"lesson": "lessons: list them, check a file, run one on this machine, print a sheet"},
-    offers={"above": "gpuexplore.features.lessons.ui.offer"},
+    offer="gpuexplore.features.lessons.ui.offer",
 )

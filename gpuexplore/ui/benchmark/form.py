@@ -19,7 +19,7 @@ from gpuexplore.core.units import format_bytes, format_seconds
 from gpuexplore.operations import OPERATIONS, additions
 from gpuexplore.operations.contract import Operation
 from gpuexplore.recorded import recording_of_run
-from gpuexplore.registry import Position, features
+from gpuexplore.registry import features
 from gpuexplore.request import Request, from_experiment, resolve, with_defaults
 from gpuexplore.ui.benchmark import settings
 from gpuexplore.ui.benchmark.settings import key
@@ -331,8 +331,8 @@ def show_askers(run: Run, devices: Sequence[Device]) -> None:
             start([run.experiment], devices, "run")
 
 
-def show_offers(place: Position, devices: Sequence[Device]) -> None:
-    """Show what features offer at one place of the page before something is measured, in their order."""
+def show_offers() -> None:
+    """Show what features offer before something is measured, in their order."""
     for feature in features():
-        if place in feature.offers:
-            import_module(feature.offers[place]).offer(devices)
+        if feature.offer:
+            import_module(feature.offer).offer()

@@ -260,24 +260,3 @@ def test_predictions_say_what_they_rest_on_and_points_are_listed_on_demand(page)
     assert len(app.dataframe) == 1
     app.session_state["atlas.table"] = True
     assert len(app.run().dataframe[1].value) == 62
-
-
-def test_the_start_page_offers_the_atlas_where_there_is_no_gpu(page, monkeypatch):
-    went = []
-    monkeypatch.setattr(
-        "gpuexplore.features.atlas.ui.view.st.switch_page",
-        lambda page, query_params: went.append((page.parent.name, query_params)),
-    )
-    app = page("benchmark")
-    button = app.button(key="welcome.atlas")
-    count = len({point.spec_key for point in points("linear")})
-
-    assert button.label == f"Linear layer: published measurements on {count} GPUs"
-    button.click().run()
-    assert went == [("atlas", {"op": "linear"})]
-
-
-def test_the_start_page_of_a_machine_with_a_gpu_does_not_offer_the_atlas(page, monkeypatch):
-    monkeypatch.setattr(session, "discover", lambda: (device(), device(device_id="cuda:0", kind="cuda")))
-
-    assert "welcome.atlas" not in [button.key for button in page("benchmark").button]

@@ -11,10 +11,10 @@ from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.analysis.what_if.summary import named_numbers
 from gpuexplore.analysis.what_if.what_if import Known
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Device, Origin, Result, Shape
+from gpuexplore.core.model import Origin, Result, Shape
 from gpuexplore.core.once import once
 from gpuexplore.core.units import format_energy, format_interval, format_seconds
-from gpuexplore.features.atlas.analysis import measured_gpus, measured_operations, points
+from gpuexplore.features.atlas.analysis import measured_operations, points
 from gpuexplore.features.atlas.analysis.which_gpu import ORDERS, GpuChoice, ranked, usual_devices, which_gpu
 from gpuexplore.features.atlas.chart import PICKED, atlas, shown_at, source_label
 from gpuexplore.features.atlas.ui.picked import NAMES, POINT, AtlasChoice, AtlasFacts, calibration, href_of
@@ -23,7 +23,6 @@ from gpuexplore.recorded import recorded_results
 from gpuexplore.ui import url_widgets
 from gpuexplore.ui.link import parameters, write
 from gpuexplore.ui.markdown import plain
-from gpuexplore.ui.navigation import file_of
 from gpuexplore.ui.session import DeviceResults, known_devices, measured_results
 from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.shared.charts import Spec, chart_of, show_spec
@@ -294,14 +293,3 @@ def _choice_columns() -> Mapping[str, Any]:
         "Price list": link(display_text="open", help="The provider's list"),
         "Source": link(display_text="open", help="Link to a published time"),
     }
-
-
-def offer(devices: Sequence[Device]) -> None:
-    """Offer published measurements where no GPU is: of the operation with the most of them."""
-    if any(device.kind != "cpu" for device in devices):
-        return
-    operation = next(iter(measured_operations()))
-    count = sum(number > 0 for number in measured_gpus(operation).values())
-    words = f"{operation_named(operation).title}: published measurements on {count} GPUs"
-    if st.button(words, icon=":material/map:", key="welcome.atlas"):
-        st.switch_page(file_of("atlas"), query_params={"op": operation})

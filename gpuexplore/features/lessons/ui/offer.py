@@ -1,18 +1,15 @@
 """The tour, offered on the first visit until something is measured."""
 
-from collections.abc import Sequence
-
 import streamlit as st
 
 from gpuexplore.core.errors import StoreUnavailable
-from gpuexplore.core.model import Device
 from gpuexplore.ui.navigation import file_of
 from gpuexplore.ui.session import owner, store
 
 KNOWN = "welcome.known"  # the session's key: this visitor is no newcomer
 
 
-def offer(_devices: Sequence[Device]) -> None:
+def offer() -> None:
     """Offer the tour on a first visit."""
     if not _is_new():
         return
