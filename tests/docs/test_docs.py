@@ -182,7 +182,7 @@ def test_changelog_tells_of_this_version():
 
 
 def title_of(page):
-    return re.search(r'\btitle\("(.+)"\)', page.read_text(encoding="utf-8"))[1]
+    return re.search(r'\btitle\("([^"]+)"', page.read_text(encoding="utf-8"))[1]
 
 
 def test_every_script_of_a_page_is_in_the_navigation():
