@@ -5,6 +5,7 @@ from statistics import median
 from time import monotonic
 
 import pytest
+from streamlit.components.v2.bidi_component.main import _make_trigger_id
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 from websockets.exceptions import ConnectionClosed
 
@@ -60,7 +61,7 @@ def test_a_frame_of_more_than_a_megabyte_ends_its_websocket(address):
 
 
 @pytest.mark.parametrize("query", LINKS.values(), ids=LINKS)
-@pytest.mark.parametrize("page", ["", "kernels", "what-if", "roofline", "atlas", "devices"])
+@pytest.mark.parametrize("page", ["benchmark", "kernels", "what-if", "roofline", "atlas", "devices"])
 def test_a_link_of_half_a_megabyte_is_answered_in_a_sentence(address, page, query):
     with visiting(address, page) as visitor:
         said = visitor.run(query)
@@ -76,7 +77,6 @@ WITH_WIDGETS = {"lessons": "lesson=how-long"}  # without one the page has button
 
 @pytest.mark.parametrize("page", [page for page, names in PARAMETERS.items() if names and page != BEHIND_AN_UPLOAD])
 def test_values_outside_their_options_are_refused_or_dropped(address, page):
-    page = "" if page == "benchmark" else page
     with visiting(address, page) as visitor:
         visitor.run(WITH_WIDGETS.get(page, ""))
         forged = [*_forged(visitor.elements)]
@@ -97,6 +97,11 @@ def _forged(elements):
             forged = WidgetState(id=widget.id)
             forged.string_array_value.data.append("forged\x00<b>")
             yield forged
+        if kind == "bidi_component":
+            yield WidgetState(id=widget.id, json_value='{"run": "forged"}')
+            for value in ('"forged"', '{"op": ["forged"]}', '{"op": "matmul", "dtype": "\\u0000<b>"}'):
+                events = f'[{{"event": "run", "value": {value}}}]'
+                yield WidgetState(id=_make_trigger_id(widget.id, "events"), json_trigger_value=events)
 
 
 def test_a_run_of_somebody_else_is_shown_and_cannot_be_cancelled(address, server_home):

@@ -123,11 +123,11 @@ def _show_fastest(run: Run) -> None:
     )
 
 
-def measure(found: ExploreFacts, asked: Mapping[str, Any]) -> None:
+def measure(found: ExploreFacts, asked: Any) -> None:
     """Queue what the browser asks for, an operation in a dtype, in `quick_sizes` on the first device."""
-    operation, dtype = asked.get("op"), asked.get("dtype")
+    operation, dtype = (asked.get("op"), asked.get("dtype")) if isinstance(asked, dict) else (None, None)
     if operation not in list(OFFERED) or dtype not in dtypes_of(operation):  # no browser of ours sends that
-        show_problem(InvalidInput.of("op and dtype", asked, tuple(OFFERED)))
+        show_problem(InvalidInput.of("op and dtype", repr(asked)[:60], tuple(OFFERED)))
         return
     device = found.devices[0]
     chosen = quick_sizes(found, operation, dtype)

@@ -121,7 +121,9 @@ def test_the_button_queues_the_largest_sizes_that_this_machine_does_soon(monkeyp
     assert (experiment.operation, experiment.dtypes, experiment.devices) == ("matmul", ("fp32",), ("cpu",))
 
 
-@pytest.mark.parametrize("asked", [{}, {"op": "matmul"}, {"op": "matmul", "dtype": "fp4"}, {"op": 3, "dtype": []}])
+@pytest.mark.parametrize(
+    "asked", ["run", [1], {}, {"op": "matmul"}, {"op": "matmul", "dtype": "fp4"}, {"op": 3, "dtype": []}]
+)
 def test_a_forged_request_is_refused(asked, monkeypatch):
     said = []
     monkeypatch.setattr(ui, "show_problem", said.append)
