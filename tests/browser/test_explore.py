@@ -23,7 +23,11 @@ def charts(page):
 def explored(page, address):
     """Return a page on Explore, and the messages that its browser has sent to the server since it was drawn."""
     sent = []
-    page.on("websocket", lambda socket: socket.on("framesent", sent.append))
+
+    def note(frame):  # Playwright takes no built-in method
+        sent.append(frame)
+
+    page.on("websocket", lambda socket: socket.on("framesent", note))
     page.goto(address)
     expect(headline(page)).to_contain_text("takes")
     expect(charts(page).first).to_be_visible()

@@ -72,11 +72,11 @@ def framed(page):
 def test_jupyter_shows_it_below_the_cell_and_a_page_that_is_no_notebook_may_not(app, page):
     with notebook(app._repr_html_()) as port:
         page.goto(f"http://localhost:{port}")
-        expect(framed(page).get_by_role("heading", name="Benchmark")).to_be_visible()
+        expect(framed(page).get_by_role("heading", name="Explore")).to_be_visible()
 
         with page.expect_console_message(lambda message: "frame-ancestors" in message.text):  # the browser's refusal
             page.goto(f"http://elsewhere.localhost:{port}")
-        expect(framed(page).get_by_role("heading", name="Benchmark")).to_have_count(0)
+        expect(framed(page).get_by_role("heading", name="Explore")).to_have_count(0)
 
 
 @pytest.mark.usefixtures("colab")

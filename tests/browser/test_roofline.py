@@ -41,7 +41,7 @@ def test_hovering_a_point_tells_its_case_and_a_click_opens_its_run_and_back_retu
     expect(tooltip).to_contain_text(run_id)
 
     until_seen(points(page).click, title(page, "matmul 64"))
-    page.wait_for_url(re.compile(rf"/\?run={run_id}$"))
+    page.wait_for_url(re.compile(rf"/benchmark\?run={run_id}$"))
     expect(page.get_by_text("Export", exact=True)).to_be_visible()
 
     page.go_back()

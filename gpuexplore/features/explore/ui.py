@@ -27,7 +27,7 @@ from gpuexplore.operations import operation_named
 from gpuexplore.request import Request, resolve
 from gpuexplore.shapes import split
 from gpuexplore.ui.link import href, parameters
-from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.markdown import plain, small
 from gpuexplore.ui.run.state import show_what_ended, start
 from gpuexplore.ui.run.view import show_run
 from gpuexplore.ui.session import DeviceResults, measured_results
@@ -96,9 +96,11 @@ def show(devices: Sequence[Device], choice: ExploreChoice) -> None:
     with st.container(key=CHART):
         st.html(STYLE)
         show_chart(lambda: explore(found, choice), (found, choice), key="chart.explore")
-        st.caption(
-            "Lines: predicted. Bands: 90 % intervals. Dashed: roofs. Points: measured here, or by others, as tooltips "
-            f"say ([all in the Atlas]({href('atlas')}))."
+        st.markdown(
+            small(
+                "Lines: predicted. Bands: 90 % intervals. Dashed: roofs. Points: measured here, or by others, as "
+                f"tooltips say ([all in the Atlas]({href('atlas')}))."
+            )
         )
     if asked:
         measure(found, asked)
