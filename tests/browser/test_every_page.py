@@ -7,7 +7,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from gpuexplore.ui.navigation import FIRST_PAGE, pages
-from tests.browser.conftest import FITS, HAND, settle
+from tests.browser.conftest import FITS, HAND, RESTS, settle
 
 pytestmark = pytest.mark.browser
 
@@ -43,6 +43,7 @@ def test_page_is_accessible_asks_no_other_host_and_fits_its_screen(page, address
     page.emulate_media(color_scheme="dark")
     page.wait_for_function(FITS)  # charts are drawn anew first
 
+    page.wait_for_function(RESTS)  # another theme may redraw the page
     asked.append(page.evaluate(ICON))  # which a browser without a window does not fetch
     own = {urlsplit(address).netloc, ""}  # nothing: data and blobs
     assert {url for url in asked if urlsplit(url).netloc not in own} == set()

@@ -17,7 +17,7 @@ def charts(page):
 
 
 def test_one_click_gives_every_point_of_the_default_chart_and_the_link_keeps_the_run(page, address, store, visitor):
-    start_run(page, address)
+    start_run(page, f"{address}/benchmark")
     expect(charts(page).first).to_be_visible()
     expect(page.get_by_text("Export", exact=True)).to_be_visible()
     expect(page.locator("h4").first).not_to_contain_text("So far")
