@@ -41,7 +41,7 @@ def _navigation() -> Any:
 
 def _is_bare() -> bool:
     """Return whether the page is shown alone: as a slide, or in a frame of another page (`?embed=true`)."""
-    return is_presented() or st.context.is_embedded
+    return is_presented() or bool(st.context.is_embedded)
 
 
 def _draw() -> None:
