@@ -18,7 +18,7 @@ BUDGETS = {  # what there was when a part ended, and where it has to arrive
     "classes": 501,  # 450; 13 hold the methods of Store that were 90 public functions
     "public names": 2_136,  # 2,100
     "constants": 1_545,  # 1,700
-    "packed assignments": 94,  # 300: two or more values assigned in one statement
+    "packed assignments": 93,  # 300: two or more values assigned in one statement
 }
 
 
