@@ -1,4 +1,4 @@
-"""What `make check` leaves out: test files that a change cannot reach, and no other."""
+"""Selection of `make check`: test files that a change cannot reach are left out, and no other."""
 
 import pytest
 

@@ -29,7 +29,7 @@ def explored(page, address):
 
     page.on("websocket", lambda socket: socket.on("framesent", note))
     page.goto(address)
-    expect(headline(page)).to_contain_text("takes")
+    expect(headline(page)).to_contain_text("predicted to take")
     expect(charts(page).first).to_be_visible()
     settle(page)
     sent.clear()

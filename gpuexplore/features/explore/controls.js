@@ -69,7 +69,7 @@ export default function ({ parentElement, data, setTriggerValue }) {
     const [time, low, high] = at(first)
     const last = others.at(-1)
     const beside = last ? `, ${ratio(at(last)[0] / time)} times as fast as ${article(last)} (${seconds(at(last)[0])})` : ""
-    const headline = `${capital(article(first))} takes ${seconds(time)} for ${shape} in ${state.dtype}${beside}.`
+    const headline = `${capital(article(first))} is predicted to take ${seconds(time)} for ${shape} in ${state.dtype}${beside}.`
     const range = `90 % interval ${seconds(low)} to ${seconds(high)}.`
     return [headline, [range, gains(known), ...known.map(assumed)].filter(Boolean).join(" ")]
   }

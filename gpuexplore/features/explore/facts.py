@@ -1,4 +1,4 @@
-"""What Explore draws: predicted lines and measured points of each operation, dtype and device, as tables."""
+"""Tables of the chart of Explore: predicted lines and measured points of each operation, dtype and device."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -59,7 +59,7 @@ MAX_ASPECT = 4.0  # of a measured shape's axes to those of the size with as much
 
 @dataclass(frozen=True, slots=True)
 class ExploreChoice:
-    """What a link asks to be drawn first.
+    """Selection that a link opens the chart with.
 
     Attributes:
         operation: a key of OFFERED.
