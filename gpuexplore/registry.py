@@ -8,31 +8,46 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
+from types import MappingProxyType
 
 from gpuexplore.core.once import once
 from gpuexplore.core.served import PAGES
 
-FEATURES: tuple[str, ...] = (
+FEATURES: tuple[str, ...] = (  # pages of one place stand in this order
+    "explore",
     "machine_code",
     "trace",
     "transfer",
     "training",
     "memory",
+    "lessons",
     "mistakes",
+    "fact_check",
     "tensors",
     "errors",
-    "lessons",
     "selftest",
     "workshop",
     "atlas",
-    "explore",
-    "fact_check",
     "own_functions",
     "notebook",
     "cluster",
     "admin",
 )
-SECTIONS = ("Measure", "Understand", "Learn", "Server")  # of the navigation, in order
+PLACES: Mapping[str, str] = MappingProxyType(  # of the navigation, in order, each with an icon of Material Symbols
+    {
+        "Explore": "explore",
+        "Benchmark": "timer",
+        "Runs": "history",
+        "Predict": "query_stats",
+        "Model": "stacked_bar_chart",
+        "Roofline": "roofing",
+        "Kernels": "stairs",
+        "Traces": "flowsheet",
+        "Learn": "school",
+        "Rooms": "groups",
+    }
+)
+SERVER = "Server"  # the place of pages that the header leads to
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +56,8 @@ class Page:
 
     Attributes:
         name: in addresses.
-        section: of the navigation, one of SECTIONS.
-        order: within its section, from the top.
-        icon: of Material Symbols.
-        about: one sentence for its tooltip in the navigation.
+        place: one of PLACES, or SERVER: pages of one place are tabs of each other.
+        about: one sentence for its tooltip.
         reads: the parameters of its address, separated by blanks.
         terms: of the glossary that its title explains.
         script: file that draws it; None for one of the core, which lies in `pages/`.
@@ -52,9 +65,7 @@ class Page:
 
     name: str
     title: str
-    section: str
-    order: int
-    icon: str
+    place: str
     about: str
     reads: str = ""
     terms: tuple[str, ...] = ()
@@ -93,7 +104,7 @@ class Feature:
     Attributes:
         name: of its folder.
         needs: features that it imports.
-        page: drawn by a script of its folder, and tested by `test_page.py` of its tests; None where it has none.
+        pages: each drawn by a script of its folder.
         commands: each with a line of help, executed by `<name>_command.py` of its folder.
         after: command of the core that these follow in the list of all; empty for its end.
         activities: by the name under which the database keeps them.
@@ -103,7 +114,8 @@ class Feature:
             says; empty for none.
         preload: module that the web server loads before the first visit; empty for none.
         cluster_engine: module whose `open_engine(scheduler, on_change)` measures on other machines; empty for none.
-        offer: module whose `offer()` Explore and Benchmark call before something is measured; empty for none.
+        offer: module whose `offer()` Explore and Benchmark call before something is measured, and whose `entries()` the
+            search of the header lists; empty for none.
         lesson_blocks: kinds of blocks of a lesson whose quantities `lesson_block.py` of its folder gives, and which its
             `ui` shows.
         routes: module whose `ROUTES` the web server answers in addition to its pages; empty for none.
@@ -111,7 +123,7 @@ class Feature:
 
     name: str
     needs: tuple[str, ...] = ()
-    page: Page | None = None
+    pages: tuple[Page, ...] = ()
     commands: Mapping[str, str] = field(default_factory=dict)
     after: str = ""
     activities: Mapping[str, ActivityKind] = field(default_factory=dict)

@@ -1,13 +1,14 @@
 """The frame around every page: navigation. Titles belong to the pages."""
 
 import time
-from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
 from gpuexplore.core.errors import GpuExploreError, StoreUnavailable
+from gpuexplore.registry import Page
+from gpuexplore.ui.header import show_header, show_places
 from gpuexplore.ui.identity import show_account
 from gpuexplore.ui.navigation import FIRST_PAGE, pages
 from gpuexplore.ui.present import is_presented
@@ -21,22 +22,14 @@ from gpuexplore.ui.url_widgets import show_problem
 ICON = Path(__file__).with_name("icon.svg")
 
 
-def _navigation() -> Any:
-    """Return the page that is asked for."""
-    sections = defaultdict(list)
-    for page in pages().values():
-        is_first = page.name == FIRST_PAGE
-        sections[page.section].append(
-            st.Page(
-                page.file,
-                title=page.title,
-                icon=f":material/{page.icon}:",
-                url_path=None if is_first else page.name,
-                default=is_first,
-                help=page.about,
-            )
-        )
-    return st.navigation(sections, position="hidden" if _is_bare() else "sidebar", expanded=True)
+def _navigation() -> tuple[Page, Any]:
+    """Return the page that is asked for, and what Streamlit has for it."""
+    known = {
+        page.name: st.Page(page.file, title=page.title, url_path=page.name, default=page.name == FIRST_PAGE)
+        for page in pages().values()
+    }
+    shown = st.navigation(list(known.values()), position="hidden")  # Streamlit's has no places
+    return next(page for page in pages().values() if known[page.name] is shown), shown
 
 
 def _is_bare() -> bool:
@@ -47,9 +40,10 @@ def _is_bare() -> bool:
 def _draw() -> None:
     if not _is_bare():
         st.logo(Path(__file__).with_name("logo.svg"), size="large", icon_image=ICON)
-    page = _navigation()
+    page, script = _navigation()
     st.set_page_config(page_title=f"{page.title} · gpuexplore", page_icon=ICON, layout="wide")
     if not _is_bare():
+        show_places(page)
         show_account()
         show_role()
         show_recent_runs()
@@ -58,8 +52,15 @@ def _draw() -> None:
         if trouble is not None:
             st.fragment(draw_once_writable, run_every=RETRY_S)()
         wait_for_samples()
-        with page_drawn_in_turn():
-            page.run()
+        body = st.container()
+        header = st.container(key="header", horizontal=True, vertical_alignment="center")
+        with page_drawn_in_turn(), body:
+            tabs = None if _is_bare() else show_header(page, header)
+            try:
+                script.run()
+            finally:
+                if tabs:
+                    tabs.draw()
     except StoreUnavailable as error:
         if str(error) != str(trouble):
             show_problem(error)

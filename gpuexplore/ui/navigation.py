@@ -5,16 +5,14 @@ from pathlib import Path
 
 from gpuexplore.core.once import once
 from gpuexplore.hardware import ACCELERATORS
-from gpuexplore.registry import SECTIONS, Page, features
+from gpuexplore.registry import PLACES, SERVER, Page, features
 from gpuexplore.request import SHORT_NAMES
 
 CORE = (
     Page(
         "benchmark",
         "Benchmark",
-        "Measure",
-        1,
-        "timer",
+        "Benchmark",
         "Measure an operation here and see time, speedup and MFU, with what limits them.",
         reads=f"{' '.join(SHORT_NAMES.values())} run with baseline peak chart hide view slide explain",
         terms=("Operation", "Implementation", "Speedup", "MFU", "Peak"),
@@ -22,9 +20,7 @@ CORE = (
     Page(
         "runs",
         "Runs",
-        "Measure",
-        2,
-        "history",
+        "Runs",
         "Earlier runs by title, device and best rate: find, name and open them.",
         reads="q op device tag mine before",
         terms=("Run", "Operation", "Device", "Peak"),
@@ -32,9 +28,7 @@ CORE = (
     Page(
         "compare",
         "Compare",
-        "Measure",
-        3,
-        "balance",
+        "Runs",
         "Two runs side by side: what got faster or slower, and what is inconclusive.",
         reads="a b",
         terms=("Run", "Interval", "Flag"),
@@ -42,9 +36,7 @@ CORE = (
     Page(
         "what-if",
         "Dtype what-if",
-        "Understand",
-        2,
-        "compare_arrows",
+        "Predict",
         "Time, memory and error in every number format, on local and hypothetical GPUs.",
         reads="what op shape layers run at batch seq hidden heads ff "
         "device baseline dtype calls gpus times peaks price per measuring",
@@ -53,9 +45,7 @@ CORE = (
     Page(
         "roofline",
         "Roofline",
-        "Understand",
-        3,
-        "roofing",
+        "Roofline",
         "Results on the roofline of a device: the limit of each result, and its share of it.",
         reads="device dtype op runs recorded measuring",
         terms=("Arithmetic intensity", "Ridge point", "Attainable", "Bound"),
@@ -63,9 +53,7 @@ CORE = (
     Page(
         "devices",
         "Devices",
-        "Server",
-        1,
-        "memory",
+        SERVER,
         f"The peaks of this machine with sources, and {len(ACCELERATORS)} accelerators to compare with.",
         reads="q",
         terms=("Device", "Peak", "Measured peak"),
@@ -73,9 +61,7 @@ CORE = (
     Page(
         "queue",
         "Queue",
-        "Server",
-        2,
-        "hourglass_top",
+        SERVER,
         "Running and queued measurements, waiting times, and the state of the server.",
         reads="",
         terms=("Run", "Activity", "Supervisor"),
@@ -90,9 +76,10 @@ def file_of(name: str) -> Path:
 
 @once
 def pages() -> Mapping[str, Page]:
-    """Return every page by its name, section by section."""
-    every = [*CORE, *(feature.page for feature in features() if feature.page)]
-    return {page.name: page for page in sorted(every, key=lambda page: (SECTIONS.index(page.section), page.order))}
+    """Return every page by its name, place by place."""
+    order = (*PLACES, SERVER)
+    every = [*CORE, *(page for feature in features() for page in feature.pages)]
+    return {page.name: page for page in sorted(every, key=lambda page: order.index(page.place))}
 
 
 FIRST_PAGE = next(iter(pages()))  # in the navigation's order

@@ -1,15 +1,18 @@
-"""Atlas: what GPUs were measured to do, by whom, over what is predicted; which GPU suits a call."""
+"""Atlas: what GPUs were measured to do, by whom, over what is predicted."""
 
 import streamlit as st
 
 from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.features.atlas.analysis import points
 from gpuexplore.features.atlas.ui.picked import choose, facts_of, show_picked
-from gpuexplore.features.atlas.ui.view import show_atlas, show_points, show_which
+from gpuexplore.features.atlas.ui.view import show_atlas, show_points
 from gpuexplore.ui.glossary import page_help
-from gpuexplore.ui.link import open_page
+from gpuexplore.ui.link import open_page, parameters
+from gpuexplore.ui.navigation import file_of
 from gpuexplore.ui.shared.rests_on import show_rests_on
 
+if not {"by", "price"}.isdisjoint(parameters()):  # a link of when the ranking stood on this page
+    st.switch_page(file_of("which-gpu"), query_params=st.query_params.to_dict())
 st.title("Atlas")
 st.caption(
     f"Measured GPU performance: {len(points()):,} measurements of {len({point.spec_key for point in points()})} "
@@ -21,7 +24,6 @@ choice = choose()
 facts = facts_of(choice)
 show_atlas(choice, facts)
 show_picked()
-show_which(choice)
 st.subheader("Basis of the predictions", anchor="basis")
 st.caption(f"For {shape_label(choice.shape)}, the dotted line; other shapes can have another basis.")
 show_rests_on(facts.predictions)

@@ -38,7 +38,6 @@ from gpuexplore.ui.url_widgets import show_problem
 CHART = "explore_chart"  # the key of the chart's container, by which the controls find it
 STYLE = f"""<style>
 .st-key-{CHART} form.vega-bindings {{ display: none; }}
-[data-testid="stMainBlockContainer"] {{ padding-top: 3rem; }}
 </style>"""  # the controls set the chart's parameters
 VIEWS = {"time": "Time", "rate": "Rate", "roofline": "Roofline"}
 MAX_SECONDS = 0.5  # a predicted call of what is measured here from this page

@@ -6,16 +6,16 @@ from gpuexplore.registry import Feature, Page
 
 FEATURE = Feature(
     "machine_code",
-    page=Page(
-        "kernels",
-        "Kernels",
-        "Measure",
-        4,
-        "stairs",
-        "Our own kernels, from the naive loop up: grids, registers, occupancy and PTX, for any GPU.",
-        reads="op impl dtype gpu cc sm block shape grid run sweep explain interpret small at warp step",
-        terms=("Block", "Multiprocessor", "Occupancy", "Wave", "Sector", "Wavefront"),
-        script=Path(__file__).with_name("page.py"),
+    pages=(
+        Page(
+            "kernels",
+            "Kernels",
+            "Kernels",
+            "Our own kernels, from the naive loop up: grids, registers, occupancy and PTX, for any GPU.",
+            reads="op impl dtype gpu cc sm block shape grid run sweep explain interpret small at warp step",
+            terms=("Block", "Multiprocessor", "Occupancy", "Wave", "Sector", "Wavefront"),
+            script=Path(__file__).with_name("page.py"),
+        ),
     ),
     commands={
         "occupancy": "theoretical occupancy of a CUDA kernel on a GPU, and its limiter",

@@ -24,6 +24,7 @@ from gpuexplore.recorded.files import origin_of
 from gpuexplore.rooms import HERE, WRONG_CODES, Participant, Room, RoomState, name_key, read_code, read_name, spoken
 from gpuexplore.store import Store
 from gpuexplore.store.room_tasks import owner_of_sender
+from gpuexplore.ui.identity import OWNER_COOKIE
 from gpuexplore.ui.session import store
 
 MAX_RUN_BYTES = 4_000_000
@@ -44,10 +45,10 @@ def _ready(_: Request) -> JSONResponse:
     return JSONResponse({"ready": True})
 
 
-def _status(_: Request) -> JSONResponse:
-    """Answer with the version, how many runs wait and are measured, and who measures on what."""
+def _status(request: Request) -> JSONResponse:
+    """Answer with the version, how many runs wait and are measured, who measures on what, and how the asker's wait."""
     try:
-        return JSONResponse(_state_of(store()))
+        return JSONResponse({**_state_of(store()), "yours": _own_run(store(), request.cookies.get(OWNER_COOKIE))})
     except GpuExploreError as error:
         return _unavailable(error)
 
@@ -73,6 +74,14 @@ def _state_of(store: Store) -> dict[str, object]:
             for supervisor in store.supervisors()
         ],
     }
+
+
+def _own_run(store: Store, visitor: str | None) -> str | None:
+    """Return the state of a visitor's run that is nearest to its end; None where none waits and none is measured."""
+    if any(run.owner == visitor for run in (*store.running(), *store.running_activities())):
+        return "yours is measured"
+    positions = [run.position for run in store.waiting(100) if run.owner == visitor]
+    return f"yours is number {min(positions)}" if positions else None
 
 
 async def _take_run(request: Request) -> JSONResponse:

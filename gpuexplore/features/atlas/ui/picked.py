@@ -86,12 +86,10 @@ def choose() -> AtlasChoice:
         problems = st.container()  # the columns are too narrow for sentences
         left, middle, right = st.columns([4, 3, 5], gap="medium")
         with left:
-            operation = url_widgets.select(
-                "Operation", "op", list(measured_operations()), shown=_counted, problems=problems
-            )
+            operation = choose_operation(problems)
         with middle:
-            usual = _usual_dtype(operation)
-            dtypes = url_widgets.several("Dtypes", "dtype", _dtypes_of(operation), default=(usual,)) or [usual]
+            usual = usual_dtype(operation)
+            dtypes = url_widgets.several("Dtypes", "dtype", dtypes_of(operation), default=(usual,)) or [usual]
         with right:
             counts = measured_gpus(operation)
             default = _usual_gpus(operation, tuple(dtypes))
@@ -107,25 +105,19 @@ def choose() -> AtlasChoice:
             labels = {str(name): label for name, label in SHOWN.items()}
             show = url_widgets.segments("Show", "show", list(labels), shown=labels.__getitem__)
         with middle:
-            calls = url_widgets.select(
-                "Predicted calls",
-                "calls",
-                sorted(CALLS, key=lambda name: name != usual_calls(found)),
-                shown={"graph": "In a CUDA graph", "queued": "Queued", "single": "One at a time"}.__getitem__,
-                problems=problems,
-            )
+            calls = choose_calls(found, problems)
         with right:
-            shape = _shape(operation, _usual_shape(operation, found), problems)
+            shape = choose_shape(operation, usual_shape(operation, found), problems)
     return AtlasChoice(
         operation,
         tuple(shown[:MOST_SERIES]),
         next(name for name in SHOWN if name == show),
-        next(name for name in CALLS if name == calls),
+        calls,
         shape,
     )
 
 
-def _usual_shape(operation: str, of: Sequence[AtlasPoint]) -> Shape:
+def usual_shape(operation: str, of: Sequence[AtlasPoint]) -> Shape:
     """Return the shape that most of these points' GPUs have in common, of several one with much work."""
     gpus = Counter(shape for shape, *_ in {(point.shape, point.spec_key, point.dtype) for point in of})
     if not gpus:
@@ -149,19 +141,37 @@ def _usual_gpus(operation: str, dtypes: tuple[str, ...]) -> tuple[str, ...]:
 
 
 @once
-def _usual_dtype(operation: str) -> str:
+def usual_dtype(operation: str) -> str:
     """Return the dtype of which most was measured."""
     counts = Counter(point.dtype for point in points(operation))
     return max(counts, key=lambda name: counts[name], default="fp32")
 
 
 @once
-def _dtypes_of(operation: str) -> tuple[str, ...]:
+def dtypes_of(operation: str) -> tuple[str, ...]:
     """Return the formats that an operation has a meaning in."""
     return tuple(name for name in FORMATS if operation_named(operation).unsupported(format_named(name)) is None)
 
 
-def _shape(operation: str, usual: Shape, problems: AbstractContextManager[object]) -> Shape:
+def choose_operation(problems: AbstractContextManager[object]) -> str:
+    """Draw the choice of an operation, and return its name."""
+    return url_widgets.select("Operation", "op", list(measured_operations()), shown=_counted, problems=problems)
+
+
+def choose_calls(found: Sequence[AtlasPoint], problems: AbstractContextManager[object]) -> Calls:
+    """Draw the choice of how predicted calls follow one another, as those of `found` first, and return it."""
+    chosen = url_widgets.select(
+        "Predicted calls",
+        "calls",
+        sorted(CALLS, key=lambda name: name != usual_calls(found)),
+        shown={"graph": "In a CUDA graph", "queued": "Queued", "single": "One at a time"}.__getitem__,
+        problems=problems,
+    )
+    return next(name for name in CALLS if name == chosen)
+
+
+def choose_shape(operation: str, usual: Shape, problems: AbstractContextManager[object]) -> Shape:
+    """Draw the field of a shape, and return what it says; `usual` where it cannot be read."""
     typed = url_widgets.shape(str(usual))
     try:
         return parse_shape(typed, OPERATIONS[operation], measured=False)

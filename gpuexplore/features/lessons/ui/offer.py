@@ -1,8 +1,9 @@
-"""The tour, offered on the first visit until something is measured."""
+"""Lessons elsewhere: the tour, offered on the first visit until something is measured, and entries of the search."""
 
 import streamlit as st
 
 from gpuexplore.core.errors import StoreUnavailable
+from gpuexplore.features.lessons.lesson import catalog
 from gpuexplore.ui.navigation import file_of
 from gpuexplore.ui.session import owner, store
 
@@ -29,3 +30,8 @@ def _is_new() -> bool:
         except StoreUnavailable:
             return False
     return not st.session_state[KNOWN]
+
+
+def entries() -> list[list[str]]:
+    """Return what the search of the header lists."""
+    return [[lesson.title, "Lesson", f"lessons?lesson={name}"] for name, lesson in catalog().lessons.items()]

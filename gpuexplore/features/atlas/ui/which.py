@@ -1,0 +1,195 @@
+"""Which GPU suits a call: its time, energy and price on every GPU that was measured or is rented out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import streamlit as st
+
+from gpuexplore.analysis.prediction import Calls
+from gpuexplore.analysis.what_if.summary import named_numbers
+from gpuexplore.analysis.what_if.what_if import Known
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Origin, Result, Shape
+from gpuexplore.core.once import once
+from gpuexplore.core.units import format_energy, format_interval, format_seconds
+from gpuexplore.features.atlas.analysis import points
+from gpuexplore.features.atlas.analysis.which_gpu import ORDERS, GpuChoice, ranked, usual_devices, which_gpu
+from gpuexplore.features.atlas.chart import ranking
+from gpuexplore.features.atlas.ui import picked
+from gpuexplore.features.atlas.ui.picked import NAMES, calibration, href_of
+from gpuexplore.recorded import recorded_results
+from gpuexplore.ui import url_widgets
+from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.session import DeviceResults, known_devices, measured_results
+from gpuexplore.ui.shared import Shared
+from gpuexplore.ui.shared.charts import show_chart
+from gpuexplore.ui.shared.tables import show_table
+
+COST = "US$ per million calls"
+EXAMPLE = "h100-sxm5-80gb:2.50,t4:0.35"
+LABELS: Mapping[str, str] = MappingProxyType(
+    {"time": "Time", "energy": "Energy", "memory": "Memory", "price": "Price of a call"}
+)
+GPUS: Shared[tuple[GpuChoice, ...]] = Shared(100)  # for one call, in the order of the table of accelerators
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """The call in question, and how calls follow one another."""
+
+    operation: str
+    dtype: str
+    shape: Shape
+    calls: Calls
+
+
+def _choose() -> _Call:
+    """Draw the choice of a call, and return it."""
+    problems = st.container()  # the columns are too narrow for sentences
+    left, middle, right, last = st.columns([4, 2, 5, 3], gap="medium")
+    with left:
+        operation = picked.choose_operation(problems)
+    with middle:
+        usual = picked.usual_dtype(operation)
+        dtypes = sorted(picked.dtypes_of(operation), key=lambda dtype: dtype != usual)
+        dtype = url_widgets.select("Dtype", "dtype", dtypes, problems=problems)
+    found = points(operation, dtypes=[dtype])
+    with right:
+        shape = picked.choose_shape(operation, picked.usual_shape(operation, found), problems)
+    with last:
+        calls = picked.choose_calls(found, problems)
+    return _Call(operation, dtype, shape, calls)
+
+
+def show_which() -> None:
+    """Draw the choice of a call and prices, a sentence on the best GPUs, a chart of the first, and a table of all."""
+    with st.container(border=True):
+        call = _choose()
+        left, right = st.columns([2, 3], gap="medium")
+        with left:
+            by = url_widgets.segments("Best first by", "by", list(ORDERS), shown=LABELS.__getitem__)
+        with right:
+            prices = _prices()
+    known = tuple(measured_results(device) for device in known_devices() if device.kind != "cpu")
+    key = (call, tuple(prices.items()), known)
+    found = GPUS.get(key, lambda: _gpus_for(call, prices, known))
+    order = ranked(found, by)
+    st.markdown(f"#### {_best_words(found)}")
+    if any(ORDERS[by](each) is not None for each in order):
+        show_chart(lambda: ranking(order, by), ("which", key, by), key="chart.which")
+    show_table(
+        lambda: [_choice_row(each) for each in order],
+        ("which", key, by),
+        {"Time": "s", "Energy": "J", "Memory": "B"},
+        alt=f"Table of {len(order)} GPUs with time, energy, memory and price, ordered by {LABELS[by].lower()}",
+        config=_choice_columns(),
+    )
+    st.caption(
+        "Filled: published or measured; hollow: predicted, with 90 % intervals. Published times count where they were "
+        "measured with the chosen kind of calls, or where launch overhead is negligible. Energy: time at the board's "
+        "power limit, an upper bound. Listed prices: US dollars per GPU, on demand, on the day they were read."
+    )
+
+
+def _prices() -> dict[str, float]:
+    typed = url_widgets.text(
+        "Your prices per hour",
+        "price",
+        "",
+        help=f"Per GPU key, in US dollars, instead of the listed prices. Like `{EXAMPLE}`.",
+        placeholder=EXAMPLE,
+    )
+    found, problems = named_numbers("price", typed, list(NAMES), EXAMPLE)
+    for problem in problems:
+        url_widgets.show_problem(InvalidInput(problem))
+    return found
+
+
+def _gpus_for(call: _Call, prices: Mapping[str, float], known: tuple[DeviceResults, ...]) -> tuple[GpuChoice, ...]:
+    known_facts = Known(
+        calibration=calibration(),
+        measured=tuple(result for device in known for _, result in reversed(device.found)),
+        recorded=_recorded().get(call.shape, ()),
+        prices_per_hour=prices,
+        calls=call.calls,
+    )
+    return which_gpu(call.operation, call.shape, call.dtype, devices=usual_devices(), known=known_facts)
+
+
+@once
+def _recorded() -> Mapping[Shape, Sequence[Result]]:
+    """Return recorded results by their shape: those of others do not count."""
+    found: dict[Shape, list[Result]] = {}
+    for _, result in recorded_results():
+        found.setdefault(result.case.shape, []).append(result)
+    return found
+
+
+def _best_words(choices: tuple[GpuChoice, ...]) -> str:
+    """Return which GPU is fastest, takes least energy and costs least, as Markdown; what is unknown is left out."""
+    said = []
+    for by, what in (("time", "Fastest"), ("energy", "Least energy"), ("price", "Cheapest")):
+        best = ranked(choices, by)[0] if choices else None
+        if best and ORDERS[by](best) is not None and best.found.fits is not False:  # type: ignore[index]
+            said.append(f"{what}: **{plain(best.device.name)}**, {_figure(best, by)} ({_origin(best)})")
+    return ". ".join(said) + "." if said else "No time of this call is known on any GPU."
+
+
+def _figure(choice: GpuChoice, by: str) -> str:
+    if by == "energy":
+        return f"{format_energy(choice.found.energy_j)} per call"
+    if by == "price":
+        return f"US\\$ {choice.cost_of_million or 0.0:.3g} per million calls"
+    return format_seconds(choice.time.value if choice.time else None)
+
+
+def _origin(choice: GpuChoice) -> str:
+    if choice.point:
+        return f"published by {plain(choice.point.citation.name)}"
+    return choice.found.origin.label if choice.found.origin else "unknown"
+
+
+def _choice_row(choice: GpuChoice) -> dict[str, object]:
+    found = choice.found
+    time = choice.time
+    listed = choice.listed
+    fits = {True: "fits", False: "does not fit", None: "may not fit"}[found.fits]
+    predicted = found.origin is Origin.PREDICTED and time is not None
+    return {
+        "GPU": choice.device.name,
+        "Time": time.value if time else None,
+        "From": _origin(choice) if time else found.reason,
+        "90 % interval": format_interval((time.low, time.high), format_seconds) if predicted and time else None,
+        "Energy": found.energy_j,
+        "Memory": choice.device.memory_bytes,
+        "Fits": fits if choice.device.memory_bytes else None,
+        "US$ per hour": choice.price_per_hour,
+        COST: choice.cost_of_million,
+        "Price source": f"{listed.provider}, {listed.read_on}" if listed else _entered(choice),
+        "Price list": listed.page if listed else None,
+        "Source": href_of(choice.point) if choice.point else None,
+    }
+
+
+def _entered(choice: GpuChoice) -> str | None:
+    return "entered" if choice.price_per_hour else None
+
+
+def _choice_columns() -> Mapping[str, Any]:
+    text = st.column_config.TextColumn
+    number = st.column_config.NumberColumn
+    link = st.column_config.LinkColumn
+    return {
+        "GPU": text(pinned=True),
+        "From": text(help="Source of the time; a predicted time has a 90 % interval"),
+        "Energy": number(help="Energy of a call at the board's power limit: an upper bound"),
+        "Memory": number(help="Memory of the GPU"),
+        "Fits": text(help="Whether all arrays of the call fit into memory at once"),
+        "US$ per hour": number(format="%.2f", help="On demand, without taxes"),
+        COST: number(format="%.3g", help="Cost at the price per hour"),
+        "Price source": text(help="Provider, and the day its price list was read"),
+        "Price list": link(display_text="open", help="The provider's list"),
+        "Source": link(display_text="open", help="Link to a published time"),
+    }

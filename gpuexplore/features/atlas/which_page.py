@@ -1,0 +1,15 @@
+"""Which GPU: time, energy, memory and price of a call on every GPU that was measured or is rented out."""
+
+import streamlit as st
+
+from gpuexplore.features.atlas.ui.which import show_which
+from gpuexplore.ui.glossary import page_help
+from gpuexplore.ui.link import open_page
+
+st.title("Which GPU")
+st.caption(
+    "Time, energy and price of one call on every GPU that was measured or is rented out.",
+    help=page_help("which-gpu"),
+)
+open_page("which-gpu")
+show_which()

@@ -1,0 +1,121 @@
+"""The header of every page: tabs of its place, a search over pages, operations, GPUs, lessons and runs, and status."""
+
+import json
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from gpuexplore.core.errors import InvalidInput, StoreUnavailable
+from gpuexplore.core.once import once
+from gpuexplore.hardware import ACCELERATORS
+from gpuexplore.operations import OPERATIONS
+from gpuexplore.registry import PLACES, Page, features
+from gpuexplore.ui.link import parameters
+from gpuexplore.ui.navigation import file_of, pages
+from gpuexplore.ui.run.state import own_runs
+from gpuexplore.ui.session import known_devices
+from gpuexplore.ui.url_widgets import show_problem
+
+CARRIED = ("op", "shape", "calls")  # parameters that a tab takes along where its page reads them too
+
+
+def show_places(shown: Page) -> None:
+    """Draw a link to each place in the sidebar, that of the page marked."""
+    first: dict[str, Page] = {}
+    for page in pages().values():
+        first.setdefault(page.place, page)
+    with st.sidebar:
+        st.html(STYLE)
+        with st.container(key="places", gap=None):
+            for place, icon in PLACES.items():
+                if place in first:  # a feature can be switched off
+                    page = shown if shown.place == place else first[place]  # Streamlit marks links to the page shown
+                    st.page_link(page.file, label=place, icon=f":material/{icon}:", help=first[place].about)
+
+
+class Tabs:
+    """Links to the pages of a place, which take along what was chosen on the page that is shown."""
+
+    def __init__(self, shown: Page) -> None:
+        self._shown = shown
+        self._pages = [page for page in pages().values() if page.place == shown.place]
+        self._drawn: dict[str, str] | None = None
+        self._at: DeltaGenerator | None = st.empty() if len(self._pages) > 1 else None
+
+    def draw(self) -> None:
+        """Draw the links, anew where a choice has changed."""
+        carried = {name: value for name, value in parameters().items() if name in CARRIED}
+        if self._at is None or carried == self._drawn:
+            return
+        self._drawn = carried
+        with self._at.container(horizontal=True, gap="small"):
+            for page in self._pages:
+                query = {name: value for name, value in carried.items() if name in page.parameters}
+                st.page_link(page.file, label=page.title, query_params=query, help=page.about)
+
+
+def show_header(shown: Page, at: DeltaGenerator) -> Tabs:
+    """Draw the header in its container, go where its search leads, and return its tabs."""
+    with at:
+        tabs = Tabs(shown)
+        tabs.draw()
+        st.space("stretch")
+        search = _search()(data=_data(shown), key="search", width="content", on_target_change=lambda: None)
+    if search.target:
+        _go(search.target)
+    return tabs
+
+
+def _go(target: Any) -> None:
+    name, _, query = str(target).partition("?")
+    if name not in pages():  # no browser of ours sends that
+        show_problem(InvalidInput.of("page", name[:60], pages()))
+        return
+    st.switch_page(file_of(name), query_params=dict(parse_qsl(query)))
+
+
+@once
+def _search() -> Any:
+    folder = Path(__file__).parent
+    html, css, js = ((folder / f"search.{kind}").read_text(encoding="utf-8") for kind in ("html", "css", "js"))
+    return st.components.v2.component("gpuexplore_search", html=html, css=css, js=js)
+
+
+def _data(shown: Page) -> dict[str, object]:
+    devices = known_devices()
+    try:
+        runs = [[run.title, "Your run", f"benchmark?run={run.id}"] for run in own_runs()[:20]]
+    except StoreUnavailable:  # the page says so
+        runs = []
+    return {"page": shown.name, "entries": _entries(), "runs": runs, "device": devices[0].title if devices else ""}
+
+
+@once
+def _entries() -> str:
+    """Return what can be found by anyone, as JSON: the words, the kind, and the page with its parameters."""
+    found = [[page.title, page.about, page.name] for page in pages().values()]
+    found += [[operation.title, "Benchmark", f"benchmark?op={name}"] for name, operation in OPERATIONS.items()]
+    found += [[row.name, "Predict on this GPU", f"what-if?device={row.key}"] for row in ACCELERATORS]
+    for feature in features():
+        if feature.offer:
+            found += import_module(feature.offer).entries()
+    return json.dumps(found)
+
+
+STYLE = """<style>
+.st-key-places a { padding: 0.3rem 0.5rem; }
+[data-testid="stHeader"] { background: none; }
+[data-testid="stHeader"], [data-testid="stHeader"] * { pointer-events: none; }
+[data-testid="stHeader"] :is(button, button *, a, a *) { pointer-events: auto; }
+[data-testid="stMainBlockContainer"] { padding-top: 0.6rem; }
+@media (max-width: 768px) { [data-testid="stMainBlockContainer"] { padding-top: 3.4rem; } }
+:has([data-testid="stSidebar"][data-collapsed="true"]) [data-testid="stMainBlockContainer"] { padding-top: 3.4rem; }
+:has(> .st-key-header) { order: -1; }
+.st-key-header { min-height: 2.4rem; padding-right: 1.5rem; }
+@media print { [data-testid="stSidebar"], [data-testid="stHeader"], .st-key-header { display: none; } }
+@media (prefers-reduced-motion: reduce) { * { animation: none !important; transition: none !important; } }
+</style>"""  # the header follows the page in the order of focus: a tab or two lead to what the page is for
