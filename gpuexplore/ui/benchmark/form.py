@@ -31,6 +31,7 @@ from gpuexplore.ui.session import measured_results, owner, store
 from gpuexplore.ui.url_widgets import operation_title, show_problem
 
 OPEN = "form.open"  # the session's key of the run above which the form stands open
+NO_RUN = "none"  # its value on a page without a run
 PRESET = "form.preset"
 HELP = {  # of fields, by the name that they have in a request
     "sizes": "A list like `64, 128, 256`, or a range: `256:8192:x2` doubles, `100:500:+100` adds.",
@@ -61,11 +62,42 @@ def request_form(devices: Sequence[Device], shown: Request, run_id: str | None) 
     """
     ids = [device.id for device in devices]
     as_linked = settings.current()
-    if run_id and st.session_state.get(OPEN) != run_id and _in_full(as_linked, ids) == _in_full(shown, ids):
+    is_open = st.session_state.get(OPEN) == (run_id or NO_RUN)
+    if run_id and not is_open and _in_full(as_linked, ids) == _in_full(shown, ids):
         return _folded(devices, with_defaults(shown, ids), run_id)
+    if not (run_id or is_open):
+        return _first_line(devices, as_linked)
     request = _experiment_form(devices)
     settings.write(request, ids)
     return _with_button(devices, request)
+
+
+def _first_line(devices: Sequence[Device], request: Request) -> Request:
+    """Draw what would be measured in one line, with a button that opens the form and one that measures it."""
+    ids = [device.id for device in devices]
+    with st.container(border=True, horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(_in_words(with_defaults(request, ids)), width="stretch")
+        _offer_editing(NO_RUN)
+    request = _with_button(devices, request)
+    settings.write(request, ids)
+    return request
+
+
+def _in_words(request: Request) -> str:
+    """Return ``**Matrix multiplication** 64, 128 · fp32 · numpy, torch · cpu`` as Markdown."""
+    lists = (request.sizes, request.dtypes, request.implementations, request.devices)
+    what, *rest = (text.replace(",", ", ") for text in lists)
+    special = {"{} cache": request.cache, "{} threads": request.threads, "block {}": request.block}
+    rest += [words.format(value) for words, value in {**special, "{} processes": request.repeat}.items() if value]
+    rest += [request.data] if request.data != DATA_MODES[0] else []
+    rest += array_conditions(request.layout, request.align)
+    return f"**{operation_title(request.operation)}** {plain(' · '.join((request.shapes or what, *rest)))}"
+
+
+def _offer_editing(run_id: str) -> None:
+    if st.button("Edit", icon=":material/tune:"):
+        st.session_state[OPEN] = run_id
+        st.rerun()
 
 
 def _in_full(request: Request, ids: Sequence[str]) -> Request:
@@ -151,9 +183,7 @@ def _folded(devices: Sequence[Device], request: Request, run_id: str) -> Request
         problem = str(error)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(f":small[{plain(_in_a_line(request, elsewhere=elsewhere))}]", width="stretch")
-        if st.button("Edit", icon=":material/tune:"):
-            st.session_state[OPEN] = run_id
-            st.rerun()
+        _offer_editing(run_id)
         if experiment is None:
             st.button(do, icon=":material/play_arrow:", disabled=True, help=plain(problem))
         elif st.button(do, icon=":material/play_arrow:"):
