@@ -18,10 +18,11 @@ st.caption(
     help=page_help("what-if"),
 )
 open_page("what-if")
-offer_presets()
+said, asked, answer, elsewhere = st.container(), st.container(border=True), st.container(), st.container()
+with asked:
+    offer_presets()
 
 here = known_devices()
-asked, answer, elsewhere = st.container(border=True), st.container(), st.container()
 elsewhere.subheader("The same on other devices", anchor="devices")
 with asked:
     workload = None
@@ -38,8 +39,9 @@ if workload is None:
     st.stop()
 
 facts = facts_of(workload, here, choice)
-with answer:
+with said:
     show_summary(workload, facts.rows, choice)
+with answer:
     offer_measuring(workload, facts)
     show_figures(workload, facts, choice)
 with elsewhere:

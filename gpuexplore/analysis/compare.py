@@ -195,15 +195,21 @@ class RunComparison:
 
     @property
     def headline(self) -> str:
-        """The result in one sentence."""
+        """The result in one sentence, of the cases that were measured in at least one of the runs."""
         if not self.cases:
             return "The two runs have no case in common."
-        parts = [f"{self.counts[change]} {words}" for change, words in COUNTED.items() if self.counts.get(change)]
-        decided = sum(count for change, count in self.counts.items() if change)
-        most = 2 * decided >= len(self.cases)  # a mean of the few significant ratios would be read as the mean of all
+        missing = sum(not (case.before.measurement or case.after.measurement) for case in self.cases)
+        counts = {**self.counts, None: self.counts.get(None, 0) - missing}
+        count = sum(counts.values())
+        if not count:
+            return "No case was measured in either run."
+        listed = ", ".join(f"{counts[change]} {words}" for change, words in COUNTED.items() if counts.get(change))
+        what = "1 case" if count == 1 else f"{count} cases"
+        if count == counts.get("same", 0) + counts[None]:
+            return f"No significant change in {what}{f': {listed}' if count > 1 else ''}."
+        most = 2 * (count - counts[None]) >= count  # a mean of few significant ratios would be read as that of all
         mean = f"; geometric mean of the conclusive ones: {_change(self.mean)}" if self.mean and most else ""
-        what = "case" if len(self.cases) == 1 else "cases"
-        return f"Of {len(self.cases)} {what}: {', '.join(parts)}{mean}."
+        return f"Of {what}: {listed}{mean}."
 
 
 def compare_runs(before: Side, after: Side) -> RunComparison:

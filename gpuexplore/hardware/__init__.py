@@ -31,6 +31,7 @@ from gpuexplore.hardware.discovery import device_named, discover
 from gpuexplore.hardware.formula import formula_peaks
 from gpuexplore.hardware.nvml import highest_clock_hz, is_cut_into_instances, is_lost
 from gpuexplore.hardware.specs import (
+    NEWEST_FIRST,
     accelerator_named,
     gpu_named,
     near_names,
@@ -47,6 +48,7 @@ __all__ = [
     "ASSUMED_CACHE_BYTES",
     "CACHES_OVERFLOWN",
     "GPU_KINDS",
+    "NEWEST_FIRST",
     "TORCH_KINDS",
     "Accelerator",
     "CpuLoss",

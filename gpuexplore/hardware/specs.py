@@ -18,13 +18,14 @@ from gpuexplore.hardware.accelerators import (
     rows_named,
 )
 
+NEWEST_FIRST = tuple(sorted(ACCELERATORS, key=lambda row: -(row.release_year or 0)))  # as lists offer them
 _BRANDS = frozenset({"tesla", "quadro", "geforce", "gtx", "rtx", "instinct", "radeon", "dgx", "hgx"})  # of others too
 
 
 def search(query: str) -> tuple[Accelerator, ...]:
-    """Return the rows with every word of `query` in any of their names; all for an empty query."""
+    """Return the rows with every word of `query` in any of their names, the newest first; all for an empty query."""
     words = query.casefold().split()
-    return tuple(row for row in ACCELERATORS if all(word in _text(row) for word in words))
+    return tuple(row for row in NEWEST_FIRST if all(word in _text(row) for word in words))
 
 
 def _text(row: Accelerator) -> str:

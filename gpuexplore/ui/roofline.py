@@ -16,7 +16,7 @@ from gpuexplore.analysis.utilization.utilization import device_of, shape_label
 from gpuexplore.charts.roofline import OPENED, basis, roof_above, roofline
 from gpuexplore.core.dtypes import FORMATS
 from gpuexplore.core.model import Device, Origin, Result, Run
-from gpuexplore.hardware import ACCELERATORS, as_device
+from gpuexplore.hardware import NEWEST_FIRST, as_device
 from gpuexplore.hardware.identity import OTHER_PROCESSOR, same_device, why_other_device
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import recorded_results, run_id
@@ -54,7 +54,7 @@ class _Choice:
 def choose(devices: Sequence[Device]) -> _Choice:
     """Draw the choices and return them."""
     known = {device.id: device for device in devices}
-    table = {accelerator.key: accelerator for accelerator in ACCELERATORS}
+    table = {accelerator.key: accelerator for accelerator in NEWEST_FIRST}
     owners = {"mine": "My runs", "all": "All users'", "none": "None"}
     states = {"on": "Shown", "off": "Hidden"}
     with st.container(border=True):

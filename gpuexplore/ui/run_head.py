@@ -40,10 +40,10 @@ def _show_badge_of(run: Run) -> None:
     quality, why = quality_of([result for result in run.results if result.measurement])
     if quality is None or why is None:
         return
-    badges: Mapping[str, tuple[str, Literal["green", "orange", "red"]]] = {
+    badges: Mapping[str, tuple[str, Literal["green", "orange", "gray"]]] = {
         "clean": (":material/verified:", "green"),
         "noisy": (":material/graphic_eq:", "orange"),
-        "contended": (":material/group_work:", "red"),
+        "contended": (":material/group_work:", "gray"),
     }
     icon, color = badges[quality]
     st.badge(quality, icon=icon, color=color, help=plain(f"{why[0].upper()}{why[1:]}"))
@@ -146,7 +146,15 @@ def _is_whole(run: Run) -> bool:
 
 def _offer_comparison(run: Run) -> None:
     if st.button("Compare with …", icon=":material/balance:"):
-        st.switch_page(file_of("compare"), query_params={"b": run.id})
+        asked = {"a": before, "b": run.id} if (before := _run_before(run)) else {"b": run.id}
+        st.switch_page(file_of("compare"), query_params=asked)
+
+
+def _run_before(run: Run) -> str | None:
+    """Return the visitor's newest earlier run of the same request; None where there is none with a result."""
+    earlier = (other for other in store().history(owner(), limit=50) if other.created_utc < run.created_utc)
+    same = (other.id for other in earlier if other.experiment == run.experiment and other.progress.done)
+    return next(same, None)
 
 
 def facts_of(run: Run) -> list[str]:

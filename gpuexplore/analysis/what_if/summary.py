@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from math import log10
 
 from gpuexplore.analysis.model import Summary
 from gpuexplore.analysis.prediction import UncertainValue
@@ -125,11 +126,16 @@ def _named_number(what: str, word: str, names: Collection[str], example: str) ->
     return name, number
 
 
-def summarize(rows: Sequence[WhatIf], *, baseline: str) -> Summary:
+EVEN = 1.05  # speedups nearer to 1 than this are called equal
+USUAL = ("bf16", "fp16", "tf32")  # formats that models are trained in: what is answered first where they are faster
+
+
+def summarize(rows: Sequence[WhatIf], *, baseline: str, elsewhere: Sequence[WhatIf] = ()) -> Summary:
     """Return the headline and the details for the rows of one device; a missing time is explained, never guessed.
 
     Args:
         baseline: the format speedups are against.
+        elsewhere: the same on other devices.
     """
     impossible = [
         f"**{row.dtype}** in {format_seconds(row.time.value)} is impossible: {row.impossible}. "
@@ -137,18 +143,31 @@ def summarize(rows: Sequence[WhatIf], *, baseline: str) -> Summary:
         for row in rows
         if row.impossible and row.time
     ]
-    details = [*impossible, *_unlike(rows), *_memory(rows), *_notes(rows)]
-    return Summary(_headline(rows, baseline), tuple(details))
+    answer = _answer(rows, baseline)
+    fastest = _fastest(rows, baseline)
+    more = f"**{fastest.dtype}** {_gain(fastest, baseline)}." if fastest and fastest is not answer else ""
+    between = _between(answer or next((row for row in rows if row.dtype == baseline), None), elsewhere, baseline)
+    details = [*filter(None, (*between, more)), *impossible, *_unlike(rows), *_memory(rows), *_notes(rows)]
+    return Summary(_headline(rows, answer, baseline), tuple(details))
 
 
-def _headline(rows: Sequence[WhatIf], baseline: str) -> str:
+def _fastest(rows: Sequence[WhatIf], baseline: str) -> WhatIf | None:
+    others = [row for row in rows if row.speedup and row.dtype != baseline]
+    return max(others, key=lambda other: other.speedup.value if other.speedup else 0.0, default=None)
+
+
+def _answer(rows: Sequence[WhatIf], baseline: str) -> WhatIf | None:
+    """Return the format that is answered first: a usual one that is faster, else the fastest; None without another."""
+    known = {row.dtype: row for row in rows if row.speedup and row.speedup.value > EVEN}
+    return next((known[name] for name in USUAL if name in known and name != baseline), _fastest(rows, baseline))
+
+
+def _headline(rows: Sequence[WhatIf], answer: WhatIf | None, baseline: str) -> str:
     if not rows:
         return "Choose at least one dtype."
     device = f"On {rows[0].device.title}"
-    others = [row for row in rows if row.speedup and row.dtype != baseline]
-    best = max(others, key=lambda other: other.speedup.value if other.speedup else 0.0, default=None)
-    if best is not None and best.speedup is not None:
-        return f"{device}, {best.dtype} {_compared(best, best.speedup, baseline)}{_loss(best, rows, baseline)}."
+    if answer is not None:
+        return f"{device}, {answer.dtype} {_gain(answer, baseline)}."
     wrong = next((row for row in rows if row.dtype == baseline and row.impossible), None)
     if wrong:
         return f"{device}, the time entered for {baseline} is impossible, so nothing is compared with it."
@@ -162,9 +181,42 @@ def _headline(rows: Sequence[WhatIf], baseline: str) -> str:
     return f"{device}, no time is known: {'; '.join(reasons) or 'no similar measurement exists'}."
 
 
+def _gain(row: WhatIf, baseline: str) -> str:
+    return f"{_compared(row, row.speedup, baseline) if row.speedup else ''}{_digits(row)}"
+
+
+def _digits(row: WhatIf) -> str:
+    """Return to how many decimal digits a result is right; nothing where it is exact, or that is unknown."""
+    if not row.error:
+        return ""
+    digits = max(0, round(-log10(row.error)))
+    return f", correct to {digits} digit{'' if digits == 1 else 's'}"
+
+
+def _between(row: WhatIf | None, elsewhere: Sequence[WhatIf], baseline: str) -> list[str]:
+    """Return how the device of `row` compares with others in its format; of a single other one what it gains too."""
+    if row is None or row.time is None:
+        return []
+    same = [other for other in elsewhere if other.dtype == row.dtype and other.credible_time]
+    timed = sorted([row, *same], key=lambda each: each.time.value if each.time else 0.0)
+    if len(timed) < 2:
+        return []
+    best = timed[0].time.value if timed[0].time else 0.0
+    listed = [
+        f"{each.device.title} {format_seconds(each.time.value)}"
+        + (f" ({format_multiple(each.time.value / best)} times)" if each is not timed[0] else "")
+        for each in timed
+        if each.time
+    ]
+    predicted = " (predicted)" if all(each.origin is Origin.PREDICTED for each in timed) else ""
+    said = [f"In {row.dtype}{predicted}, from the fastest on: {', '.join(listed)}."]
+    if len({other.device.id for other in elsewhere}) == 1 and (answer := _answer(elsewhere, baseline)):
+        said.insert(0, f"On {answer.device.title}, {answer.dtype} {_gain(answer, baseline)}.")
+    return said
+
+
 def _compared(row: WhatIf, speedup: UncertainValue, baseline: str) -> str:
-    even = 1.05  # speedups nearer to 1 than this are called equal
-    if 1 / even < speedup.value < even:
+    if 1 / EVEN < speedup.value < EVEN:
         return f"{_verb(row, 'is')} no faster than {baseline}"
     if speedup.value < 1:
         slower = UncertainValue(1 / speedup.value, 1 / speedup.high, 1 / speedup.low)
@@ -187,16 +239,6 @@ def _range(ratio: UncertainValue) -> str:
     relation = compare(Estimate(ratio.value, ratio.low, ratio.high, "times", "what-if"), 1.0).relation
     undecided = "" if relation else "; unclear which is faster"
     return f" ({format_interval((ratio.low, ratio.high), format_multiple)}{undecided})"
-
-
-def _loss(row: WhatIf, rows: Sequence[WhatIf], baseline: str) -> str:
-    base = next((row for row in rows if row.dtype == baseline), None)
-    if base is None or not base.error or not row.error:
-        return ""
-    factor = row.error / base.error
-    if factor >= 1:
-        return f", at {format_multiple(factor)} times the error"
-    return f", at 1/{format_multiple(1 / factor)} of the error"
 
 
 def _unlike(rows: Sequence[WhatIf]) -> list[str]:

@@ -26,7 +26,7 @@ from gpuexplore.features.trace.analysis.headline import (
     target,
 )
 from gpuexplore.features.trace.analysis.table import CPU, TraceRow, TraceTable
-from gpuexplore.hardware import ACCELERATORS
+from gpuexplore.hardware import NEWEST_FIRST
 from gpuexplore.jobs.reading import read_apart
 from gpuexplore.ui.link import href
 from gpuexplore.ui.markdown import plain
@@ -38,7 +38,7 @@ from gpuexplore.ui.shared.tables import table_of
 from gpuexplore.ui.url_widgets import select, show_problem
 
 MOST_BYTES = 40_000_000  # unpacked: reading more stalls all other visitors; the command takes more
-GPUS = {accelerator.key: accelerator.name for accelerator in ACCELERATORS}
+GPUS = {accelerator.key: accelerator.name for accelerator in NEWEST_FIRST}
 TABLES: Shared[tuple[TraceTable, bool]] = Shared(32)
 MOST_ROWS = 300  # in the table: the others took less
 UNITS = {

@@ -13,6 +13,7 @@ st.caption(
     help=page_help("transfers"),
 )
 open_page("transfers")
+said = st.container()
 with st.container(border=True):
     asked = choose()
-show_transfers(asked)
+show_transfers(asked, said)

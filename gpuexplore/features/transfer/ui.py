@@ -6,6 +6,7 @@ from datetime import timedelta
 from functools import partial
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from gpuexplore.activity import ActivityRun
 from gpuexplore.analysis.prediction import Calibration, calibrate
@@ -39,7 +40,7 @@ from gpuexplore.features.transfer.analysis.comparison import (
 )
 from gpuexplore.features.transfer.chart import cpu_against_gpu, first_use, transfer_rates
 from gpuexplore.features.transfer.measure.contract import TransferReading, TransferReadings, activity_of, sizes_of
-from gpuexplore.hardware import ACCELERATORS, TORCH_KINDS, target_named
+from gpuexplore.hardware import NEWEST_FIRST, TORCH_KINDS, target_named
 from gpuexplore.operations import operation_named
 from gpuexplore.ui import url_widgets
 from gpuexplore.ui.activity import newest_done, show_newest
@@ -84,9 +85,9 @@ def choose() -> _TransferChoice:
     with columns[1]:
         size = int(url_widgets.select("Size", "size", _sizes(operation), shown=lambda text: f"{int(text):,}"))
     with columns[2]:
-        names = {row.key: row.name for row in ACCELERATORS}
+        names = {row.key: row.name for row in NEWEST_FIRST}
         here = [device.id for device in devices if device.kind == "cuda"]
-        table = sorted((row.key for row in ACCELERATORS if row.pcie_bytes_per_s), key=lambda key: key != "t4")
+        table = sorted((row.key for row in NEWEST_FIRST if row.pcie_bytes_per_s), key=lambda key: key != "t4")
         gpu = url_widgets.select("GPU", "gpu", [*here, *table], shown=lambda key: names.get(key, key))
     with columns[3]:
         link = url_widgets.select("Link", "link", [OWN, *LINKS], shown=_link_title)
@@ -139,8 +140,8 @@ def _observed_on(device: Device, operation: str) -> tuple[TransferReadings, ...]
     return _observed_in(newest_done(activity_of(operation, device.id), KNOWN_FOR))
 
 
-def show_transfers(asked: _TransferChoice) -> None:
-    """Show what is known of the choices, and the button that measures."""
+def show_transfers(asked: _TransferChoice, said: DeltaGenerator) -> None:
+    """Show what is known of the choices, its answer in `said`, and the button that measures."""
     cpu = _observed_on(asked.cpu, asked.operation)
     gpu = () if asked.gpu.is_hypothetical else _observed_on(asked.gpu, asked.operation)
     path = path_to(asked.gpu, asked.link, asked.memory)
@@ -152,10 +153,26 @@ def show_transfers(asked: _TransferChoice) -> None:
         f"{_known_by(gpu, [point.gpu for point in points])}. Filled points are measured, hollow ones predicted; bands "
         "are 95 % intervals of measurements and 90 % prediction intervals."
     )
+    said.markdown(f"#### {plain(_answer(asked, points))}")
     _break_even(asked, points, f"{origin} {_path_words(path)}")
     _first_use(asked, points, cpu, gpu)
     _predicted_rates(path, points)
     _measured(asked)
+
+
+def _answer(asked: _TransferChoice, points: Sequence[SizePoint]) -> str:
+    """Return from which size on the GPU is faster, transfers included, and which is at the size in question."""
+    found = break_even_size(points)
+    what = f"{operation_named(asked.operation).title.lower()} in fp32"
+    gpu = asked.gpu.title
+    if found is None:
+        return f"Unknown from which size on {gpu} beats this CPU: a time is unknown."
+    least = f"in the best case from {found.low:,} on" if found.low else "not even in the best case"
+    answer = f"Up to size {points[-1].size:,}, {gpu} does not beat this CPU at {what}, transfers included: {least}."
+    if found.value is not None:
+        answer = f"{gpu} beats this CPU at {what} from size {found.value:,} on, transfers included ({_between(found)})."
+    faster = which_is_faster(_point(asked, points), gpu).statement
+    return f"{answer} At {asked.size:,}, this CPU's time over the GPU's is {faster}."
 
 
 def _break_even(asked: _TransferChoice, points: Sequence[SizePoint], rests_on: str) -> None:
@@ -182,8 +199,6 @@ def _break_even(asked: _TransferChoice, points: Sequence[SizePoint], rests_on: s
         delta_color="off",
         delta_arrow="off",
     )
-    faster = which_is_faster(point, asked.gpu.title).statement
-    st.markdown(plain(f"At {asked.size:,}, this CPU's time over the GPU's time with transfers is {faster}."))
     title = operation_named(asked.operation).title
     show_chart(
         lambda: cpu_against_gpu(points, found, f"Size of {title.lower()}, fp32"),

@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from gpuexplore.core.errors import InvalidInput, StoreUnavailable
 from gpuexplore.core.once import once
-from gpuexplore.hardware import ACCELERATORS
+from gpuexplore.hardware import NEWEST_FIRST
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.registry import PLACES, Page, features
 from gpuexplore.ui.link import parameters
@@ -99,7 +99,7 @@ def _entries() -> str:
     """Return what can be found by anyone, as JSON: the words, the kind, and the page with its parameters."""
     found = [[page.title, page.about, page.name] for page in pages().values()]
     found += [[operation.title, "Benchmark", f"benchmark?op={name}"] for name, operation in OPERATIONS.items()]
-    found += [[row.name, "Predict on this GPU", f"what-if?device={row.key}"] for row in ACCELERATORS]
+    found += [[row.name, "Predict on this GPU", f"what-if?device={row.key}"] for row in NEWEST_FIRST]
     for feature in features():
         if feature.offer:
             found += import_module(feature.offer).entries()

@@ -16,7 +16,7 @@ from gpuexplore.core.dtypes import FORMATS
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Device
 from gpuexplore.core.units import read_whole
-from gpuexplore.hardware import ACCELERATORS, as_device
+from gpuexplore.hardware import NEWEST_FIRST, as_device
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.shapes import parse_shape
 from gpuexplore.ui import url_widgets
@@ -77,7 +77,7 @@ def draw_choice(here: Sequence[Device], elsewhere: DeltaGenerator) -> WhatIfChoi
         elsewhere: where the choice of further devices is drawn: next to what it decides.
     """
     known = {device.id: device for device in here}
-    table = {accelerator.key: accelerator for accelerator in ACCELERATORS}
+    table = {accelerator.key: accelerator for accelerator in NEWEST_FIRST}
     names = list(dict.fromkeys(("h100-sxm5-80gb", *known, *table)))
 
     def shown(name: str) -> str:

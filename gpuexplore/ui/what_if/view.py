@@ -89,7 +89,8 @@ PER: Mapping[str, ComparedQuantity] = MappingProxyType(
 
 def show_summary(workload: Workload, rows: Sequence[WhatIf], choice: WhatIfChoice) -> None:
     """Say in a sentence what the rows of the chosen device mean, and in some more how they compare."""
-    summary = summarize(_own(rows, choice), baseline=choice.baseline)
+    own = _own(rows, choice)
+    summary = summarize(own, baseline=choice.baseline, elsewhere=[row for row in rows if row not in own])
     st.markdown(f"#### {summary.headline}")
     st.caption(f"{workload.title}: {format_si(workload.flop_count, 'FLOPs')}.")
     if summary.details:

@@ -65,6 +65,7 @@ def _choose() -> _Call:
 
 def show_which() -> None:
     """Draw the choice of a call and prices, a sentence on the best GPUs, a chart of the first, and a table of all."""
+    said = st.container()
     with st.container(border=True):
         call = _choose()
         left, right = st.columns([2, 3], gap="medium")
@@ -76,7 +77,7 @@ def show_which() -> None:
     key = (call, tuple(prices.items()), known)
     found = GPUS.get(key, lambda: _gpus_for(call, prices, known))
     order = ranked(found, by)
-    st.markdown(f"#### {_best_words(found)}")
+    said.markdown(f"#### {_best_words(found)}")
     if any(ORDERS[by](each) is not None for each in order):
         show_chart(lambda: ranking(order, by), ("which", key, by), key="chart.which")
     show_table(

@@ -10,7 +10,7 @@ from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Device, Shape
 from gpuexplore.core.units import read_whole
-from gpuexplore.hardware import ACCELERATORS
+from gpuexplore.hardware import NEWEST_FIRST
 from gpuexplore.hardware.capabilities import CAPABILITIES
 from gpuexplore.kernels.geometry import Block, Launch
 from gpuexplore.operations import OPERATIONS
@@ -21,7 +21,7 @@ from gpuexplore.ui import url_widgets
 
 GPUS = {
     accelerator.key: of_the_table(accelerator)
-    for accelerator in ACCELERATORS
+    for accelerator in NEWEST_FIRST
     if accelerator.compute_capability in CAPABILITIES
 }
 

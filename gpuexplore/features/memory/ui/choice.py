@@ -21,10 +21,11 @@ from gpuexplore.features.memory.analysis.models import (
     models,
     usual_model,
 )
-from gpuexplore.hardware import ACCELERATORS
+from gpuexplore.hardware import NEWEST_FIRST
 from gpuexplore.ui import link, url_widgets
 from gpuexplore.ui.markdown import plain
 
+FIRST = "llama-3.2-1b"
 TITLES = {"widths": "MLP by its widths", "layers": "Pasted layers"}
 
 
@@ -56,7 +57,7 @@ def choose() -> tuple[LayeredModel, int, Training | Serving, Gpu, Reserve]:
             ),
         )
     with top[2]:
-        names = {row.key: row.name for row in ACCELERATORS}
+        names = {row.key: row.name for row in NEWEST_FIRST}
         asked = link.parameters().get("gpu", "")
         keys = sorted(names, key=lambda key: key != "h100-sxm5-80gb")
         keys += [asked] if capacity_named(asked) else []  # 12GB, where the link names it
