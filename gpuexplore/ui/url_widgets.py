@@ -104,11 +104,11 @@ def text(label: str, name: str, default: str, *, help: str, placeholder: str = "
     return _take(name, typed, default=default)
 
 
-def toggle(label: str, name: str, *, help: str, on_change: Callable[[], None] | None = None) -> bool:
+def toggle(label: str, name: str, *, help: str) -> bool:
     """Draw a switch, off by default; the URL's parameter `name` is `yes` where it is on."""
     _restore(name, "", accepted=("yes",))
     st.session_state[_key(name)] = st.session_state[_key(name)] in ("yes", True)
-    chosen: bool = st.toggle(label, st.session_state[_key(name)], key=_key(name), help=help, on_change=on_change)
+    chosen: bool = st.toggle(label, st.session_state[_key(name)], key=_key(name), help=help)
     _remember(name, "yes" if chosen else "", default="")
     return chosen
 

@@ -12,7 +12,7 @@ FEATURE = Feature(
             "Kernels",
             "Kernels",
             "Our own kernels, from the naive loop up: grids, registers, occupancy and PTX, for any GPU.",
-            reads="op impl dtype gpu cc sm block shape grid run sweep explain interpret small at warp step",
+            reads="op impl dtype gpu cc sm block shape grid tab run sweep explain interpret small at warp step",
             terms=("Block", "Multiprocessor", "Occupancy", "Wave", "Sector", "Wavefront"),
             script=Path(__file__).with_name("page.py"),
         ),

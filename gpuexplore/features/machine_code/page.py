@@ -3,7 +3,7 @@
 import streamlit as st
 
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.features.machine_code.ui import choose
+from gpuexplore.features.machine_code.ui import choose, choose_view
 from gpuexplore.features.machine_code.ui.facts import show_blocks, show_launch
 from gpuexplore.features.machine_code.ui.interpreter import show_interpreter
 from gpuexplore.features.machine_code.ui.ladder import show_ladder
@@ -29,18 +29,19 @@ except InvalidInput as error:
     st.stop()
 
 geometry = choice.implementation.geometry
+view = choose_view(choice)
 if choice.gpu and choice.launch and geometry:
-    st.header(f"{choice.implementation.name} on {choice.gpu.name}", anchor="launch")
-    show_launch(choice, choice.launch, choice.gpu)
-    show_blocks(choice, geometry, choice.gpu, devices)
-show_ladder(choice, devices)
-st.header("The code", anchor="code")
-show_source(choice.operation, choice.implementation)
-if choice.gpu:
-    show_ptx(choice, choice.gpu)
-    show_machine_code(choice, choice.gpu)
-    if geometry:
+    if view == "interpreter":
         show_interpreter(choice, geometry, choice.gpu)
-if choice.gpu and choice.launch:
-    show_exhibits(choice, choice.launch, choice.gpu)
+    elif view == "launch":
+        show_launch(choice, choice.launch, choice.gpu)
+        show_blocks(choice, geometry, choice.gpu, devices)
+        show_exhibits(choice, choice.launch, choice.gpu)
+if view == "ladder":
+    show_ladder(choice, devices)
+elif view == "code":
+    if choice.gpu:
+        show_machine_code(choice, choice.gpu)
+        show_ptx(choice, choice.gpu)
+    show_source(choice.operation, choice.implementation)
 redraw_when_made()

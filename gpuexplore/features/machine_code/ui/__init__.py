@@ -18,7 +18,14 @@ from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.implementation import Implementation
 from gpuexplore.shapes import parse_shape
 from gpuexplore.ui import url_widgets
+from gpuexplore.ui.link import parameters, write
 
+VIEWS = {
+    "interpreter": "Interpreter",
+    "launch": "Launch and occupancy",
+    "ladder": "Ladder",
+    "code": "Code",
+}
 GPUS = {
     accelerator.key: of_the_table(accelerator)
     for accelerator in NEWEST_FIRST
@@ -89,6 +96,15 @@ def choose(devices: Sequence[Device]) -> KernelChoice:
     shape = parse_shape(shape_text, operation)
     launch = geometry.launch(operation.output(shape), block, _grid(grid))
     return KernelChoice(operation, implementation, dtype, shape, gpu, launch)
+
+
+def choose_view(choice: KernelChoice) -> str:
+    """Draw the tabs, and return a key of VIEWS; of a link without one, that which its run belongs to."""
+    given = parameters()
+    if "tab" not in given and ("sweep" in given or "run" in given):
+        write("tab", "launch" if "sweep" in given else "ladder")
+    shown = list(VIEWS) if choice.gpu else ["ladder", "code"]
+    return url_widgets.segments("View", "tab", shown, shown=VIEWS.__getitem__, labelled=False)
 
 
 def _kernel() -> tuple[Operation, Implementation, str]:

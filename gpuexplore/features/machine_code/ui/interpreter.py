@@ -59,8 +59,7 @@ LIMITS = (
 
 
 def show_interpreter(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu) -> None:
-    """Show the section; the kernel is run once a visitor asks for it."""
-    st.header("Run this kernel here, warp by warp", anchor="interpreter")
+    """Show the view; a kernel other than the first is run once a visitor asks for it."""
     st.caption(
         "This kernel's PTX, run by an interpreter on this server: there is no GPU and no clock, so nothing here is a "
         "time. It shows the accesses of each thread, their cost in sectors and wavefronts, and where warps wait."
@@ -69,9 +68,8 @@ def show_interpreter(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu) -
 
 
 def _show(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu) -> None:
-    label = f"Run {choice.implementation.name} in the interpreter"
-    if not url_widgets.toggle(label, "interpret", help=LIMITS, on_change=_click):
-        return
+    if link.parameters().keys() <= {"tab"}:  # all who open the page have one run between them
+        _click()
     made = compiled_here(choice, gpu, "Compiling: the kernel is run")
     if made is None:
         return
@@ -85,7 +83,7 @@ def _show(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu) -> None:
         st.warning(f"Not run: {plain(found)}.", icon=":material/block:")
         return
     if found is None:
-        st.button("Run it now", type="primary", icon=":material/play_arrow:", on_click=_click)
+        st.button(f"Run {choice.implementation.name}", type="primary", icon=":material/play_arrow:", on_click=_click)
         st.caption("Not run yet. A run takes this server up to half a minute, and pauses while the server measures.")
         return
     with warp_column:

@@ -268,7 +268,7 @@ FILE = "A file: PTX or a cubin"
 
 def show_machine_code(choice: KernelChoice, gpu: TargetGpu) -> None:
     """Show the main loop in machine code and the rate it allows; or why it cannot be shown."""
-    st.header("Machine code", anchor="sass")
+    st.subheader("Machine code", anchor="sass")
     st.caption(
         f"The machine code (SASS) that the multiprocessors of {gpu.name} execute, and the highest rate it allows: "
         "no GPU is needed."
