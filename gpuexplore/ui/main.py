@@ -2,15 +2,12 @@
 
 import time
 from pathlib import Path
-from typing import Any
 
 import streamlit as st
 
 from gpuexplore.core.errors import GpuExploreError, StoreUnavailable
-from gpuexplore.registry import Page
-from gpuexplore.ui.header import show_header, show_places
+from gpuexplore.ui.header import navigation, show_header, show_places
 from gpuexplore.ui.identity import show_account
-from gpuexplore.ui.navigation import FIRST_PAGE, pages
 from gpuexplore.ui.present import is_presented
 from gpuexplore.ui.roles import show_role
 from gpuexplore.ui.run_head import show_recent_runs
@@ -22,16 +19,6 @@ from gpuexplore.ui.url_widgets import show_problem
 ICON = Path(__file__).with_name("icon.svg")
 
 
-def _navigation() -> tuple[Page, Any]:
-    """Return the page that is asked for, and what Streamlit has for it."""
-    known = {
-        page.name: st.Page(page.file, title=page.title, url_path=page.name, default=page.name == FIRST_PAGE)
-        for page in pages().values()
-    }
-    shown = st.navigation(list(known.values()), position="hidden")  # Streamlit's has no places
-    return next(page for page in pages().values() if known[page.name] is shown), shown
-
-
 def _is_bare() -> bool:
     """Return whether the page is shown alone: as a slide, or in a frame of another page (`?embed=true`)."""
     return is_presented() or bool(st.context.is_embedded)
@@ -40,10 +27,10 @@ def _is_bare() -> bool:
 def _draw() -> None:
     if not _is_bare():
         st.logo(Path(__file__).with_name("logo.svg"), size="large", icon_image=ICON)
-    page, script = _navigation()
+    page, known = navigation()
     st.set_page_config(page_title=f"{page.title} · gpuexplore", page_icon=ICON, layout="wide")
     if not _is_bare():
-        show_places(page)
+        show_places(page, known)
         show_account()
         show_role()
         show_recent_runs()
@@ -55,9 +42,9 @@ def _draw() -> None:
         body = st.container()
         header = st.container(key="header", horizontal=True, vertical_alignment="center")
         with page_drawn_in_turn(), body:
-            tabs = None if _is_bare() else show_header(page, header)
+            tabs = None if _is_bare() else show_header(page, known, header)
             try:
-                script.run()
+                known[page.name].run()
             finally:
                 if tabs:
                     tabs.draw()

@@ -1,5 +1,6 @@
 """The chart of Explore: every line is in the browser, and parameters choose what of it is drawn, without the server."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
@@ -42,7 +43,9 @@ def explore(facts: ExploreFacts, choice: ExploreChoice) -> alt.LayerChart:
     ]
     constants: dict[str, Any] = {"ticks": {name: list(sizes(name)) for name in OFFERED}, "products": products()}
     constants["names"] = {key: facts.name_of(key) for key in (*(device.id for device in facts.devices), *GPUS)}
+    constants["extents"] = extents(facts)
     params += [alt.param(name=name, value=value) for name, value in constants.items()]
+    params += [alt.param(name=name, expr=end) for name, end in _ends(list(constants["names"])).items()]
     chart: alt.LayerChart = alt.LayerChart(layer=[*_lines(facts), *_points(facts), *_at_size(facts), *_titles()])
     return chart.add_params(*params).properties(
         width="container", height=HEIGHT, description=_described(facts, choice), padding={"top": 22, "bottom": 4}
@@ -92,11 +95,51 @@ def _x() -> alt.X:
     return alt.X("x:Q", title=None, axis=axis, scale=alt.Scale(type="log", nice=False, domain=ends, padding=10))
 
 
+VIEWS = ("time", "rate", "roofline")
+
+
+def extents(facts: ExploreFacts) -> dict[str, list[float]]:
+    """Return the least and the most that is drawn upwards in each of VIEWS, by ``operation/dtype/device``.
+
+    An axis that follows its data would warn in the console of every line that is not drawn.
+    """
+    drawn: dict[str, list[list[float]]] = {}
+    for row in (*facts.lines.to_dict("records"), *facts.points.to_dict("records")):
+        found = drawn.setdefault(f"{row['op']}/{row['dtype']}/{row['key']}", [[], [], []])
+        unit = row["flops"] if row["op"] in products() else row["work"]
+        for values, value in zip(found, (row["time"], unit / row["time"], row["flops"] / row["time"]), strict=True):
+            values.append(value)
+    for roof in facts.roofs.to_dict("records"):
+        for about in (f"{name}/{roof['dtype']}/{roof['key']}" for name in OFFERED):
+            drawn.setdefault(about, [[], [], []])[2].append(roof["rate"])
+    return {
+        about: [float(f"{end(values, default=1.0):.3g}") for values in found for end in (min, max)]
+        for about, found in drawn.items()
+    }
+
+
+def _ends(keys: Sequence[str]) -> dict[str, str]:
+    """Return the expressions of both ends of the axis upwards: of what is chosen, with a margin."""
+    at = f"2 * indexof({list(VIEWS)}, view)"
+
+    def end(function: str, place: str, none: str) -> str:
+        known = (f"extents[op + '/' + dtype + '/{key}']" for key in keys)
+        chosen = (
+            f"indexof(gpus, ',{key},') >= 0 && {found} ? {found}[{at} + {place}] : {none}"
+            for key, found in zip(keys, known, strict=True)
+        )
+        return f"{function}({', '.join(chosen)})"
+
+    low, high = end("min", "0", "1e30"), end("max", "1", "1e-30")
+    return {"bottom": f"{low} < 1e30 ? 0.75 * {low} : 1e-6", "top": f"{high} > 1e-30 ? 1.4 * {high} : 1"}
+
+
 def _y(field: str = "y") -> alt.Y:
     label = f"view === 'time' ? {si_label('s')} : {IS_FLOP} ? {si_label('FLOP/s')} : {si_label('B/s')}"
     ticks = f"domain('y')[1] > 200 * domain('y')[0] ? {DECADES} : {STEPS}"
     axis = alt.Axis(labelExpr=label, values=alt.ExprRef(ticks), labelOverlap="greedy", domain=False, ticks=False)
-    return alt.Y(f"{field}:Q", title=None, axis=axis, scale=alt.Scale(type="log", nice=False))
+    domain: Any = [alt.ExprRef("bottom"), alt.ExprRef("top")]
+    return alt.Y(f"{field}:Q", title=None, axis=axis, scale=alt.Scale(type="log", nice=False, domain=domain))
 
 
 def _color() -> alt.Color:
@@ -125,7 +168,7 @@ def _lines(facts: ExploreFacts) -> list[alt.Chart]:
     own_roof = roofs.transform_filter(f"{ROOFS} && datum.here").mark_line(
         strokeDash=[3, 3], strokeWidth=1.6, color=alt.expr(TEXT), clip=True
     )
-    placed = {"x": alt.X("intensity:Q"), "y": alt.Y("rate:Q")}
+    placed = {"x": alt.X("intensity:Q"), "y": _y("rate")}
     return [
         bands,
         roof.encode(**placed, color=_color(), detail="key:N"),

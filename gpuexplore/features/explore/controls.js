@@ -1,7 +1,8 @@
 // Controls of the chart of Explore: they set the chart's parameters and the address in the browser, without the server.
 const kept = new WeakMap()
 
-export default function ({ parentElement, data, setTriggerValue }) {
+export default function ({ parentElement, data: bytes, setTriggerValue }) {
+  const data = JSON.parse(new TextDecoder().decode(bytes))
   const state = kept.get(parentElement) ?? { ...data.state }
   state.keys = state.keys.filter((key) => data.devices.some((device) => device.key === key))
   kept.set(parentElement, state)

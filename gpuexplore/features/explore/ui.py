@@ -1,5 +1,6 @@
 """Explore on a page: the controls, which are drawn in the browser, and the chart that they move."""
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -143,9 +144,9 @@ def quick_sizes(found: ExploreFacts, operation: str, dtype: str) -> list[int]:
 
 
 @shared_values(20)
-def _data(found: ExploreFacts, choice: ExploreChoice, *, can_run: bool) -> dict[str, Any]:
-    """Return what the controls need to draw and to say."""
-    return {
+def _data(found: ExploreFacts, choice: ExploreChoice, *, can_run: bool) -> bytes:
+    """Return what the controls need to draw and to say, as JSON: Streamlit would encode it twice for each page."""
+    needed = {
         "chart": CHART,
         "state": {
             "op": choice.operation,
@@ -173,3 +174,4 @@ def _data(found: ExploreFacts, choice: ExploreChoice, *, can_run: bool) -> dict[
         "values": found.values,
         "run": "Run this here" if can_run else "",
     }
+    return json.dumps(needed).encode()

@@ -1,6 +1,8 @@
 """The header of every page: tabs of its place, a search over pages, operations, GPUs, lessons and runs, and status."""
 
 import json
+from collections.abc import Mapping
+from copy import copy
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -8,6 +10,7 @@ from urllib.parse import parse_qsl
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
+from streamlit.navigation.page import StreamlitPage
 
 from gpuexplore.core.errors import InvalidInput, StoreUnavailable
 from gpuexplore.core.once import once
@@ -15,7 +18,7 @@ from gpuexplore.hardware import NEWEST_FIRST
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.registry import PLACES, Page, features
 from gpuexplore.ui.link import parameters
-from gpuexplore.ui.navigation import file_of, pages
+from gpuexplore.ui.navigation import FIRST_PAGE, file_of, pages
 from gpuexplore.ui.run.state import own_runs
 from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.url_widgets import show_problem
@@ -23,7 +26,23 @@ from gpuexplore.ui.url_widgets import show_problem
 CARRIED = ("op", "shape", "calls")  # parameters that a tab takes along where its page reads them too
 
 
-def show_places(shown: Page) -> None:
+def navigation() -> tuple[Page, Mapping[str, StreamlitPage]]:
+    """Return the page that is asked for, and what Streamlit has for each, by its name."""
+    known = {name: copy(page) for name, page in _streamlit_pages().items()}  # each run marks the one it may draw
+    shown = st.navigation(list(known.values()), position="hidden")  # Streamlit's has no places
+    return next(page for page in pages().values() if known[page.name] is shown), known
+
+
+@once
+def _streamlit_pages() -> Mapping[str, StreamlitPage]:
+    """Return a page of Streamlit for each of ours: it looks for the file of each that is made."""
+    return {
+        page.name: st.Page(page.file, title=page.title, url_path=page.name, default=page.name == FIRST_PAGE)
+        for page in pages().values()
+    }
+
+
+def show_places(shown: Page, known: Mapping[str, StreamlitPage]) -> None:
     """Draw a link to each place in the sidebar, that of the page marked."""
     first: dict[str, Page] = {}
     for page in pages().values():
@@ -34,14 +53,14 @@ def show_places(shown: Page) -> None:
             for place, icon in PLACES.items():
                 if place in first:  # a feature can be switched off
                     page = shown if shown.place == place else first[place]  # Streamlit marks links to the page shown
-                    st.page_link(page.file, label=place, icon=f":material/{icon}:", help=first[place].about)
+                    st.page_link(known[page.name], label=place, icon=f":material/{icon}:", help=first[place].about)
 
 
 class Tabs:
     """Links to the pages of a place, which take along what was chosen on the page that is shown."""
 
-    def __init__(self, shown: Page) -> None:
-        self._shown = shown
+    def __init__(self, shown: Page, known: Mapping[str, StreamlitPage]) -> None:
+        self._known = known
         self._pages = [page for page in pages().values() if page.place == shown.place]
         self._drawn: dict[str, str] | None = None
         self._at: DeltaGenerator | None = st.empty() if len(self._pages) > 1 else None
@@ -55,13 +74,13 @@ class Tabs:
         with self._at.container(horizontal=True, gap="small"):
             for page in self._pages:
                 query = {name: value for name, value in carried.items() if name in page.parameters}
-                st.page_link(page.file, label=page.title, query_params=query, help=page.about)
+                st.page_link(self._known[page.name], label=page.title, query_params=query, help=page.about)
 
 
-def show_header(shown: Page, at: DeltaGenerator) -> Tabs:
+def show_header(shown: Page, known: Mapping[str, StreamlitPage], at: DeltaGenerator) -> Tabs:
     """Draw the header in its container, go where its search leads, and return its tabs."""
     with at:
-        tabs = Tabs(shown)
+        tabs = Tabs(shown, known)
         tabs.draw()
         st.space("stretch")
         search = _search()(data=_data(shown), key="search", width="content", on_target_change=lambda: None)
@@ -85,13 +104,15 @@ def _search() -> Any:
     return st.components.v2.component("gpuexplore_search", html=html, css=css, js=js)
 
 
-def _data(shown: Page) -> dict[str, object]:
+def _data(shown: Page) -> bytes:
+    """Return what the search needs, as JSON: Streamlit would encode an object twice for each page."""
     devices = known_devices()
     try:
         runs = [[run.title, "Your run", f"benchmark?run={run.id}"] for run in own_runs()[:20]]
     except StoreUnavailable:  # the page says so
         runs = []
-    return {"page": shown.name, "entries": _entries(), "runs": runs, "device": devices[0].title if devices else ""}
+    here = {"page": shown.name, "runs": runs, "device": devices[0].title if devices else ""}
+    return f'{json.dumps(here)[:-1]}, "entries": {_entries()}}}'.encode()
 
 
 @once

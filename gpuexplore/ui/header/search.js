@@ -12,13 +12,14 @@ function uncover(page) {
   kept.page = page
 }
 
-export default function ({ parentElement, data, setTriggerValue }) {
+export default function ({ parentElement, data: bytes, setTriggerValue }) {
+  const data = JSON.parse(new TextDecoder().decode(bytes))
   const find = (selector) => parentElement.querySelector(selector)
   const dialog = find("dialog")
   const field = find("dialog input")
   const list = find("ul")
   const status = find(".status")
-  const entries = [...JSON.parse(data.entries), ...data.runs]
+  const entries = [...data.entries, ...data.runs]
   let chosen = 0
 
   function go(target) {
@@ -30,7 +31,7 @@ export default function ({ parentElement, data, setTriggerValue }) {
   // Every typed word occurs; what begins with the first one stands above.
   function matches() {
     const words = field.value.toLowerCase().split(/\s+/).filter(Boolean)
-    if (!words.length) return [...data.runs.slice(0, 4), ...JSON.parse(data.entries)].slice(0, MOST)
+    if (!words.length) return [...data.runs.slice(0, 4), ...data.entries].slice(0, MOST)
     const rank = ([label]) => (label.toLowerCase().startsWith(words[0]) ? 0 : 1)
     return entries
       .filter(([label, kind]) => words.every((word) => `${label} ${kind}`.toLowerCase().includes(word)))

@@ -54,11 +54,18 @@ def _name_frame(frame: Any, *, named: list[tuple[Any, str]], streams: dict[str, 
     """Put the data of a layer among `streams`, and return the name it has there, which goes by its content."""
     name = next((known for other, known in named if other is frame), "")  # most layers share theirs
     if not name:
-        data = _stream(pa.table({column: pa.array(frame[column].tolist(), from_pandas=True) for column in frame}))
+        data = _stream(pa.table({column: _array(frame[column].tolist()) for column in frame}))
         name = f"data-{sha256(data).hexdigest()[:32]}"
         named.append((frame, name))
         streams[name] = data
     return {"name": name}
+
+
+def _array(values: list[Any]) -> pa.Array:
+    """Return a column; words that repeat are sent once."""
+    array = pa.array(values, from_pandas=True)
+    repeats = pa.types.is_string(array.type) and 4 * len(set(values)) < len(values)
+    return array.dictionary_encode() if repeats else array
 
 
 def _columns(records: Sequence[Mapping[str, Any]]) -> pa.Table:

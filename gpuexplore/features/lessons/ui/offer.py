@@ -5,6 +5,7 @@ import streamlit as st
 from gpuexplore.core.errors import StoreUnavailable
 from gpuexplore.features.lessons.lesson import catalog
 from gpuexplore.ui.navigation import file_of
+from gpuexplore.ui.run.state import own_runs
 from gpuexplore.ui.session import owner, store
 
 KNOWN = "welcome.known"  # the session's key: this visitor is no newcomer
@@ -26,7 +27,7 @@ def offer() -> None:
 def _is_new() -> bool:
     if KNOWN not in st.session_state:
         try:
-            st.session_state[KNOWN] = bool(store().history(owner(), limit=1) or store().answers_of(owner()))
+            st.session_state[KNOWN] = bool(own_runs() or store().answers_of(owner()))
         except StoreUnavailable:
             return False
     return not st.session_state[KNOWN]
