@@ -17,6 +17,7 @@ from gpuexplore.kernels.sass import Control, Line
 from gpuexplore.registry import FEATURES
 from gpuexplore.store import Supervisor
 from gpuexplore.ui import roles, session, shared
+from gpuexplore.ui.benchmark.form import NO_RUN, OPEN
 from gpuexplore.ui.markdown import WORD_JOINER
 from gpuexplore.ui.navigation import pages
 from gpuexplore.ui.server import OWNER_COOKIE
@@ -84,6 +85,7 @@ def page(monkeypatch):
     def opened(name, owner=OWNER, **query):
         monkeypatch.setattr(ContextProxy, "cookies", {OWNER_COOKIE: owner})
         app = AppTest.from_file(str(pages()[name].file), default_timeout=DEADLINE_S)
+        app.session_state[OPEN] = NO_RUN  # the form of Benchmark, which is one line at first
         for key, value in query.items():
             app.query_params[key] = value
         return app.run()
