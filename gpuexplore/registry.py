@@ -13,7 +13,8 @@ from types import MappingProxyType
 from gpuexplore.core.once import once
 from gpuexplore.core.served import PAGES
 
-FEATURES: tuple[str, ...] = (  # pages of one place stand in this order
+# pages of one place are tabs in this order
+FEATURES: tuple[str, ...] = (
     "explore",
     "machine_code",
     "trace",
@@ -28,6 +29,7 @@ FEATURES: tuple[str, ...] = (  # pages of one place stand in this order
     "selftest",
     "workshop",
     "atlas",
+    "which_gpu",
     "own_functions",
     "notebook",
     "cluster",
@@ -104,7 +106,7 @@ class Feature:
     Attributes:
         name: of its folder.
         needs: features that it imports.
-        pages: each drawn by a script of its folder.
+        page: drawn by a script of its folder, and tested by `test_page.py` of its tests; None where it has none.
         commands: each with a line of help, executed by `<name>_command.py` of its folder.
         after: command of the core that these follow in the list of all; empty for its end.
         activities: by the name under which the database keeps them.
@@ -123,7 +125,7 @@ class Feature:
 
     name: str
     needs: tuple[str, ...] = ()
-    pages: tuple[Page, ...] = ()
+    page: Page | None = None
     commands: Mapping[str, str] = field(default_factory=dict)
     after: str = ""
     activities: Mapping[str, ActivityKind] = field(default_factory=dict)

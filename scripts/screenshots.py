@@ -26,12 +26,13 @@ AT_REST = "[data-test-script-state=notRunning]"
 AT_WORK = re.compile("in some seconds|In progress")  # stands on a kernel's page while it is compiled or run
 PATHS = {
     "explore": "/",
-    "kernels": "/kernels?impl=numba-cuda-vector&shape=4096",
-    "machine-code": "/kernels?impl=numba-cuda-vector&shape=4096#sass",
-    "interpreter": "/kernels?impl=numba-cuda-naive&shape=4096&interpret=yes#interpreter",
+    "kernels": "/kernels?impl=numba-cuda-vector&shape=4096&tab=launch",
+    "machine-code": "/kernels?impl=numba-cuda-vector&shape=4096&tab=code",
+    "interpreter": "/kernels",
     "what-if": "/what-if",
     "roofline": "/roofline?dtype=fp32&runs=all",  # each photograph is another visitor, with no runs of its own
     "atlas": "/atlas",
+    "which-gpu": "/which-gpu?op=matmul&shape=8192",
     "devices": "/devices",
     "fact-check": "/fact-check",
     "memory": "/memory",

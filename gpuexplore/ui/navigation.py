@@ -78,7 +78,7 @@ def file_of(name: str) -> Path:
 def pages() -> Mapping[str, Page]:
     """Return every page by its name, place by place."""
     order = (*PLACES, SERVER)
-    every = [*CORE, *(page for feature in features() for page in feature.pages)]
+    every = [*CORE, *(feature.page for feature in features() if feature.page)]
     return {page.name: page for page in sorted(every, key=lambda page: order.index(page.place))}
 
 

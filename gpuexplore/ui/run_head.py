@@ -152,9 +152,9 @@ def _offer_comparison(run: Run) -> None:
 
 def _run_before(run: Run) -> str | None:
     """Return the visitor's newest earlier run of the same request; None where there is none with a result."""
-    earlier = (other for other in store().history(owner(), limit=50) if other.created_utc < run.created_utc)
-    same = (other.id for other in earlier if other.experiment == run.experiment and other.progress.done)
-    return next(same, None)
+    same = (other for other in store().history(owner(), limit=50) if other.experiment == run.experiment)
+    earlier = (other for other in same if (other.created_utc or "") < (run.created_utc or "") and other.progress.done)
+    return next((other.id for other in earlier), None)
 
 
 def facts_of(run: Run) -> list[str]:

@@ -66,4 +66,4 @@ def test_declaration_of_a_feature_names_what_is_there(name):
     )
     for module in ("lesson_block", "ui") if feature.lesson_blocks else ():
         assert find_spec(f"gpuexplore.features.{name}.{module}"), module
-    assert {page.file.parent for page in feature.pages} <= {FOLDER / name}
+    assert feature.page is None or feature.page.file == FOLDER / name / "page.py"

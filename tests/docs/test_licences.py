@@ -76,6 +76,6 @@ def test_no_font_script_or_binary_of_others_ships_unnoticed():
     packed = [path for path in (ROOT / "gpuexplore").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
     ours = {".css", ".csv", ".jinja", ".json", ".jsonl", ".license", ".mako", ".md", ".py", ".svg", ".toml", ".typed"}
 
-    controls = {"controls.html", "controls.js"}
+    controls = {"controls.html", "controls.js", "search.html", "search.js"}
 
     assert {path.name for path in packed if path.suffix not in ours} == controls

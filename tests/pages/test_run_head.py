@@ -40,7 +40,7 @@ def test_the_title_is_the_runs_and_so_is_that_of_the_tab(page, recorded):
     [
         ((), ":green-badge[:material/verified: clean]"),
         ((Flag("drifted", "slow rounds", 0.4),), ":orange-badge[:material/graphic_eq: noisy]"),
-        ((Flag("contended", "others", 0.4),), ":red-badge[:material/group_work: contended]"),
+        ((Flag("contended", "others", 0.4),), ":gray-badge[:material/group_work: contended]"),
     ],
 )
 def test_a_badge_says_how_far_its_times_can_be_trusted(page, recorded, flags, said):

@@ -42,8 +42,10 @@ def test_the_first_visit_tells_something(page):
     assert not app.exception
     assert not app.error
     headline = texts(app.markdown)
-    assert "On H100 SXM5 80GB, fp8 is predicted to be" in headline
-    assert "times as fast as fp32" in headline
+    assert "#### On H100 SXM5 80GB, bf16 is predicted to be 15 times as fast as fp32" in headline
+    assert "correct to 3 digits." in headline
+    assert "**fp8** is predicted to be" in headline
+    assert "In bf16 (predicted), from the fastest on: B200 SXM (HGX)" in headline
     assert list(table(app).index) == list(FORMATS)
     assert set(table(app)["From"]) == {"predicted"}
     assert len(specs(app)) == 4

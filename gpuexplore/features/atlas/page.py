@@ -8,10 +8,10 @@ from gpuexplore.features.atlas.ui.picked import choose, facts_of, show_picked
 from gpuexplore.features.atlas.ui.view import show_atlas, show_points
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page, parameters
-from gpuexplore.ui.navigation import file_of
+from gpuexplore.ui.navigation import file_of, pages
 from gpuexplore.ui.shared.rests_on import show_rests_on
 
-if not {"by", "price"}.isdisjoint(parameters()):  # a link of when the ranking stood on this page
+if not {"by", "price"}.isdisjoint(parameters()) and "which-gpu" in pages():  # it stood on this page
     st.switch_page(file_of("which-gpu"), query_params=st.query_params.to_dict())
 st.title("Atlas")
 st.caption(

@@ -6,16 +6,14 @@ from gpuexplore.registry import Feature, Page
 
 FEATURE = Feature(
     "fact_check",
-    pages=(
-        Page(
-            "fact-check",
-            "Fact check",
-            "Learn",
-            "Claims of teaching notebooks about GPUs, checked against their own numbers.",
-            reads="row measuring",
-            terms=("Claim", "Peak"),
-            script=Path(__file__).with_name("page.py"),
-        ),
+    page=Page(
+        "fact-check",
+        "Fact check",
+        "Learn",
+        "Claims of teaching notebooks about GPUs, checked against their own numbers.",
+        reads="row measuring",
+        terms=("Claim", "Peak"),
+        script=Path(__file__).with_name("page.py"),
     ),
     commands={
         "check": "check a claimed time or rate against the limits of a GPU and against predictions",

@@ -6,16 +6,14 @@ from gpuexplore.registry import Feature, Page
 
 FEATURE = Feature(
     "trace",
-    pages=(
-        Page(
-            "trace",
-            "Trace",
-            "Traces",
-            "A torch.profiler trace as a table of operations: time, and share of the roof.",
-            reads="device",
-            terms=("Trace", "Self time", "Share of the roof", "Counterpart"),
-            script=Path(__file__).with_name("page.py"),
-        ),
+    page=Page(
+        "trace",
+        "Trace",
+        "Traces",
+        "A torch.profiler trace as a table of operations: time, and share of the roof.",
+        reads="device",
+        terms=("Trace", "Self time", "Share of the roof", "Counterpart"),
+        script=Path(__file__).with_name("page.py"),
     ),
     commands={"trace": "a torch.profiler trace as a table of operations, with time and share of the roof"},
 )

@@ -7,16 +7,14 @@ from gpuexplore.registry import Feature, Page
 FEATURE = Feature(
     "workshop",
     needs=("lessons",),
-    pages=(
-        Page(
-            "rooms",
-            "Rooms",
-            "Rooms",
-            "Rooms for a class: join by a code, without an account, and follow the leader.",
-            reads="room lead view",
-            terms=("Room", "Lesson", "Run"),
-            script=Path(__file__).with_name("page.py"),
-        ),
+    page=Page(
+        "rooms",
+        "Rooms",
+        "Rooms",
+        "Rooms for a class: join by a code, without an account, and follow the leader.",
+        reads="room lead view",
+        terms=("Room", "Lesson", "Run"),
+        script=Path(__file__).with_name("page.py"),
     ),
     commands={"room": "rooms for a class: open, list, show, send messages, set goals, export, close, delete"},
 )

@@ -78,7 +78,8 @@ def _state_of(store: Store) -> dict[str, object]:
 
 def _own_run(store: Store, visitor: str | None) -> str | None:
     """Return the state of a visitor's run that is nearest to its end; None where none waits and none is measured."""
-    if any(run.owner == visitor for run in (*store.running(), *store.running_activities())):
+    measured = [run.owner for run in store.running()] + [run.owner for run in store.running_activities()]
+    if visitor in measured:
         return "yours is measured"
     positions = [run.position for run in store.waiting(100) if run.owner == visitor]
     return f"yours is number {min(positions)}" if positions else None

@@ -266,19 +266,18 @@ def test_error_is_expected_until_it_was_measured():
     assert measured.error == pytest.approx((5e-3**2 + (2**0.5 * 0.4254 / 256) ** 2) ** 0.5, rel=0.02)
 
 
-def test_headline_names_the_fastest_format_its_interval_and_its_error_or_that_nothing_is_faster():
+def test_headline_names_a_usual_format_that_is_faster_its_interval_and_digits_or_that_nothing_is():
     said = summarize(list(rows().values()), baseline="fp32")
 
-    factor = rows()["bf16"].error / rows()["fp32"].error
     assert said.headline.startswith(
         "On a made-up processor, bf16 is predicted to be 4.0 times as fast as fp32 (1.5 to 11)"
     )
-    assert said.headline.endswith(f"at {round(factor, -2):,.0f} times the error.")
+    assert said.headline.endswith(", correct to 3 digits.")
 
     both = [ok(2e-3, size=SIZE, dtype="bf16", spread=0), ok(4e-3, size=SIZE, spread=0)]
 
     assert (
-        "bf16 is 2.0 times as fast as fp32, at"
+        "bf16 is 2.0 times as fast as fp32, correct to 3 digits."
         in summarize(list(rows(measured=both).values()), baseline="fp32").headline
     )
 
@@ -326,3 +325,20 @@ def test_nothing_that_another_processor_of_the_same_name_did_stands_for_this_one
     assert rows(on=ZEN_4, recorded=[result])["bf16"].origin is Origin.RECORDED
     for known in ({"recorded": [result]}, {"measured": [result]}):
         assert rows(on=ZEN_5, **known)["bf16"].origin is Origin.PREDICTED
+
+
+def test_faster_format_that_is_not_usual_stands_below_and_devices_are_compared_in_the_usual_one():
+    known = rows(dtypes=("fp32", "bf16", "fp8"))
+    quick = replace(known["bf16"], dtype="fp8", speedup=UncertainValue(9.0, 8.0, 10.0), error=0.04)
+    here = [known["fp32"], known["bf16"], quick]
+    slower = UncertainValue(2 * known["bf16"].time.value, 1e-3, 1e-2)
+    other = replace(known["bf16"], device=replace(known["bf16"].device, id="other", name="another"), time=slower)
+
+    said = summarize(here, baseline="fp32", elsewhere=[other])
+
+    assert "bf16 is predicted" in said.headline
+    assert said.details[:3] == (
+        "On another, bf16 is predicted to be 4.0 times as fast as fp32 (1.5 to 11), correct to 3 digits.",
+        "In bf16 (predicted), from the fastest on: a made-up processor 1.00 ms, another 2.00 ms (2.0 times).",
+        "**fp8** is predicted to be 9.0 times as fast as fp32 (8.0 to 10), correct to 1 digit.",
+    )

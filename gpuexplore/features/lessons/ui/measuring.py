@@ -281,7 +281,7 @@ def _show_rows(rows: Sequence[QuantityRow], opening: str, stand_in: str = "") ->
 def _open_in(block: Any, devices: Sequence[Device], key: str) -> None:
     """Offer the page on which a reader goes on with the same, where its feature is installed."""
     feature = feature_of(block)
-    page = feature.pages[0] if feature else pages().get(PAGE_OF[type(block)][0]) if type(block) in PAGE_OF else None
+    page = feature.page if feature else pages().get(PAGE_OF[type(block)][0]) if type(block) in PAGE_OF else None
     if page and st.button(f"Open in {page.title}", key=key, icon=":material/open_in_new:", type="tertiary"):
         query = module_of(block, "ui").lesson_block_query(block) if feature else PAGE_OF[type(block)][1](block, devices)
         st.switch_page(page.file, query_params=query)

@@ -16,9 +16,9 @@ from gpuexplore.core.once import once
 from gpuexplore.core.units import format_energy, format_interval, format_seconds
 from gpuexplore.features.atlas.analysis import points
 from gpuexplore.features.atlas.analysis.which_gpu import ORDERS, GpuChoice, ranked, usual_devices, which_gpu
-from gpuexplore.features.atlas.chart import ranking
 from gpuexplore.features.atlas.ui import picked
 from gpuexplore.features.atlas.ui.picked import NAMES, calibration, href_of
+from gpuexplore.features.which_gpu.chart import ranking
 from gpuexplore.recorded import recorded_results
 from gpuexplore.ui import url_widgets
 from gpuexplore.ui.markdown import plain
@@ -70,7 +70,8 @@ def show_which() -> None:
         call = _choose()
         left, right = st.columns([2, 3], gap="medium")
         with left:
-            by = url_widgets.segments("Best first by", "by", list(ORDERS), shown=LABELS.__getitem__)
+            named = url_widgets.segments("Best first by", "by", list(ORDERS), shown=LABELS.__getitem__)
+            by = next(name for name in ORDERS if name == named)
         with right:
             prices = _prices()
     known = tuple(measured_results(device) for device in known_devices() if device.kind != "cpu")

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from gpuexplore.features.atlas.ui.which import show_which
+from gpuexplore.features.which_gpu.ui import show_which
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
 

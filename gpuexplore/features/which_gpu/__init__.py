@@ -1,0 +1,19 @@
+"""Which GPU suits a call: time, energy and price of it on every GPU that was measured or is rented out."""
+
+from pathlib import Path
+
+from gpuexplore.registry import Feature, Page
+
+FEATURE = Feature(
+    "which_gpu",
+    needs=("atlas",),
+    page=Page(
+        "which-gpu",
+        "Which GPU",
+        "Predict",
+        "Time, energy and price of one call on every GPU that was measured or is rented out.",
+        reads="op dtype shape calls by price",
+        terms=("Prediction", "Published", "Kind of calls"),
+        script=Path(__file__).with_name("page.py"),
+    ),
+)
