@@ -18,7 +18,7 @@ from gpuexplore.ui.present import is_presented, show_presentation
 from gpuexplore.ui.run.recorded import offer_recorded_runs
 from gpuexplore.ui.run.state import fetch, request_of
 from gpuexplore.ui.run.view import show_run
-from gpuexplore.ui.run_head import offer_to_continue, show_head
+from gpuexplore.ui.run_head import show_head
 from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.shared.charts import show_chart
 
@@ -41,7 +41,6 @@ devices = known_devices()
 ids = [device.id for device in devices]
 if not run_id:
     show_offers()
-    offer_to_continue()
 
 
 def settings_of_run() -> Request:

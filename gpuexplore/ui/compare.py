@@ -35,8 +35,6 @@ def show_comparison() -> None:
         after = _choose("After", "b")
     if before is None or after is None:
         st.info("Choose two runs, or tick two on the page Runs.", icon=":material/balance:")
-        if st.button("Find runs", icon=":material/search:"):
-            st.switch_page(file_of("runs"))
         return
     key = tuple((run.id, run.title, run.progress.done, run.progress.provisional) for run in (before, after))
     found = MADE.get(key, lambda: compare_runs(side_of(before), side_of(after)))

@@ -42,12 +42,12 @@ def _draw() -> None:
         body = st.container()
         header = st.container(key="header", horizontal=True, vertical_alignment="center")
         with page_drawn_in_turn(), body:
-            tabs = None if _is_bare() else show_header(page, known, header)
+            draw_tabs = None if _is_bare() else show_header(page, known, header)
             try:
                 known[page.name].run()
             finally:
-                if tabs:
-                    tabs.draw()
+                if draw_tabs:
+                    draw_tabs()
     except StoreUnavailable as error:
         if str(error) != str(trouble):
             show_problem(error)

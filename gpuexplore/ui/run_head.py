@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from functools import partial
 from typing import Literal
 
@@ -14,7 +13,6 @@ from gpuexplore.charts.exports import EXPORTS, Exported, export
 from gpuexplore.core.errors import NotFound, StoreUnavailable
 from gpuexplore.core.model import Run
 from gpuexplore.core.naming import LONGEST_NOTE, LONGEST_TITLE, default_title
-from gpuexplore.core.units import format_whole_seconds
 from gpuexplore.recorded import recording_of_run
 from gpuexplore.request import as_command, as_python, from_experiment
 from gpuexplore.store import Description, ListedRun
@@ -227,23 +225,3 @@ def _link(run_id: str, title: str, icon: str) -> None:
 def _title_of_another(run_id: str) -> str:
     """Return the title of another owner's run of the store."""
     return store().listed_run(run_id).title
-
-
-def offer_to_continue() -> None:
-    """Offer the visitor's newest run, on a page that shows none."""
-    runs = _recent_runs()
-    if not runs:
-        return
-    newest = runs[0]
-    with st.container(border=True, horizontal=True, vertical_alignment="center"):
-        st.markdown(f"Continue with **{plain(newest.title)}**, {_ago(newest.created_utc)}?", width="content")
-        given = ("run", newest.id)
-        st.button("Open", icon=":material/visibility:", key="recent.open", on_click=link.write, args=given)
-
-
-def _ago(when_utc: str) -> str:
-    age_s = (datetime.now(UTC) - datetime.fromisoformat(when_utc)).total_seconds()
-    days = int(age_s // 86_400)
-    if days >= 1:
-        return "yesterday" if days == 1 else f"{days} days ago"
-    return f"{format_whole_seconds(max(age_s, 1.0))} ago"

@@ -126,8 +126,8 @@ def _named_number(what: str, word: str, names: Collection[str], example: str) ->
     return name, number
 
 
-EVEN = 1.05  # speedups nearer to 1 than this are called equal
-USUAL = ("bf16", "fp16", "tf32")  # formats that models are trained in: what is answered first where they are faster
+_EVEN = 1.05  # speedups nearer to 1 than this are called equal
+_USUAL = ("bf16", "fp16", "tf32")  # formats that models are trained in: what is answered first where they are faster
 
 
 def summarize(rows: Sequence[WhatIf], *, baseline: str, elsewhere: Sequence[WhatIf] = ()) -> Summary:
@@ -158,8 +158,8 @@ def _fastest(rows: Sequence[WhatIf], baseline: str) -> WhatIf | None:
 
 def _answer(rows: Sequence[WhatIf], baseline: str) -> WhatIf | None:
     """Return the format that is answered first: a usual one that is faster, else the fastest; None without another."""
-    known = {row.dtype: row for row in rows if row.speedup and row.speedup.value > EVEN}
-    return next((known[name] for name in USUAL if name in known and name != baseline), _fastest(rows, baseline))
+    known = {row.dtype: row for row in rows if row.speedup and row.speedup.value > _EVEN}
+    return next((known[name] for name in _USUAL if name in known and name != baseline), _fastest(rows, baseline))
 
 
 def _headline(rows: Sequence[WhatIf], answer: WhatIf | None, baseline: str) -> str:
@@ -216,7 +216,7 @@ def _between(row: WhatIf | None, elsewhere: Sequence[WhatIf], baseline: str) -> 
 
 
 def _compared(row: WhatIf, speedup: UncertainValue, baseline: str) -> str:
-    if 1 / EVEN < speedup.value < EVEN:
+    if 1 / _EVEN < speedup.value < _EVEN:
         return f"{_verb(row, 'is')} no faster than {baseline}"
     if speedup.value < 1:
         slower = UncertainValue(1 / speedup.value, 1 / speedup.high, 1 / speedup.low)

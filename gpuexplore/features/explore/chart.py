@@ -43,7 +43,7 @@ def explore(facts: ExploreFacts, choice: ExploreChoice) -> alt.LayerChart:
     ]
     constants: dict[str, Any] = {"ticks": {name: list(sizes(name)) for name in OFFERED}, "products": products()}
     constants["names"] = {key: facts.name_of(key) for key in (*(device.id for device in facts.devices), *GPUS)}
-    constants["extents"] = extents(facts)
+    constants["extents"] = _extents(facts)
     params += [alt.param(name=name, value=value) for name, value in constants.items()]
     params += [alt.param(name=name, expr=end) for name, end in _ends(list(constants["names"])).items()]
     chart: alt.LayerChart = alt.LayerChart(layer=[*_lines(facts), *_points(facts), *_at_size(facts), *_titles()])
@@ -95,11 +95,8 @@ def _x() -> alt.X:
     return alt.X("x:Q", title=None, axis=axis, scale=alt.Scale(type="log", nice=False, domain=ends, padding=10))
 
 
-VIEWS = ("time", "rate", "roofline")
-
-
-def extents(facts: ExploreFacts) -> dict[str, list[float]]:
-    """Return the least and the most that is drawn upwards in each of VIEWS, by ``operation/dtype/device``.
+def _extents(facts: ExploreFacts) -> dict[str, list[float]]:
+    """Return the least and the most that is drawn upwards in each view, by ``operation/dtype/device``.
 
     An axis that follows its data would warn in the console of every line that is not drawn.
     """
@@ -120,7 +117,7 @@ def extents(facts: ExploreFacts) -> dict[str, list[float]]:
 
 def _ends(keys: Sequence[str]) -> dict[str, str]:
     """Return the expressions of both ends of the axis upwards: of what is chosen, with a margin."""
-    at = f"2 * indexof({list(VIEWS)}, view)"
+    at = "2 * indexof(['time', 'rate', 'roofline'], view)"
 
     def end(function: str, place: str, none: str) -> str:
         known = (f"extents[op + '/' + dtype + '/{key}']" for key in keys)

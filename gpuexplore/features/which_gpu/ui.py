@@ -1,7 +1,6 @@
 """Which GPU suits a call: its time, energy and price on every GPU that was measured or is rented out."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -35,17 +34,10 @@ LABELS: Mapping[str, str] = MappingProxyType(
 GPUS: Shared[tuple[GpuChoice, ...]] = Shared(100)  # for one call, in the order of the table of accelerators
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """The call in question, and how calls follow one another."""
-
-    operation: str
-    dtype: str
-    shape: Shape
-    calls: Calls
+Call = tuple[str, str, Shape, Calls]  # operation, dtype, shape, and how calls follow one another
 
 
-def _choose() -> _Call:
+def _choose() -> Call:
     """Draw the choice of a call, and return it."""
     problems = st.container()  # the columns are too narrow for sentences
     left, middle, right, last = st.columns([4, 2, 5, 3], gap="medium")
@@ -60,7 +52,7 @@ def _choose() -> _Call:
         shape = picked.choose_shape(operation, picked.usual_shape(operation, found), problems)
     with last:
         calls = picked.choose_calls(found, problems)
-    return _Call(operation, dtype, shape, calls)
+    return operation, dtype, shape, calls
 
 
 def show_which() -> None:
@@ -109,15 +101,16 @@ def _prices() -> dict[str, float]:
     return found
 
 
-def _gpus_for(call: _Call, prices: Mapping[str, float], known: tuple[DeviceResults, ...]) -> tuple[GpuChoice, ...]:
+def _gpus_for(call: Call, prices: Mapping[str, float], known: tuple[DeviceResults, ...]) -> tuple[GpuChoice, ...]:
+    operation, dtype, shape, calls = call
     known_facts = Known(
         calibration=calibration(),
         measured=tuple(result for device in known for _, result in reversed(device.found)),
-        recorded=_recorded().get(call.shape, ()),
+        recorded=_recorded().get(shape, ()),
         prices_per_hour=prices,
-        calls=call.calls,
+        calls=calls,
     )
-    return which_gpu(call.operation, call.shape, call.dtype, devices=usual_devices(), known=known_facts)
+    return which_gpu(operation, shape, dtype, devices=usual_devices(), known=known_facts)
 
 
 @once

@@ -1,7 +1,7 @@
 """The header of every page: tabs of its place, a search over pages, operations, GPUs, lessons and runs, and status."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import copy
 from importlib import import_module
 from pathlib import Path
@@ -22,8 +22,6 @@ from gpuexplore.ui.navigation import FIRST_PAGE, file_of, pages
 from gpuexplore.ui.run.state import own_runs
 from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.url_widgets import show_problem
-
-CARRIED = ("op", "shape", "calls")  # parameters that a tab takes along where its page reads them too
 
 
 def navigation() -> tuple[Page, Mapping[str, StreamlitPage]]:
@@ -48,7 +46,7 @@ def show_places(shown: Page, known: Mapping[str, StreamlitPage]) -> None:
     for page in pages().values():
         first.setdefault(page.place, page)
     with st.sidebar:
-        st.html(STYLE)
+        st.html(_STYLE)
         with st.container(key="places", gap=None):
             for place, icon in PLACES.items():
                 if place in first:  # a feature can be switched off
@@ -56,37 +54,33 @@ def show_places(shown: Page, known: Mapping[str, StreamlitPage]) -> None:
                     st.page_link(known[page.name], label=place, icon=f":material/{icon}:", help=first[place].about)
 
 
-class Tabs:
-    """Links to the pages of a place, which take along what was chosen on the page that is shown."""
+def show_header(shown: Page, known: Mapping[str, StreamlitPage], at: DeltaGenerator) -> Callable[[], None]:
+    """Draw the header in its container, and go where its search leads.
 
-    def __init__(self, shown: Page, known: Mapping[str, StreamlitPage]) -> None:
-        self._known = known
-        self._pages = [page for page in pages().values() if page.place == shown.place]
-        self._drawn: dict[str, str] | None = None
-        self._at: DeltaGenerator | None = st.empty() if len(self._pages) > 1 else None
-
-    def draw(self) -> None:
-        """Draw the links, anew where a choice has changed."""
-        carried = {name: value for name, value in parameters().items() if name in CARRIED}
-        if self._at is None or carried == self._drawn:
-            return
-        self._drawn = carried
-        with self._at.container(horizontal=True, gap="small"):
-            for page in self._pages:
-                query = {name: value for name, value in carried.items() if name in page.parameters}
-                st.page_link(self._known[page.name], label=page.title, query_params=query, help=page.about)
-
-
-def show_header(shown: Page, known: Mapping[str, StreamlitPage], at: DeltaGenerator) -> Tabs:
-    """Draw the header in its container, go where its search leads, and return its tabs."""
+    Returns what draws its tabs anew, once the page has changed what they take along.
+    """
+    tabs = [page for page in pages().values() if page.place == shown.place]
     with at:
-        tabs = Tabs(shown, known)
-        tabs.draw()
+        place = st.empty()
         st.space("stretch")
         search = _search()(data=_data(shown), key="search", width="content", on_target_change=lambda: None)
+    drawn: dict[str, str] | None = None
+
+    def draw() -> None:
+        nonlocal drawn
+        carried = {name: value for name, value in parameters().items() if name in ("op", "shape", "calls")}
+        if len(tabs) < 2 or carried == drawn:
+            return
+        drawn = carried
+        with place.container(horizontal=True, gap="small"):
+            for page in tabs:
+                query = {name: value for name, value in carried.items() if name in page.parameters}
+                st.page_link(known[page.name], label=page.title, query_params=query, help=page.about)
+
+    draw()
     if search.target:
         _go(search.target)
-    return tabs
+    return draw
 
 
 def _go(target: Any) -> None:
@@ -127,7 +121,7 @@ def _entries() -> str:
     return json.dumps(found)
 
 
-STYLE = """<style>
+_STYLE = """<style>
 .st-key-places a { padding: 0.3rem 0.5rem; }
 [data-testid="stHeader"] { background: none; }
 [data-testid="stHeader"], [data-testid="stHeader"] * { pointer-events: none; }
