@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from gpuexplore.core.model import Experiment, Shape
 from tests.analysis.made import ok
-from tests.browser.conftest import DESK, HAND, settle, title
+from tests.browser.conftest import HAND, settle, title
 
 pytestmark = pytest.mark.browser
 FOCUSED = """() => {
@@ -71,7 +71,7 @@ def test_status_says_what_the_server_does_and_opens_the_queue(page, address, sto
     waiting = store.submit(experiment, "somebody")
     page.goto(f"{address}/devices")
     expect(page.get_by_text(re.compile("1 waiting$"))).to_be_visible()
-    store.cancel(waiting)
+    assert store.request_cancel(waiting, "somebody")
     expect(page.get_by_text(re.compile("· idle$"))).to_be_visible()
 
     page.get_by_text(re.compile("· idle$")).click()
@@ -102,7 +102,7 @@ def test_on_a_phone_the_sidebar_gives_way_to_the_page_that_it_opened(page, addre
 
     expect(title(page, "Runs")).to_be_visible()
     expect(page.get_by_test_id("stSidebar")).to_have_attribute("data-collapsed", "true")
-    page.set_viewport_size(DESK)
+    page.evaluate("localStorage.clear()")  # Streamlit keeps there that it is collapsed
 
 
 def test_bf16_on_an_l4_is_answered_without_a_click(page, address):

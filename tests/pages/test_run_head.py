@@ -112,25 +112,17 @@ def test_run_again_measures_the_same(page, recorded, store):
     assert app.query_params["run"] in (again.id, [again.id])
 
 
-def test_the_bare_page_leads_to_the_newest_run(page, recorded, store):
-    store.describe(recorded(), OWNER, Description(title="older"))
-    newest = recorded()
-    store.describe(newest, OWNER, Description(title="*newest*"))
-    app = page("benchmark")
+def test_compare_begins_with_the_last_earlier_run_of_the_same_request(page, recorded, store, experiment, monkeypatch):
+    switched = []
+    monkeypatch.setattr(st, "switch_page", lambda file, query_params: switched.append(query_params))
+    recorded()
+    earlier, other, newest = recorded(), store.submit(replace(experiment, dtypes=("fp64",)), OWNER), recorded()
+    button(page("benchmark", run=newest), "Compare with …").click().run()
+    first = recorded(owner="somebody else")
+    button(page("benchmark", run=first), "Compare with …").click().run()
 
-    assert "Continue with ***newest***, " in texts(app.markdown)
-    app.button(key="recent.open").click().run()
-    assert app.query_params["run"] in (newest, [newest])
-    assert not [each for each in page("benchmark", owner="somebody else").button if each.key == "recent.open"]
-
-
-@pytest.mark.parametrize(
-    ("age_s", "words"), [(0, "1 s ago"), (90, "1 min 30 s ago"), (100_000, "yesterday"), (1_000_000, "11 days ago")]
-)
-def test_an_age_is_told_as_closely_as_anybody_wants_to_know(age_s, words):
-    now = datetime.now(UTC)
-
-    assert run_head._ago((now - timedelta(seconds=age_s)).isoformat()) == words
+    assert other not in (earlier, newest)
+    assert switched == [{"a": earlier, "b": newest}, {"a": newest, "b": first}]
 
 
 def test_the_chart_that_the_link_names_is_drawn_and_the_choice_is_written(page, recorded):

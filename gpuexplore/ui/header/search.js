@@ -28,14 +28,14 @@ export default function ({ parentElement, data: bytes, setTriggerValue }) {
     setTriggerValue("target", target)
   }
 
-  // Every typed word occurs; what begins with the first one stands above.
+  // Every typed word occurs; what begins with the first one stands above, and the shortest of those.
   function matches() {
     const words = field.value.toLowerCase().split(/\s+/).filter(Boolean)
     if (!words.length) return [...data.runs.slice(0, 4), ...data.entries].slice(0, MOST)
     const rank = ([label]) => (label.toLowerCase().startsWith(words[0]) ? 0 : 1)
     return entries
       .filter(([label, kind]) => words.every((word) => `${label} ${kind}`.toLowerCase().includes(word)))
-      .sort((a, b) => rank(a) - rank(b))
+      .sort((a, b) => rank(a) - rank(b) || a[0].length - b[0].length)
       .slice(0, MOST)
   }
 
