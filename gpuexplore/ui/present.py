@@ -1,4 +1,4 @@
-"""Presentation of a run: a title, charts a line at a time, an address; arrow keys step, and each step has a link."""
+"""Presentation of a run: a title, a chart a slide, an address; arrow keys step, and each step has a link."""
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
@@ -41,7 +41,7 @@ class _Step:
     Attributes:
         chart: which one; None for the title.
         panel: the dtype that it shows; None for all.
-        lines: those that are revealed so far.
+        lines: those that it shows.
     """
 
     chart: ChartName | None = None
@@ -50,36 +50,20 @@ class _Step:
 
 
 def _steps_of(analysis: RunAnalysis) -> Sequence[_Step]:
-    """Return the steps of a run; without a measurement only the title."""
+    """Return the steps of a run, one for each thing that it shows; without a measurement only the title.
+
+    Times are shown in each dtype, and the rest in that of the fastest result.
+    """
     found = [_Step()]
     if analysis.fastest is None:
         return found
+    shown = {panel: lines or shown_lines(analysis, ()) for panel, lines in panels(analysis).items()}
+    best = analysis.fastest.case.dtype
     for chart in ("time", "speedup", "share", "rate"):
-        if chart == "share" and not has_share(analysis):
-            continue
-        for panel, lines in panels(analysis).items():
-            found += _revealed(chart, panel, lines or shown_lines(analysis, ()), analysis)
+        if chart != "share" or has_share(analysis):
+            kept = [panel for panel in shown if chart == "time" or panel in (best, None)]
+            found += [_Step(chart, panel, shown[panel]) for panel in kept]
     return found
-
-
-def _revealed(chart: ChartName, panel: str | None, lines: Lines, analysis: RunAnalysis) -> list[_Step]:
-    """Return a step for each line of a chart, the slowest of the largest size first, so that the best comes last."""
-    drawn = lines
-    if chart == "speedup":
-        baseline = analysis.comparison.baseline
-        drawn = frozenset(line for line in lines if line[1] != baseline and line[0].split(" · ")[0] != baseline)
-    order = sorted(drawn, key=lambda line: _sort_key(line, analysis), reverse=True)
-    return [_Step(chart, panel, frozenset(order[: count + 1])) for count in range(len(order))]
-
-
-def _sort_key(line: tuple[str, str], analysis: RunAnalysis) -> tuple[float, str]:
-    series, dtype = line
-    times = [
-        analyzed.median_s
-        for analyzed in analysis.at_largest_shape
-        if analyzed.case.dtype == dtype and series.startswith(analyzed.case.implementation) and analyzed.median_s
-    ]
-    return (min(times, default=0.0), series)
 
 
 def is_presented() -> bool:
@@ -113,13 +97,13 @@ def show_presentation(run: Run) -> None:
 
 
 def _step_of_link(count: int) -> int:
-    """Return the number of the step that the URL names, from 1; the first where it names none there is."""
+    """Return the number of the step that the URL names, from 1; the last for older links, whose lines had each one."""
     given = st.query_params.get("slide", "1")
     number = read_whole(given)
-    if number is None or not 1 <= number <= count:
+    if number is None or number < 1:
         show_problem(InvalidInput.of("slide", given, f"whole numbers from 1 to {count}"))
         return 1
-    return number
+    return min(number, count)
 
 
 def _show_title(run: Run, analysis: RunAnalysis) -> None:

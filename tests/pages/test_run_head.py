@@ -1,13 +1,13 @@
 """What stands above a run, and the way back to one's runs."""
 
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
 
 import pytest
+import streamlit as st
 from streamlit.runtime.context import ContextProxy
 
 from gpuexplore.core.model import Experiment, Flag, Shape
 from gpuexplore.store import Description
-from gpuexplore.ui import run_head
 from tests.analysis.made import ok
 from tests.pages.conftest import OWNER, texts
 

@@ -18,13 +18,12 @@ st.caption(
 open_page("memory")
 if not parameters():
     write("model", FIRST)  # links without a model are of before there were language models
-asked = st.container(border=True)
-answer = st.container()
+said, asked, answer = st.container(), st.container(border=True), st.container()
 try:
     with asked:
         model, batch, setup, gpu, reserve = choose()
     with answer:
-        show_memory(model, batch, setup, gpu=gpu, reserve=reserve)
+        said.markdown(f"#### {show_memory(model, batch, setup, gpu=gpu, reserve=reserve)}")
 except InvalidInput as error:
     with answer:
         show_problem(error)

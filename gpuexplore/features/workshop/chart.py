@@ -7,8 +7,8 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from math import floor, log10
+from typing import Any
 
 import altair as alt
 import pandas as pd
@@ -17,7 +17,7 @@ from gpuexplore.analysis.model import AnalyzedResult
 from gpuexplore.analysis.run.summary import is_memory_bound
 from gpuexplore.analysis.utilization.best_results import is_plausible
 from gpuexplore.analysis.utilization.utilization import shape_label, size_of
-from gpuexplore.charts.axes import MOST_TICKS, log_axis, log_ticks
+from gpuexplore.charts.axes import MOST_TICKS, log_axis
 from gpuexplore.charts.reference_lines import labelled_rule
 from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.core.statistics import median
@@ -29,6 +29,7 @@ MOST_COLORS = 7  # of the theme, for people or devices; the last one is all othe
 OTHERS = "others"
 WRONG = "above the limit of its device"
 WRONG_COLOR = "#d0342c"
+RIGHT_COLOR = "#00816e"
 HEIGHT = 440
 
 
@@ -52,37 +53,75 @@ class _RoomPoint:
 
 
 def guesses(given: Sequence[float], words: Callable[[float], str], truth: float | None = None) -> alt.LayerChart:
-    """Return the histogram of guessed numbers.
+    """Return guessed numbers as stacked dots; once it is known, a line at what was measured falls through them.
 
     Args:
         given: at least one, none below 0.
         words: a number with its unit, for a reader.
         truth: what was measured; None as long as the leader keeps it back.
     """
-    edges = _edges([*given, *([] if truth is None else [truth])])
-    labels = [f"{_round(words(low))} – {_round(words(high))}" for low, high in pairwise(edges)]
-    counts = dict.fromkeys(labels, 0)
-    for number in given:
-        counts[labels[_bin_of(number, edges)]] += 1
-    right = set() if truth is None else {labels[_bin_of(truth, edges)]}
-    return choices(counts, right, f"measured: {words(truth)}" if truth is not None else "")
+    every = [*given, *([] if truth is None else [truth])]
+    least = min([each for each in every if each > 0], default=1.0)
+    ends = (0.8 * least, 1.25 * max(*every, least))
+    places = [round(30 * log10(max(each, least) / least) / max(log10(ends[1] / ends[0]), 1.0)) for each in given]
+    nearest = min(given, key=lambda each: abs(log10(max(each, least) / truth))) if truth else None
+    rows: list[dict[str, Any]] = [
+        {
+            "guess": max(each, least),
+            "row": places[:index].count(place) + 0.5,
+            "words": words(each),
+            "near": each == nearest,
+        }
+        for index, (each, place) in enumerate(zip(given, places, strict=True))
+    ]
+    ticks = _ticks(ends)
+    labels = {tick: _round(words(tick)) for tick in ticks}
+    said = "".join(f"datum.value === {tick!r} ? {label!r} : " for tick, label in labels.items())
+    x = alt.X(
+        "guess:Q",
+        title=None,
+        scale=alt.Scale(type="log", domain=list(ends), nice=False),
+        axis=alt.Axis(values=ticks, labelExpr=f"{said}''", grid=False),
+    )
+    highest = max(8.0, *(row["row"] + 1.5 for row in rows))
+    y = alt.Y("row:Q", title=None, axis=None, scale=alt.Scale(domain=[0, highest]))
+    color = alt.condition("datum.near", alt.value(RIGHT_COLOR), alt.value(NEUTRAL))
+    dots = alt.Chart(pd.DataFrame(rows)).mark_point(filled=True, opacity=0.9, size=300)
+    tooltip = [alt.Tooltip("words:N", title="Guess")]
+    layers: list[alt.Chart] = [dots.encode(x=x, y=y, color=color, tooltip=tooltip)]
+    description = (
+        f"{len(given)} guesses: {', '.join(row['words'] for row in sorted(rows, key=lambda row: row['guess']))}"
+    )
+    if truth:
+        at = alt.Chart(alt.InlineData(values=[{"guess": truth, "said": f"measured: {words(truth)}"}])).encode(x=x)
+        layers += [
+            at.mark_rule(color=RIGHT_COLOR, strokeWidth=4),
+            at.mark_text(align="left", dx=10, color=RIGHT_COLOR, y=12).encode(text="said:N"),
+        ]
+        description += f"; measured: {words(truth)}"
+    return alt.LayerChart(layer=layers, width="container", height=HEIGHT, description=description)
 
 
-def choices(counts: Mapping[str, int], right: set[str], said: str = "") -> alt.LayerChart:
+def _ticks(ends: tuple[float, float]) -> list[float]:
+    """Return round numbers between both ends: of every decade 1, 2 and 5, and more of a short axis."""
+    steps = (1, 2, 5) if ends[1] > 5 * ends[0] else FINE
+    decades = range(floor(log10(ends[0])), floor(log10(ends[1])) + 1)
+    return [tick for decade in decades for step in steps if ends[0] <= (tick := float(f"{step}e{decade}")) <= ends[1]]
+
+
+def choices(counts: Mapping[str, int], right: set[str]) -> alt.LayerChart:
     """Return how often each answer was given, in the order given.
 
     Args:
         counts: by answer.
         right: the answers that are right; empty as long as the leader keeps them back.
-        said: next to the bars of those that are.
     """
-    suffix = f"   {said or 'right'}"
     rows = [
         {
             "answer": answer,
             "count": count,
             "right": answer in right,
-            "label": f"{count}{suffix if answer in right else ''}",
+            "label": f"{count}{'   right' if answer in right else ''}",
         }
         for answer, count in counts.items()
     ]
@@ -92,7 +131,7 @@ def choices(counts: Mapping[str, int], right: set[str], said: str = "") -> alt.L
         x=alt.X("count:Q", title=None, axis=None, scale=alt.Scale(domain=[0, most * 1.5])),
     )
     bars = base.mark_bar(cornerRadiusEnd=3).encode(
-        color=alt.condition("datum.right", alt.value("#00816e"), alt.value("#808495")),
+        color=alt.condition("datum.right", alt.value(RIGHT_COLOR), alt.value("#808495")),
         tooltip=[alt.Tooltip("answer:N", title="Answer"), alt.Tooltip("count:Q", title="People")],
     )
     texts = base.mark_text(align="left", dx=8, color=NEUTRAL).encode(text="label:N")
@@ -184,30 +223,6 @@ def _named(points: Sequence[_RoomPoint]) -> list[str]:
         return [each.who for each in points]
     first = sorted(counts, key=lambda who: -counts[who])[: MOST_COLORS - 1]
     return [each.who if each.who in first else OTHERS for each in points]
-
-
-def _edges(numbers: Sequence[float]) -> list[float]:
-    """Return the edges of bins that cover all numbers: by a log scale, evenly where one is 0."""
-    low = min(numbers)
-    high = max(numbers)
-    if low <= 0:
-        step = high / 8 or 1.0
-        return [step * index for index in range(9)]
-    edges = log_ticks([low, high])
-    if len(edges) > 4:
-        return edges
-    decade = floor(log10(low))
-    fine = [float(f"{part}e{decade + more}") for more in range(3) for part in FINE]
-    return [
-        max(edge for edge in fine if edge <= low),
-        *(edge for edge in fine if low < edge < high),
-        min(edge for edge in fine if edge > high),
-    ]
-
-
-def _bin_of(number: float, edges: Sequence[float]) -> int:
-    """Return the index of the bin that a number is in; the upper edge of the last one is in it too."""
-    return max(index for index, low in enumerate(edges[:-1]) if number >= low or index == 0)
 
 
 def _round(words: str) -> str:

@@ -12,31 +12,44 @@ def bars(chart):
     return {row["answer"]: (row["count"], row["right"]) for row in data}
 
 
+def dots(chart):
+    return [row for data in chart.to_dict()["datasets"].values() for row in data if "row" in row]
+
+
+def test_guesses_are_dots_that_lie_on_each_other_where_they_are_close():
+    found = dots(guesses([1e-3, 1.01e-3, 1e-3, 0.03], format_seconds))
+
+    assert [dot["row"] for dot in found] == [0.5, 1.5, 2.5, 0.5]
+    assert [dot["words"] for dot in found] == ["1.00 ms", "1.01 ms", "1.00 ms", "30.0 ms"]
+
+
 @pytest.mark.parametrize(
-    ("given", "truth", "expected"),
+    ("given", "labels"),
     [
-        ([1e-3, 3e-3, 4e-3, 0.03], None, {"1 ms – 2 ms": 1, "2 ms – 5 ms": 2, "20 ms – 50 ms": 1}),
-        ([1.1e-3, 1.3e-3], None, {"1 ms – 1.2 ms": 1, "1.2 ms – 1.5 ms": 1}),
-        ([5e-3, 9.9e-3, 1e-2], None, {"5 ms – 6 ms": 1, "8 ms – 12 ms": 2}),
+        ([1e-3, 0.03], ["1 ms", "2 ms", "5 ms", "10 ms", "20 ms"]),
+        ([1.1e-3, 1.3e-3], ["1 ms", "1.2 ms", "1.5 ms"]),
+        ([5e-3, 1e-2], ["4 ms", "5 ms", "6 ms", "8 ms", "10 ms", "12 ms"]),
     ],
 )
-def test_guesses_fall_into_bins_that_one_reads_out(given, truth, expected):
-    found = {answer: count for answer, (count, _) in bars(guesses(given, format_seconds, truth)).items() if count}
+def test_axis_of_guesses_has_round_numbers_that_are_read_out(given, labels):
+    axis = guesses(given, format_seconds).to_dict()["layer"][0]["encoding"]["x"]["axis"]
 
-    assert found == expected
-
-
-def test_a_guess_of_nothing_has_a_bin_too():
-    counts = [count for count, _ in bars(guesses([0, 5, 50], format_seconds)).values()]
-
-    assert (counts[0], counts[-1], sum(counts)) == (2, 1, 3)
+    assert [label for label in labels if f"'{label}'" not in axis["labelExpr"]] == []
+    assert len(axis["values"]) == len(labels)
 
 
-def test_what_was_measured_marks_its_bin_once_it_is_revealed():
+def test_a_guess_of_nothing_is_drawn_at_the_edge():
+    (nothing, *_) = dots(guesses([0, 5, 50], format_seconds))
+
+    assert (nothing["guess"], nothing["words"]) == (5, format_seconds(0))
+
+
+def test_what_was_measured_is_a_line_and_the_nearest_guess_stands_out_once_it_is_revealed():
     hidden, revealed = guesses([1e-3, 3e-3], format_seconds), guesses([1e-3, 3e-3], format_seconds, 4e-3)
 
-    assert not any(right for _, right in bars(hidden).values())
-    assert [answer for answer, (_, right) in bars(revealed).items() if right] == ["3 ms – 5 ms"]
+    assert [dot["near"] for dot in dots(hidden)] == [False, False]
+    assert [dot["near"] for dot in dots(revealed)] == [False, True]
+    assert len(hidden.to_dict()["layer"]) == 1
     assert "measured: 4.00 ms" in revealed.to_dict()["description"]
 
 

@@ -112,8 +112,8 @@ def _layer_rows(model: LayeredModel, setup: Training, micro_batch: int) -> list[
 FITS = {True: "yes", False: "no"}
 
 
-def show_memory(model: LayeredModel, batch: int, setup: Training | Serving, *, gpu: Gpu, reserve: Reserve) -> None:
-    """Compute and show what was asked.
+def show_memory(model: LayeredModel, batch: int, setup: Training | Serving, *, gpu: Gpu, reserve: Reserve) -> str:
+    """Compute and show what was asked; return the answer, a sentence.
 
     Raises:
         InvalidInput: a layer or the batch cannot be; says what is accepted.
@@ -140,6 +140,20 @@ def show_memory(model: LayeredModel, batch: int, setup: Training | Serving, *, g
     _fits(*asked)
     if isinstance(setup, Training):
         _layers(model, batch, setup)
+    return _answer(memory, fit, setup)
+
+
+def _answer(memory: MemoryTimeline, fit: Fit, setup: Training | Serving) -> str:
+    """Return whether the model fits the GPU, how much it needs, and the largest batch that does."""
+    what = f"{plain(memory.model.title)} at batch {memory.batch:,}"
+    doing = "Training" if isinstance(setup, Training) else "Serving"
+    needs = f"{doing} {what} needs {format_gigabytes(memory.total_bytes)}"
+    if fit.fits is None or fit.usable_bytes is None:
+        return f"{needs}; the memory of {plain(fit.gpu.name)} is unknown."
+    verb = "fits" if fit.fits else "does not fit"
+    largest = f"the largest batch is {fit.largest_batch:,}" if fit.largest_batch else "no batch does"
+    room = format_gigabytes(fit.usable_bytes)
+    return f"{needs}: it {verb} the {room} that {plain(fit.gpu.name)} has for tensors; {largest}."
 
 
 def _summary(memory: MemoryTimeline, fit: Fit, reserve: Reserve) -> None:

@@ -1,8 +1,10 @@
 """The wall: what a room is at, drawn for a projector, which redraws itself."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
+from functools import partial
 from html import escape
+from math import log
 
 import altair as alt
 import streamlit as st
@@ -37,6 +39,12 @@ STYLE = """<style>
 .people div { border: 2px solid #80849566; border-radius: 8px; padding: 4px 12px; font-size: 22px; min-width: 34px;
   height: 44px; max-width: 230px; box-sizing: border-box; overflow: hidden; text-overflow: ellipsis;
   white-space: nowrap; }
+.people div:last-child { animation: pop 0.6s; }
+@keyframes pop { from { transform: scale(0); } 70% { transform: scale(1.2); } }
+.code { font-size: min(200px, 15vw); font-weight: 700; line-height: 1; white-space: nowrap; }
+[class*="st-key-wall.guesses"] .mark-rule line, [class*="st-key-wall.answers"] .mark-rule line
+  { animation: fall 1.5s ease-in; }
+@keyframes fall { from { transform: scaleY(0); } }
 .people .begun { border-color: #c6871c; } .people .done { border-color: #00816e; background: #00816e; color: #fff; }
 </style>"""
 
@@ -64,25 +72,24 @@ def _draw(room: Room, address: str) -> None:
         known.leave_deleted(room)
     tasks = known.tasks_of(room)
     column = next((each for each in reversed(facts.columns) if tasks and each.task.number == tasks[-1].number), None)
+    if column is None:
+        _show_lobby(now, facts, address)
+        return
     words, code = st.columns([6, 1], gap="large", vertical_alignment="center")
     with words:
-        st.title(plain(column.sentence if column else now.title or "Welcome"), anchor=False)
+        st.title(plain(column.sentence), anchor=False)
         said = [f"**{spoken(now.code)}** at {address.partition('?')[0].partition('://')[2]}"]
         said.append(f"{len(facts.people)} joined")
-        if column and column.task.left_s is not None:
+        if column.task.left_s is not None:
             said.append(f"**{time_left(column.task)}**")
-        if column and not column.task.takes_answers:
+        if not column.task.takes_answers:
             said.append(":material/lock: answers are closed")
         if following := _next_step(column):
             said.append(f"next: {plain(following)}")
         st.markdown(" · ".join(said))
-        if column and now.message:
+        if now.message:
             st.markdown(f":material/campaign: {plain(now.message)}")
     code.image(qr_code(address), width=150)
-    if column is None:
-        st.markdown(plain(now.message) or "The next task is shown here.")
-        _show_people(now, facts, None)
-        return
     chart, people = st.columns([3, 1], gap="large")
     with chart:
         if tasks[-1].hidden:
@@ -93,8 +100,21 @@ def _draw(room: Room, address: str) -> None:
         _show_people(now, facts, column)
 
 
-def _next_step(column: Column | None) -> str:
-    if column is None or column.lesson is None or column.step is None:
+def _show_lobby(room: Room, facts: RoomFacts, address: str) -> None:
+    """Show how to join, as large as the screen, and those who have joined."""
+    code, words = st.columns([2, 3], gap="large", vertical_alignment="center")
+    code.image(qr_code(address), width="stretch", caption="Scan to join")
+    with words:
+        st.title(plain(room.title or "Welcome"), anchor=False)
+        st.html(f'<div class="code">{spoken(room.code)}</div>')
+        st.markdown(f"Join at **{address.partition('?')[0].partition('://')[2]}** · {len(facts.people)} joined")
+        if room.message:
+            st.markdown(f":material/campaign: {plain(room.message)}")
+        _show_people(room, facts, None)
+
+
+def _next_step(column: Column) -> str:
+    if column.lesson is None or column.step is None:
         return ""
     step_number = column.lesson.steps.index(column.step) + 1
     return column.lesson.steps[step_number].title if step_number < len(column.lesson.steps) else ""
@@ -108,7 +128,7 @@ def _show_charts(room: Room, facts: RoomFacts, column: Column) -> None:
     measured = results_for(facts, column) if column.task.revealed or not asked else ()
     # All charts together have 720 pixels: a screen of 1080 less the heading.
     height = 720 // max(1, asked + bool(measured))
-    _show_guesses(facts, column, height=height)
+    _show_guesses(room, facts, column, height=height)
     if measured:
         names = {person.number: person.name for person in facts.people} if room.names_shown else None
         _show(
@@ -121,28 +141,40 @@ def _show_charts(room: Room, facts: RoomFacts, column: Column) -> None:
         st.markdown("Results appear here as they are measured.")
 
 
-def _show_guesses(facts: RoomFacts, column: Column, *, height: int) -> None:
+def _show_guesses(room: Room, facts: RoomFacts, column: Column, *, height: int) -> None:
     """Show the guesses at everything that is guessed."""
+    names = {person.number: person.name for person in facts.people} if room.names_shown else {}
+    of = (facts.key, column.key, room.names_shown)
     if column.goal:
         if not column.goal.kind.is_guessed:
             return
-        given = [guess.guess for guess in facts.guesses_at(column.task).values()]
+        guessed = {number: guess.guess for number, guess in facts.guesses_at(column.task).items()}
         truth = truth_of(facts, column) if column.task.revealed else None
-        if given:
-            _show(
-                lambda: charts.guesses(given, format_seconds, truth),
-                (facts.key, column.key),
-                f"wall.guesses.{column.task.number}",
-                height=height,
-            )
-        else:
-            st.markdown(NOBODY)
+        show = partial(_show, of=of, key=f"wall.guesses.{column.task.number}", height=height)
+        _show_numbers(names, guessed, format_seconds, truth=truth, show=show)
         return
     guesses = column.step.of(GuessBlock) if column.step else ()
     judged = _judged(column) if column.task.revealed and guesses else None
     for guess in guesses:
         st.markdown(f"**{plain(guess.ask)}**")
-        _show_answers(facts, column, guess, judged=judged, height=height)
+        answers = {number: each.guesses.get(guess.id) for number, each in latest_answers(facts, column).items()}
+        given = {number: answer for number, answer in answers.items() if answer is not None}
+        truths = [check.truth for check in judged.checks if check.check.guess == guess.id] if judged else []
+        right = truths[0] if truths else None
+        key = f"wall.answers.{column.task.number}.{guess.id}"
+        show = partial(_show, of=(*of, guess.id, str(right)), key=key, height=height)
+        if guess.choices and given:
+            counts = Counter(given.values())
+            listed = {choice: counts[choice] for choice in (*guess.choices, CANNOT_TELL)}
+            show(partial(charts.choices, listed, {right} if isinstance(right, str) else set()))
+            continue
+        measured = right.value / UNITS[guess.unit].value if isinstance(right, LessonFigure) else None
+        numbers = {number: float(each) for number, each in given.items()}
+        _show_numbers(names, numbers, partial(_in_unit, unit=guess.unit), truth=measured, show=show)
+
+
+def _in_unit(number: float, unit: str) -> str:
+    return f"{number:,.3g} {unit}"
 
 
 def _judged(column: Column) -> JudgedStep | None:
@@ -153,29 +185,32 @@ def _judged(column: Column) -> JudgedStep | None:
         return None
 
 
-def _show_answers(
-    facts: RoomFacts, column: Column, guess: GuessBlock, *, judged: JudgedStep | None, height: int
+def _show_numbers(
+    names: Mapping[int, str],
+    given: Mapping[int, float],
+    words: Callable[[float], str],
+    *,
+    truth: float | None,
+    show: Callable[..., None],
 ) -> None:
-    answers = [answer.guesses.get(guess.id) for answer in latest_answers(facts, column).values()]
-    given = [answer for answer in answers if answer is not None]
+    """Show guessed numbers, and once it is revealed what was measured and whose guess is the nearest.
+
+    Args:
+        names: of participants; empty where they are hidden.
+        given: guesses by the number of a participant.
+        words: a number with its unit.
+        truth: what was measured; None as long as it is kept back.
+        show: draws the chart that it is called with.
+    """
     if not given:
         st.markdown(NOBODY)
         return
-    truth = next((check.truth for check in judged.checks if check.check.guess == guess.id), None) if judged else None
-    key = f"wall.answers.{column.task.number}.{guess.id}"
-    of = (facts.key, column.key, guess.id, str(truth))
-    if guess.choices:
-        counts = Counter(given)
-        listed = {choice: counts[choice] for choice in (*guess.choices, CANNOT_TELL)}
-        _show(lambda: charts.choices(listed, {truth} if isinstance(truth, str) else set()), of, key, height=height)
-        return
-    number = truth.value / UNITS[guess.unit].value if isinstance(truth, LessonFigure) else None
-    _show(
-        lambda: charts.guesses([float(each) for each in given], lambda each: f"{each:,.3g} {guess.unit}", number),
-        of,
-        key,
-        height=height,
-    )
+    numbers = {number: guess for number, guess in given.items() if guess > 0}
+    if truth and numbers:
+        number, guess = min(numbers.items(), key=lambda item: abs(log(item[1] / truth)))
+        who = f"**{plain(names[number])}**, " if number in names else ""
+        st.markdown(f"Measured: **{words(truth)}**. Nearest guess: {who}{words(guess)}.")
+    show(partial(charts.guesses, list(given.values()), words, truth))
 
 
 def _show(build: Callable[[], alt.TopLevelMixin], of: Hashable, key: str, *, height: int) -> None:
@@ -197,8 +232,6 @@ def _show_people(room: Room, facts: RoomFacts, column: Column | None) -> None:
     if column:
         st.markdown(f"**{counts[State.DONE]} of {len(states)} done**, {counts[State.BEGUN]} begun")
     classes = {State.NOTHING: "", State.BEGUN: "begun", State.DONE: "done"}
-    tiles = [
-        f'<div class="{classes[states[person.number]]}">{escape(person.name) if room.names_shown else "&nbsp;"}</div>'
-        for person in facts.people
-    ]
+    words = {person.number: escape(person.name) if room.names_shown else person.number for person in facts.people}
+    tiles = [f'<div class="{classes[states[number]]}">{said}</div>' for number, said in words.items()]
     st.html(f'<div class="people">{"".join(tiles)}</div>')
