@@ -132,7 +132,7 @@ def for_the_back_row(spec: Mapping[str, Any]) -> dict[str, Any]:
         if mark.get("type") == "line":
             mark["strokeWidth"] = 4
         if mark.get("type") == "point":
-            mark["size"] = 220
+            mark["size"] = max(mark.get("size", 0), 220)
         for channel in layer.get("encoding", {}).values():
             _enlarge(channel)
     return found

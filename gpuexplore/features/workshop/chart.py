@@ -83,10 +83,10 @@ def guesses(given: Sequence[float], words: Callable[[float], str], truth: float 
         scale=alt.Scale(type="log", domain=list(ends), nice=False),
         axis=alt.Axis(values=ticks, labelExpr=f"{said}''", grid=False),
     )
-    highest = max(8.0, *(row["row"] + 1.5 for row in rows))
+    highest = max(4.0, *(row["row"] + 1.0 for row in rows))
     y = alt.Y("row:Q", title=None, axis=None, scale=alt.Scale(domain=[0, highest]))
     color = alt.condition("datum.near", alt.value(RIGHT_COLOR), alt.value(NEUTRAL))
-    dots = alt.Chart(pd.DataFrame(rows)).mark_point(filled=True, opacity=0.9, size=300)
+    dots = alt.Chart(pd.DataFrame(rows)).mark_point(filled=True, opacity=0.9, size=700)
     tooltip = [alt.Tooltip("words:N", title="Guess")]
     layers: list[alt.Chart] = [dots.encode(x=x, y=y, color=color, tooltip=tooltip)]
     description = (

@@ -103,7 +103,7 @@ def _draw(room: Room, address: str) -> None:
 def _show_lobby(room: Room, facts: RoomFacts, address: str) -> None:
     """Show how to join, as large as the screen, and those who have joined."""
     code, words = st.columns([2, 3], gap="large", vertical_alignment="center")
-    code.image(qr_code(address), width="stretch", caption="Scan to join")
+    code.image(qr_code(address), width="stretch")
     with words:
         st.title(plain(room.title or "Welcome"), anchor=False)
         st.html(f'<div class="code">{spoken(room.code)}</div>')
@@ -232,6 +232,9 @@ def _show_people(room: Room, facts: RoomFacts, column: Column | None) -> None:
     if column:
         st.markdown(f"**{counts[State.DONE]} of {len(states)} done**, {counts[State.BEGUN]} begun")
     classes = {State.NOTHING: "", State.BEGUN: "begun", State.DONE: "done"}
-    words = {person.number: escape(person.name) if room.names_shown else person.number for person in facts.people}
+    words = {
+        person.number: escape(person.name) if room.names_shown else position
+        for position, person in enumerate(facts.people, start=1)
+    }
     tiles = [f'<div class="{classes[states[number]]}">{said}</div>' for number, said in words.items()]
     st.html(f'<div class="people">{"".join(tiles)}</div>')
