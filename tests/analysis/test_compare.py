@@ -95,6 +95,16 @@ def test_the_headline_counts_and_averages_what_is_conclusive():
     assert compared(before, after).headline == "Of 3 cases: 1 faster, 2 inconclusive."
 
 
+def test_the_headline_says_that_nothing_changed_and_leaves_out_what_was_not_measured():
+    steady, vague = [known(ok(1e-3, size=64))], [known(ok(1e-3, size=128), 0.3)]
+    bad = [failed(Status.INCORRECT, "wrong by 3", size=512)]
+
+    assert compared(steady, steady).headline == "No significant change in 1 case."
+    both = compared([*steady, *vague, *bad], [*steady, known(ok(1.01e-3, size=128), 0.3), *bad])
+    assert both.headline == "No significant change in 2 cases: 1 unchanged, 1 inconclusive."
+    assert compared(bad, bad).headline == "No case was measured in either run."
+
+
 def test_what_differs_is_named():
     before, after = known(ok(1e-3, size=64)), known(ok(1e-3, size=64, flags=[Flag("contended", "", 0.4)]))
     environment = replace(

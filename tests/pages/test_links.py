@@ -1,8 +1,10 @@
 """What links carry from one page view to the next, on every page."""
 
 import pytest
+import streamlit as st
 
 from gpuexplore.core.model import Experiment, Shape
+from gpuexplore.ui.navigation import file_of, pages
 from tests.pages.conftest import OWNER, texts
 
 
@@ -125,3 +127,65 @@ def _held(widget):
     if widget.type == "multiselect":
         return [widget.format_func(value) for value in widget.value]
     return widget.format_func(widget.value) if widget.type == "selectbox" else widget.value or ""
+
+
+BEFORE = {  # the parameters of each page of 0.2.0
+    "benchmark": "op size shape dtype impl device cache data threads budget block layout align repeat run with "
+    "baseline peak chart hide view slide explain",
+    "transfers": "op size gpu link memory device activity",
+    "training": "model widths batch steps data modes optimizer rate processes seed device activity",
+    "runs": "q op device tag mine before",
+    "compare": "a b",
+    "what-if": "what op shape layers run at batch seq hidden heads ff device baseline dtype calls gpus times peaks "
+    "price per measuring",
+    "memory": "model widths layers mode batch tokens dtype optimizer mixed checkpoints accumulate kv gpu reserve",
+    "roofline": "device dtype op runs recorded measuring",
+    "atlas": "op dtype gpus show calls shape by price point",
+    "kernels": "op impl dtype gpu cc sm block shape grid run sweep explain interpret small at warp step",
+    "trace": "device",
+    "lessons": "lesson step view key",
+    "timing-mistakes": "mistake activity",
+    "fact-check": "row measuring",
+    "tensors": "expression show dtype device activity",
+    "errors": "error device activity",
+    "rooms": "room lead view",
+    "devices": "q",
+    "queue": "",
+}
+MOVED = {("atlas", "by"): "which-gpu", ("atlas", "price"): "which-gpu"}
+
+
+@pytest.mark.parametrize(("name", "parameter"), [(name, each) for name in BEFORE for each in BEFORE[name].split()])
+def test_parameter_of_an_older_link_is_read_where_it_was_or_leads_to_where_it_went(name, parameter, page, monkeypatch):
+    home = MOVED.get((name, parameter))
+    if home is None:
+        assert parameter in pages()[name].parameters
+        return
+    led = []
+    monkeypatch.setattr(st, "switch_page", lambda file, query_params: led.append((file, query_params)))
+    page(name, op="matmul", **{parameter: "time" if parameter == "by" else "t4:1"})
+
+    assert [(file, set(query)) for file, query in led] == [(file_of(home), {"op", parameter})]
+    assert parameter in pages()[home].parameters
+
+
+@pytest.mark.parametrize(
+    ("query", "kept"),
+    [({"run": "abc"}, {"run"}), ({"op": "softmax", "size": "64"}, {"op", "size"}), ({"dtype": "fp32"}, {"dtype"})],
+)
+def test_older_link_to_the_start_page_leads_to_benchmark(page, monkeypatch, query, kept):
+    led = []
+    monkeypatch.setattr(st, "switch_page", lambda file, query_params: led.append((file, set(query_params))))
+    page("explore", **query)
+
+    assert led == [(file_of("benchmark"), kept)]
+
+
+@pytest.mark.parametrize(
+    ("query", "tab"), [({"run": "abc"}, "Ladder"), ({"sweep": "abc"}, "Launch and occupancy"), ({}, None)]
+)
+def test_older_link_to_a_kernel_opens_the_tab_of_its_run(page, query, tab):
+    app = page("kernels", impl="numba-cuda-naive", **query)
+    (view,) = [each for each in app.button_group if each.label == "View"]
+
+    assert view.format_func(view.value) == (tab or "Interpreter")

@@ -166,7 +166,7 @@ def test_status_tells_of_queue_and_devices_and_of_nobody(address):
     (supervisor,) = told["supervisors"]
 
     assert told["version"] == __version__
-    assert (told["waiting"], told["running"]) == (0, 0)
+    assert (told["waiting"], told["running"], told["yours"]) == (0, 0, None)
     assert supervisor["devices"][0]["id"].endswith("cpu")
     assert set(supervisor) == {"host", "version", "state", "alive", "age_s", "devices"}
     assert "owner" not in text

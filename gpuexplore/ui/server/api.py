@@ -26,6 +26,7 @@ from gpuexplore.store import Store
 from gpuexplore.store.room_tasks import owner_of_sender
 from gpuexplore.ui.identity import OWNER_COOKIE
 from gpuexplore.ui.session import store
+from gpuexplore.ui.shared import shared_values
 
 MAX_RUN_BYTES = 4_000_000
 UPLOAD_TIMEOUT_S = 30.0
@@ -48,7 +49,8 @@ def _ready(_: Request) -> JSONResponse:
 def _status(request: Request) -> JSONResponse:
     """Answer with the version, how many runs wait and are measured, who measures on what, and how the asker's wait."""
     try:
-        return JSONResponse({**_state_of(store()), "yours": _own_run(store(), request.cookies.get(OWNER_COOKIE))})
+        state, own_runs = _look()
+        return JSONResponse({**state, "yours": own_runs.get(request.cookies.get(OWNER_COOKIE, ""))})
     except GpuExploreError as error:
         return _unavailable(error)
 
@@ -57,11 +59,20 @@ def _unavailable(error: GpuExploreError) -> JSONResponse:
     return JSONResponse({"ready": False, "reason": str(error)}, 503)
 
 
-def _state_of(store: Store) -> dict[str, object]:
+@shared_values(1, looks=3)
+def _look() -> tuple[dict[str, object], dict[str, str]]:
+    """Return the state for all askers, each page among them, and that of the runs of each owner."""
+    found = store()
+    measured = [run.owner for run in found.running()] + [run.owner for run in found.running_activities()]
+    waiting = {run.owner: f"yours is number {run.position}" for run in reversed(found.waiting(100))}
+    return _state_of(found, len(measured)), waiting | dict.fromkeys(measured, "yours is measured")
+
+
+def _state_of(store: Store, running: int) -> dict[str, object]:
     return {
         "version": gpuexplore.__version__,
         "waiting": store.queue_length(),
-        "running": len(store.running()) + len(store.running_activities()),
+        "running": running,
         "supervisors": [
             {
                 "host": supervisor.host,
@@ -74,15 +85,6 @@ def _state_of(store: Store) -> dict[str, object]:
             for supervisor in store.supervisors()
         ],
     }
-
-
-def _own_run(store: Store, visitor: str | None) -> str | None:
-    """Return the state of a visitor's run that is nearest to its end; None where none waits and none is measured."""
-    measured = [run.owner for run in store.running()] + [run.owner for run in store.running_activities()]
-    if visitor in measured:
-        return "yours is measured"
-    positions = [run.position for run in store.waiting(100) if run.owner == visitor]
-    return f"yours is number {min(positions)}" if positions else None
 
 
 async def _take_run(request: Request) -> JSONResponse:
