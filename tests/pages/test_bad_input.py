@@ -70,9 +70,11 @@ def test_parameters_that_are_too_long_or_unknown_are_named_and_those_too_long_le
     assert accepted == []
 
 
-@pytest.mark.parametrize("parameter", ["sweep", "measuring"])
-def test_a_link_names_at_most_64_runs(page, parameter):
-    app = page("kernels" if parameter == "sweep" else "roofline", **{parameter: MANY_IDS})
+@pytest.mark.parametrize(
+    ("name", "query"), [("kernels", {"tab": "launch", "sweep": MANY_IDS}), ("roofline", {"measuring": MANY_IDS})]
+)
+def test_a_link_names_at_most_64_runs(page, name, query):
+    app = page(name, **query)
 
     assert f"expected at most {MOST_RUNS} of them" in texts(app.warning)
     assert "no run" not in texts(app.warning), "none of them was looked for"

@@ -7,23 +7,22 @@ import pytest
 
 from gpuexplore.charts.quick_altair import quick_altair
 from gpuexplore.features.atlas.analysis import points, usual_calls
-from gpuexplore.features.atlas.analysis.which_gpu import usual_devices
 from gpuexplore.features.atlas.chart import PICKED, atlas, point_id
-from gpuexplore.features.atlas.ui import view
 from gpuexplore.features.atlas.ui.picked import (
     AtlasChoice,
     _points_by_id,
-    _usual_dtype,
     _usual_gpus,
-    _usual_shape,
     _ways_of,
     facts_of,
     href_of,
+    usual_dtype,
+    usual_shape,
 )
 from gpuexplore.features.atlas.ui.view import FIRST, KEY, _followed
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.ui import session
 from gpuexplore.ui.link import PARAMETERS
+from gpuexplore.ui.navigation import pages
 from tests.analysis.made import device
 from tests.pages.conftest import compiler, home, page, texts
 
@@ -53,7 +52,7 @@ def test_the_first_look_shows_measured_points_over_predictions_and_says_by_whom(
 
 
 def test_a_link_restores_every_choice(page):
-    query = {"op": "softmax", "dtype": "fp32", "gpus": "t4,mi100", "show": "rate", "calls": "queued", "by": "price"}
+    query = {"op": "softmax", "dtype": "fp32", "gpus": "t4,mi100", "show": "rate", "calls": "queued"}
     app = page("atlas", **query, shape="m=1024,n=1024")
 
     assert not app.error
@@ -64,8 +63,6 @@ def test_a_link_restores_every_choice(page):
         "Show": "rate",
         "Predicted calls": "queued",
         "Shape": "m=1024,n=1024",
-        "Best first by": "price",
-        "Your prices per hour": "",
     }
     assert "Tesla T4" in spec(app)["description"]
 
@@ -81,28 +78,26 @@ def test_an_operation_that_nobody_measured_is_predicted_and_that_is_said(page):
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_every_operation_has_its_atlas(operation):
-    dtype = _usual_dtype(operation)
+    dtype = usual_dtype(operation)
     gpus = _usual_gpus(operation, (dtype,))
     found = points(operation, gpus, [dtype])
     shown = tuple((dtype, gpu) for gpu in gpus)
-    choice = AtlasChoice(operation, shown, "share", usual_calls(found), _usual_shape(operation, found))
+    choice = AtlasChoice(operation, shown, "share", usual_calls(found), usual_shape(operation, found))
     facts = facts_of(choice)
     with quick_altair():
         drawn = atlas(operation, facts.series, facts.points, "share", at=facts.at).to_dict()
 
     assert drawn["description"].startswith(OPERATIONS[operation].title)
     assert any(series.line for series in facts.series)
-    assert len(view._gpus_for(choice, {}, ())) == len(usual_devices())
 
 
 @pytest.mark.parametrize("operation", ["vector_add", "attention"])
-def test_an_operation_is_shown_as_shares_with_every_gpu(page, operation):
+def test_an_operation_is_shown_as_shares(page, operation):
     app = page("atlas", op=operation, show="share")
 
     assert not app.exception
     assert not app.error
     assert spec(app)["description"].startswith(OPERATIONS[operation].title)
-    assert len(app.dataframe[0].value) == len(usual_devices())
 
 
 def test_dtypes_that_were_measured_elsewhere_are_named(page):
@@ -113,9 +108,7 @@ def test_dtypes_that_were_measured_elsewhere_are_named(page):
 
 
 def test_bad_values_of_the_url_are_named_with_the_accepted_ones(page):
-    app = page(
-        "atlas", op="divide", dtype="fp9", gpus="abacus", show="colour", calls="twice", by="taste", shape="12 apples"
-    )
+    app = page("atlas", op="divide", dtype="fp9", gpus="abacus", show="colour", calls="twice", shape="12 apples")
     told = texts(app.error)
 
     assert not app.exception
@@ -124,7 +117,6 @@ def test_bad_values_of_the_url_are_named_with_the_accepted_ones(page):
     assert "gpus 'abacus': expected" in told
     assert "show 'colour': expected time, rate, share" in told
     assert "calls 'twice': expected graph, queued, single" in told
-    assert "by 'taste': expected time, energy, memory, price" in told
     assert "shape of linear '12 apples'" in told
 
 
@@ -219,36 +211,26 @@ def test_the_point_of_the_link_is_selected_in_the_chart_as_it_was_drawn_first(pa
     assert app.session_state[FIRST] == {f"{KEY}.linear.time": "abc123"}
 
 
-def test_which_gpu_tells_the_best_and_lists_all_that_were_measured_or_are_rented_out(page):
-    app = page("atlas", op="matmul", shape="8192", dtype="bf16")
-    table = app.dataframe[0].value
+@pytest.mark.parametrize(
+    "query", [{"by": "price"}, {"price": "t4:0.01"}, {"op": "matmul", "dtype": "fp16", "shape": "8192", "by": "energy"}]
+)
+def test_a_link_of_when_the_ranking_stood_here_leads_to_which_gpu(page, query, monkeypatch):
+    led = []
+    monkeypatch.setattr("streamlit.switch_page", lambda file, query_params: led.append((file, query_params)))
 
-    assert "Fastest: **" in texts(app.markdown)
-    assert "Cheapest: **" in texts(app.markdown)
-    assert len(table) == len(usual_devices())
-    assert list(table["Time"].dropna()) == sorted(table["Time"].dropna())
-    assert set(table["Price list"].dropna().map(lambda url: urlsplit(url).scheme)) == {"https"}
-    assert table["Price source"].dropna().str.contains(r", \d{4}-\d\d-\d\d$").all()
+    page("atlas", **query)
 
-
-def test_an_entered_price_counts_in_the_order_and_a_wrong_one_is_named(page):
-    app = page("atlas", price="t4:0.01,abacus:1,l4:free", by="price")
-    table = app.dataframe[0].value.set_index("GPU")
-    costs = list(table[view.COST].dropna())
-
-    assert costs == sorted(costs)
-    assert table.loc["Tesla T4", "US$ per hour"] == 0.01
-    assert table.loc["Tesla T4", "Price source"] == "entered"
-    assert "'abacus:1'" in texts(app.error)
-    assert "'l4:free'" in texts(app.error)
+    assert led == [(pages()["which-gpu"].file, query)]
 
 
-def test_a_published_time_of_the_shape_counts_and_its_source_opens(page):
-    point = next(point for point in points("matmul", ["v100-sxm2-16gb"], ["fp16"]) if point.time_s > 1e-3)
-    table = page("atlas", op="matmul", dtype="fp16", shape=str(point.shape)).dataframe[0].value.set_index("GPU")
+@pytest.mark.parametrize("query", [{}, {"op": "matmul", "dtype": "fp16", "shape": "8192", "calls": "single"}])
+def test_any_other_link_to_the_atlas_stays_there(page, query, monkeypatch):
+    led = []
+    monkeypatch.setattr("streamlit.switch_page", lambda *to, **parameters: led.append((to, parameters)))
 
-    assert table.loc[point.device.name, "From"] == "published by DeepBench"
-    assert table.loc[point.device.name, "Source"].startswith("https://github.com/baidu-research/DeepBench/")
+    page("atlas", **query)
+
+    assert led == []
 
 
 def test_predictions_say_what_they_rest_on_and_points_are_listed_on_demand(page):
@@ -257,6 +239,7 @@ def test_predictions_say_what_they_rest_on_and_points_are_listed_on_demand(page)
     assert "- **H100 SXM5 80GB**, bf16: " in texts(app.markdown)
     assert "based on" in texts(app.markdown)
     assert [each.label for each in app.expander] == ["Measured: 62 points in a table, each with its source"]
-    assert len(app.dataframe) == 1
+    assert len(app.dataframe) == 0
     app.session_state["atlas.table"] = True
-    assert len(app.run().dataframe[1].value) == 62
+    (table,) = app.run().dataframe
+    assert len(table.value) == 62

@@ -25,7 +25,7 @@ def dropped(page, monkeypatch):
     monkeypatch.setattr(machine_code, "read_apart", lambda _, content: read_kernel_file(content))
 
     def drop(path, gpu=H100, content=None):
-        app = page("kernels", gpu=gpu)
+        app = page("kernels", gpu=gpu, tab="code")
         app.segmented_control(key="kernels.code_of").set_value(machine_code.FILE).run()
         file = (path.name, path.read_bytes() if content is None else content, "application/octet-stream")
         return app.file_uploader(key="kernels.file").set_value(file).run()
@@ -34,7 +34,7 @@ def dropped(page, monkeypatch):
 
 
 def test_without_a_file_one_is_asked_for(page):
-    app = page("kernels", gpu=H100)
+    app = page("kernels", gpu=H100, tab="code")
     app.segmented_control(key="kernels.code_of").set_value(machine_code.FILE).run()
 
     assert not app.exception

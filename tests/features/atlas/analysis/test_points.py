@@ -17,7 +17,7 @@ from gpuexplore.features.atlas.analysis import (
     points,
     usual_calls,
 )
-from gpuexplore.features.atlas.ui.picked import _dtypes_of, _usual_dtype, _usual_gpus, _usual_shape
+from gpuexplore.features.atlas.ui.picked import _usual_gpus, dtypes_of, usual_dtype, usual_shape
 from gpuexplore.hardware import ACCELERATORS
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.recorded import recorded_results, recorded_run
@@ -145,11 +145,11 @@ def test_operations_and_gpus_are_ordered_by_what_was_measured_and_none_is_missin
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_every_operation_has_a_dtype_gpus_and_a_shape_to_begin_with(operation):
-    dtype = _usual_dtype(operation)
+    dtype = usual_dtype(operation)
     gpus = _usual_gpus(operation, (dtype,))
-    shape = _usual_shape(operation, points(operation, gpus, [dtype]))
+    shape = usual_shape(operation, points(operation, gpus, [dtype]))
 
-    assert dtype in _dtypes_of(operation)
+    assert dtype in dtypes_of(operation)
     assert 1 <= len(gpus) <= MOST_GPUS
     assert parse_shape(str(shape), OPERATIONS[operation]) == shape
 
@@ -157,7 +157,7 @@ def test_every_operation_has_a_dtype_gpus_and_a_shape_to_begin_with(operation):
 def test_the_first_gpus_are_of_different_architectures_and_all_were_measured_at_the_first_shape():
     gpus = _usual_gpus("linear", ("bf16",))
     found = points("linear", gpus, ["bf16"])
-    shape = _usual_shape("linear", found)
+    shape = usual_shape("linear", found)
 
     assert len({ROWS[gpu].architecture for gpu in gpus}) == len(gpus)
     assert {point.spec_key for point in found if point.shape == shape} == set(gpus)
