@@ -135,7 +135,7 @@ def _photograph(page: Page, address: str, path: Path) -> None:
     for _ in range(2):  # the first rest can be the moment before the page begins
         page.wait_for_timeout(SETTLE_MS)
         page.locator(AT_REST).wait_for(timeout=LONGEST_MS)
-        for button in page.get_by_role("button", name="Run it now").all():  # of the interpreter
+        for button in page.get_by_role("button", name="Run numba-cuda-naive").all():  # of the interpreter
             button.click()
         while page.get_by_text(AT_WORK).count():
             page.wait_for_timeout(SETTLE_MS)

@@ -21,13 +21,14 @@ from gpuexplore.ui import link
 from gpuexplore.ui.markdown import plain
 
 
-def select(
+def select(  # noqa: PLR0913 most have a default
     label: str,
     name: str,
     options: Sequence[str],
     *,
     shown: Callable[[str], str] = str,
     problems: AbstractContextManager[object] | None = None,
+    is_always_named: bool = False,
 ) -> str:
     """Draw a select box whose value is the URL's parameter `name`; the first option is its default.
 
@@ -36,6 +37,7 @@ def select(
     Args:
         shown: what a reader sees of an option.
         problems: the container that names a bad value; None names it above the box.
+        is_always_named: whether the default stands in the URL too.
     """
     with problems or nullcontext():
         _restore(name, options[0], accepted=options)
@@ -44,7 +46,7 @@ def select(
     index = list(options).index(st.session_state[_key(name)])
     chosen: str = st.selectbox(label, options, index=index, key=_key(name), format_func=shown)
     _say_readings(name, [chosen])
-    _remember(name, chosen, default=options[0])
+    _remember(name, chosen, default="" if is_always_named else options[0])
     return chosen
 
 
@@ -57,12 +59,13 @@ def segments(
         labelled: whether the label is seen, and not only heard.
     """
     _restore(name, options[0], accepted=options)
-    now = st.session_state[_key(name)]
+    if st.session_state[_key(name)] not in options:  # which another choice has changed
+        st.session_state[_key(name)] = options[0]
     chosen: str = (
         st.segmented_control(
             label,
             options,
-            default=now if now in options else None,
+            default=st.session_state[_key(name)],
             key=_key(name),
             format_func=shown,
             required=True,

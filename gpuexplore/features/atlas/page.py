@@ -12,7 +12,9 @@ from gpuexplore.ui.navigation import file_of, pages
 from gpuexplore.ui.shared.rests_on import show_rests_on
 
 if not {"by", "price"}.isdisjoint(parameters()) and "which-gpu" in pages():  # it stood on this page
-    st.switch_page(file_of("which-gpu"), query_params=st.query_params.to_dict())
+    given = parameters()
+    first = {"dtype": given["dtype"].partition(",")[0]} if "dtype" in given else {}
+    st.switch_page(file_of("which-gpu"), query_params=given | first)
 st.title("Atlas")
 st.caption(
     f"Measured GPU performance: {len(points()):,} measurements of {len({point.spec_key for point in points()})} "

@@ -134,7 +134,9 @@ def _ends(keys: Sequence[str]) -> dict[str, str]:
 def _y(field: str = "y") -> alt.Y:
     label = f"view === 'time' ? {si_label('s')} : {IS_FLOP} ? {si_label('FLOP/s')} : {si_label('B/s')}"
     ticks = f"domain('y')[1] > 200 * domain('y')[0] ? {DECADES} : {STEPS}"
-    axis = alt.Axis(labelExpr=label, values=alt.ExprRef(ticks), labelOverlap="greedy", domain=False, ticks=False)
+    axis = alt.Axis(
+        labelExpr=label, values=alt.ExprRef(ticks), labelOverlap="greedy", domain=False, ticks=False, minExtent=82
+    )
     domain: Any = [alt.ExprRef("bottom"), alt.ExprRef("top")]
     return alt.Y(f"{field}:Q", title=None, axis=axis, scale=alt.Scale(type="log", nice=False, domain=domain))
 

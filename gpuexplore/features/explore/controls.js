@@ -69,7 +69,8 @@ export default function ({ parentElement, data: bytes, setTriggerValue }) {
     const shape = operation().shapes[operation().sizes.indexOf(state.n)]
     const [time, low, high] = at(first)
     const last = others.at(-1)
-    const beside = last ? `, ${ratio(at(last)[0] / time)} times as fast as ${article(last)} (${seconds(at(last)[0])})` : ""
+    const about = last && at(last)[2] > 8 * at(last)[1] ? "roughly " : ""
+    const beside = last ? `, ${about}${ratio(at(last)[0] / time)} times as fast as ${article(last)} (${seconds(at(last)[0])})` : ""
     const headline = `${capital(article(first))} is predicted to take ${seconds(time)} for ${shape} in ${state.dtype}${beside}.`
     const range = `90 % interval ${seconds(low)} to ${seconds(high)}.`
     return [headline, [range, gains(known), ...known.map(assumed)].filter(Boolean).join(" ")]

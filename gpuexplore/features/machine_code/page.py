@@ -34,6 +34,7 @@ if choice.gpu and choice.launch and geometry:
     if view == "interpreter":
         show_interpreter(choice, geometry, choice.gpu)
     elif view == "launch":
+        st.subheader(f"{choice.implementation.name} on {choice.gpu.name}", anchor="launch")
         show_launch(choice, choice.launch, choice.gpu)
         show_blocks(choice, geometry, choice.gpu, devices)
         show_exhibits(choice, choice.launch, choice.gpu)

@@ -4,9 +4,9 @@ import streamlit as st
 
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.memory.ui import show_countings, show_kinds, show_memory
-from gpuexplore.features.memory.ui.choice import FIRST, choose, reset
+from gpuexplore.features.memory.ui.choice import choose, reset
 from gpuexplore.ui.glossary import page_help
-from gpuexplore.ui.link import open_page, parameters, write
+from gpuexplore.ui.link import open_page
 from gpuexplore.ui.url_widgets import show_problem
 
 st.title("Memory")
@@ -16,8 +16,6 @@ st.caption(
     help=page_help("memory"),
 )
 open_page("memory")
-if not parameters():
-    write("model", FIRST)  # links without a model are of before there were language models
 said, asked, answer = st.container(), st.container(border=True), st.container()
 try:
     with asked:

@@ -17,7 +17,7 @@ _RANKED: Mapping[Order, tuple[str, str, Callable[[float], str]]] = MappingProxyT
     {
         "time": ("Time of a call", si_label("s"), format_seconds),
         "energy": ("Energy of a call at the power limit", si_label("J"), format_energy),
-        "memory": ("Memory", si_label("B"), format_bytes),
+        "memory": ("Memory", "format(datum.value / 1073741824, '~r') + ' GiB'", format_bytes),
         "price": ("US$ per million calls", "format(datum.value, ',~r')", format_money),
     }
 )
@@ -28,7 +28,9 @@ def ranking(choices: Sequence[GpuChoice], by: Order) -> alt.LayerChart:
     axis, ticks, words = _RANKED[by]
     frame = pd.DataFrame([row for choice in choices if (row := _ranked(choice, by, words))][:15])
     domain = [0.8 * frame["low"].min(), 3.0 * frame["high"].max()]  # room for the words
-    marks = log_ticks([domain[0] / 0.8, domain[1] / 3.0])
+    marks = (
+        log_ticks([domain[0] / 0.8, domain[1] / 3.0]) if by != "memory" else [2.0**30 * 2**step for step in range(12)]
+    )
     scale = alt.Scale(type="log", domain=domain, nice=False)
     x = alt.X("value:Q", title=axis, scale=scale, axis=alt.Axis(values=marks, labelExpr=ticks))
     names = list(frame["gpu"])
@@ -39,7 +41,9 @@ def ranking(choices: Sequence[GpuChoice], by: Order) -> alt.LayerChart:
     points = base.encode(x=x, tooltip=tooltip)
     is_predicted = f"datum.from == '{Origin.PREDICTED.label}'"
     layers = [
-        base.mark_rule(strokeWidth=2, opacity=0.5, tooltip=None).encode(x=alt.X("low:Q", title=axis), x2="high:Q"),
+        base.mark_rule(strokeWidth=2, opacity=0.6, color=NEUTRAL, tooltip=None).encode(
+            x=alt.X("low:Q", title=axis), x2="high:Q"
+        ),
         points.transform_filter(f"!({is_predicted})").mark_point(filled=True, size=80, opacity=1),
         points.transform_filter(is_predicted).mark_point(size=70, strokeWidth=2.2),
         base.mark_text(align="left", dx=9, color=NEUTRAL).encode(x=alt.X("high:Q", title=axis), text="said:N"),
@@ -63,4 +67,6 @@ def _ranked(choice: GpuChoice, by: Order, words: Callable[[float], str]) -> dict
     typical = 1.0 if by == "memory" or choice.time is None else choice.time.value
     low, high = (value * end / typical for end in ends)  # energy and cost are as uncertain as the time
     origin = source_label(choice.point) if choice.point else choice.found.origin.label if choice.found.origin else ""
+    if by == "memory":
+        origin = "its datasheet"
     return {"gpu": choice.device.name, "value": value, "low": low, "high": high, "said": words(value), "from": origin}

@@ -71,8 +71,9 @@ def show_which() -> None:
     found = GPUS.get(key, lambda: _gpus_for(call, prices, known))
     order = ranked(found, by)
     said.markdown(f"#### {_best_words(found)}")
-    if any(ORDERS[by](each) is not None for each in order):
-        show_chart(lambda: ranking(order, by), ("which", key, by), key="chart.which")
+    fitting = [each for each in order if each.found.fits is not False and ORDERS[by](each) is not None]
+    if fitting:
+        show_chart(lambda: ranking(fitting, by), ("which", key, by), key="chart.which")
     show_table(
         lambda: [_choice_row(each) for each in order],
         ("which", key, by),
@@ -81,6 +82,7 @@ def show_which() -> None:
         config=_choice_columns(),
     )
     st.caption(
+        f"The chart has the first {min(15, len(fitting))} of {len(fitting)} GPUs that hold the call. "
         "Filled: published or measured; hollow: predicted, with 90 % intervals. Published times count where they were "
         "measured with the chosen kind of calls, or where launch overhead is negligible. Energy: time at the board's "
         "power limit, an upper bound. Listed prices: US dollars per GPU, on demand, on the day they were read."
@@ -129,7 +131,10 @@ def _best_words(choices: tuple[GpuChoice, ...]) -> str:
         best = ranked(choices, by)[0] if choices else None
         if best and ORDERS[by](best) is not None and best.found.fits is not False:  # type: ignore[index]
             said.append(f"{what}: **{plain(best.device.name)}**, {_figure(best, by)} ({_origin(best)})")
-    return ". ".join(said) + "." if said else "No time of this call is known on any GPU."
+    if said:
+        return f"{'. '.join(said)}."
+    fits_none = any(choice.time for choice in choices)
+    return "This call fits none of these GPUs." if fits_none else "No time of this call is known on any GPU."
 
 
 def _figure(choice: GpuChoice, by: str) -> str:

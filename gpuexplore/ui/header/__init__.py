@@ -113,7 +113,8 @@ def _data(shown: Page) -> bytes:
 def _entries() -> str:
     """Return what can be found by anyone, as JSON: the words, the kind, and the page with its parameters."""
     found = [[page.title, page.about, page.name] for page in pages().values()]
-    found += [[operation.title, "Benchmark", f"benchmark?op={name}"] for name, operation in OPERATIONS.items()]
+    for kind, page in (("Benchmark", "benchmark"), ("Predict", "what-if"), ("Which GPU", "which-gpu")):
+        found += [[operation.title, kind, f"{page}?op={name}"] for name, operation in OPERATIONS.items()]
     found += [[row.name, "Predict on this GPU", f"what-if?device={row.key}"] for row in NEWEST_FIRST]
     for feature in features():
         if feature.offer:
@@ -131,6 +132,9 @@ _STYLE = """<style>
 :has([data-testid="stSidebar"][data-collapsed="true"]) [data-testid="stMainBlockContainer"] { padding-top: 3.4rem; }
 :has(> .st-key-header) { order: -1; }
 .st-key-header { min-height: 2.4rem; padding-right: 1.5rem; }
+[data-testid="stStatusWidget"] { display: none; }
+[kind="segmented_controlActive"], [kind="pillsActive"] { color: light-dark(#134a8a, #cfe3fb) !important; }
+@media (max-width: 640px) { [data-testid="stElementToolbar"] { display: none; } }
 @media print { [data-testid="stSidebar"], [data-testid="stHeader"], .st-key-header { display: none; } }
 @media (prefers-reduced-motion: reduce) { * { animation: none !important; transition: none !important; } }
 </style>"""  # the header follows the page in the order of focus: a tab or two lead to what the page is for

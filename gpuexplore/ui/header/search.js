@@ -103,7 +103,11 @@ export default function ({ parentElement, data: bytes, setTriggerValue }) {
       const { running, waiting, yours, supervisors } = await answer.json()
       if (!supervisors?.some((each) => each.alive)) show("not measuring", "")
       else if (!running && !waiting) show("idle", "idle")
-      else show([running ? "measuring" : "", waiting ? `${waiting} waiting` : "", yours].filter(Boolean).join(", "), "busy")
+      else {
+        const mine = yours?.startsWith("measuring") ? yours : running ? "measuring" : ""
+        const place = yours && mine !== yours ? yours : ""
+        show([mine, waiting ? `${waiting} waiting` : "", place].filter(Boolean).join(", "), "busy")
+      }
     } catch {
       show("no answer", "")
     }

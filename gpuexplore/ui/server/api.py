@@ -65,7 +65,7 @@ def _look() -> tuple[dict[str, object], dict[str, str]]:
     found = store()
     measured = [run.owner for run in found.running()] + [run.owner for run in found.running_activities()]
     waiting = {run.owner: f"yours is number {run.position}" for run in reversed(found.waiting(100))}
-    return _state_of(found, len(measured)), waiting | dict.fromkeys(measured, "yours is measured")
+    return _state_of(found, len(measured)), waiting | dict.fromkeys(measured, "measuring your run")
 
 
 def _state_of(store: Store, running: int) -> dict[str, object]:

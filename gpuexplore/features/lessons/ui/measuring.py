@@ -293,5 +293,5 @@ PAGE_OF: Mapping[type, tuple[str, Query]] = {
         "what-if",
         lambda block, _: {"op": block.operation, "shape": block.shape or block.size, "calls": block.calls},
     ),
-    LaunchBlock: ("kernels", lambda _block, _devices: {}),
+    LaunchBlock: ("kernels", lambda _block, _devices: {"tab": "launch"}),
 }

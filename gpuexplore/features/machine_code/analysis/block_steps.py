@@ -358,7 +358,9 @@ def small_shape(operation: Operation, geometry: Geometry, block: Block | None) -
         if not fitting:
             break
         shape = fitting[0]
-    return shape
+    # An axis that follows others, as the right-hand matrices of a batch do, is cut until it does.
+    cut = (_scaled(shape, axis, 1, 2**step) for axis, length in shape.axes for step in range(length.bit_length()))
+    return next((each for each in (shape, *cut) if operation.problem(each) is None), shape)
 
 
 def _longest_that_adds_blocks(

@@ -101,17 +101,22 @@ def choose(devices: Sequence[Device]) -> KernelChoice:
 def choose_view(choice: KernelChoice) -> str:
     """Draw the tabs, and return a key of VIEWS; of a link without one, that which its run belongs to."""
     given = parameters()
-    if "tab" not in given and ("sweep" in given or "run" in given):
+    if "tab" not in given and choice.gpu and ("sweep" in given or "run" in given):
         write("tab", "launch" if "sweep" in given else "ladder")
     shown = list(VIEWS) if choice.gpu else ["ladder", "code"]
     return url_widgets.segments("View", "tab", shown, shown=VIEWS.__getitem__, labelled=False)
 
 
+def _own_kernels(operation: str) -> list[Implementation]:
+    return [each for each in OPERATIONS[operation].implementations if each.hand_written and not each.optional]
+
+
 def _kernel() -> tuple[Operation, Implementation, str]:
     left, middle, right = st.columns([3, 4, 2], gap="medium")
     with left:
-        operation = OPERATIONS[url_widgets.operation()]
-    own = {kernel.name: kernel for kernel in operation.implementations if kernel.hand_written and not kernel.optional}
+        names = [name for name in OPERATIONS if _own_kernels(name)]
+        operation = OPERATIONS[url_widgets.select("Operation", "op", names, shown=url_widgets.operation_title)]
+    own = {kernel.name: kernel for kernel in _own_kernels(operation.name)}
     with middle:
         names = sorted(own, key=lambda name: own[name].geometry is None)  # a GPU's kernels first
         implementation = own[url_widgets.select("Kernel", "impl", names)]

@@ -51,7 +51,7 @@ from gpuexplore.ui.turns import run_queued
 from gpuexplore.ui.url_widgets import show_problem
 
 RUNS: Shared[BlockRun] = Shared(20)
-CLICKED = "kernels.interpreter.clicked"  # in a session: a link alone starts nothing
+CLICKED = "kernels.interpreter.clicked"  # in a session: a link to a kernel of its own starts nothing
 LIMITS = (
     f"Arrays of {format_bytes(MOST_BYTES)} at most, {MOST_WORK:,} thread instructions, and the first "
     f"{MOST_STEPS:,} loads, stores and barriers of the block."
@@ -68,8 +68,6 @@ def show_interpreter(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu) -
 
 
 def _show(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu) -> None:
-    if link.parameters().keys() <= {"tab"}:  # all who open the page have one run between them
-        _click()
     made = compiled_here(choice, gpu, "Compiling: the kernel is run")
     if made is None:
         return
@@ -145,7 +143,8 @@ def _found(request: KernelLaunch) -> BlockRun | str | None:
     try:
         return RUNS.get(request, lambda: _stored(request))
     except NotFound:
-        if CLICKED not in st.session_state:
+        is_first = link.parameters().keys() <= {"tab"}  # of which all who open the page have one run between them
+        if not is_first and CLICKED not in st.session_state:
             return None
     outcome: BlockRun | str = run_queued(
         (request, moment(100)), lambda: _outcome(request), "Running the kernel in the interpreter"

@@ -201,7 +201,10 @@ def _fits(model: LayeredModel, batch: int, setup: Training | Serving, reserve: R
                 "Fits": FITS.get(fit.fits or False),
                 "Largest batch": fit.largest_batch,
             }
-            for fit in fits_of(model, batch, setup, known, reserve=reserve)
+            for fit in sorted(
+                fits_of(model, batch, setup, known, reserve=reserve),
+                key=lambda fit: (not fit.fits, fit.gpu.memory_bytes or 0),
+            )
         ],
         (model, batch, setup, reserve),
         {"Memory": "B", "For tensors": "GB", "Largest batch": "count"},

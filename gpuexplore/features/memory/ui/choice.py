@@ -25,7 +25,6 @@ from gpuexplore.hardware import NEWEST_FIRST
 from gpuexplore.ui import link, url_widgets
 from gpuexplore.ui.markdown import plain
 
-FIRST = "llama-3.2-1b"
 TITLES = {"widths": "MLP by its widths", "layers": "Pasted layers"}
 
 
@@ -38,13 +37,16 @@ def choose() -> tuple[LayeredModel, int, Training | Serving, Gpu, Reserve]:
     top = st.columns([3, 2, 3], gap="medium")
     with top[0]:
         said = link.parameters().get("model", "")
-        for own in TITLES:
-            if not said and own in link.parameters():  # a link of these alone means a model of them
-                link.write("model", own)
+        if not said and link.parameters():  # of before language models stood first, or of an own model
+            link.write("model", next((own for own in TITLES if own in link.parameters()), "vgg-16"))
         if said not in _model_names() and (meant := usual_model(said)):
             url_widgets.read_as("model", meant.name, f"{said} read as {meant.title}")
         name = url_widgets.select(
-            "Model", "model", _model_names(), shown=lambda name: TITLES.get(name) or models()[name].title
+            "Model",
+            "model",
+            _model_names(),
+            shown=lambda name: TITLES.get(name) or models()[name].title,
+            is_always_named=True,
         )
     with top[1]:
         batch = url_widgets.text(
@@ -78,7 +80,7 @@ def reset() -> None:
 
 
 def _model_names() -> list[str]:
-    return [*sorted(models(), key=lambda name: name != "vgg-16"), *TITLES]
+    return [*sorted(models(), key=lambda name: (name != "llama-3.2-1b", not models()[name].tokens)), *TITLES]
 
 
 def _model(name: str) -> LayeredModel:

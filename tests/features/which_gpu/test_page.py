@@ -8,9 +8,9 @@ import pytest
 from gpuexplore.charts.quick_altair import quick_altair
 from gpuexplore.features.atlas.analysis import points, usual_calls
 from gpuexplore.features.atlas.analysis.which_gpu import ORDERS, ranked, usual_devices
-from gpuexplore.features.atlas.chart import MOST_RANKED, ranking
-from gpuexplore.features.atlas.ui import which
 from gpuexplore.features.atlas.ui.picked import usual_dtype, usual_shape
+from gpuexplore.features.which_gpu import ui as which
+from gpuexplore.features.which_gpu.chart import ranking
 from gpuexplore.operations import OPERATIONS
 from tests.pages.conftest import compiler, home, page, texts
 
@@ -45,7 +45,7 @@ def test_the_first_look_tells_the_best_draws_the_first_and_lists_all(page):
     assert not app.exception
     assert not app.error
     assert "#### Fastest: **" in answer(app)
-    assert drawn(app) == list(table["GPU"])[:MOST_RANKED]
+    assert drawn(app) == list(table["GPU"])[:15]
     assert len(table) == len(usual_devices())
 
 
@@ -85,7 +85,7 @@ def test_table_and_chart_are_in_the_order_that_is_asked_for_and_the_sentence_sta
     values = table[COLUMNS[by]].dropna()
 
     assert list(values) == sorted(values, reverse=by == "memory")
-    assert drawn(app) == list(table["GPU"][values.index])[:MOST_RANKED]
+    assert drawn(app) == list(table["GPU"][values.index])[:15]
     assert answer(app) == answer(page("which-gpu", **CALL))
 
 
@@ -139,7 +139,7 @@ def test_bad_values_of_the_url_are_named_with_the_accepted_ones(page):
 def test_every_operation_has_its_gpus_and_their_charts(operation):
     dtype = usual_dtype(operation)
     found = points(operation, dtypes=[dtype])
-    call = which._Call(operation, dtype, usual_shape(operation, found), usual_calls(found))
+    call = (operation, dtype, usual_shape(operation, found), usual_calls(found))
     choices = which._gpus_for(call, {}, ())
 
     assert len(choices) == len(usual_devices())
