@@ -127,7 +127,8 @@ def _ends(keys: Sequence[str]) -> dict[str, str]:
         )
         return f"{function}({', '.join(chosen)})"
 
-    low, high = end("min", "0", "1e30"), end("max", "1", "1e-30")
+    low = end("min", "0", "1e30")
+    high = end("max", "1", "1e-30")
     return {"bottom": f"{low} < 1e30 ? 0.75 * {low} : 1e-6", "top": f"{high} > 1e-30 ? 1.4 * {high} : 1"}
 
 

@@ -16,7 +16,9 @@ st.caption(
     help=page_help("memory"),
 )
 open_page("memory")
-said, asked, answer = st.container(), st.container(border=True), st.container()
+said = st.container()
+asked = st.container(border=True)
+answer = st.container()
 try:
     with asked:
         model, batch, setup, gpu, reserve = choose()

@@ -27,17 +27,17 @@ from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.tables import show_table
 
 COST = "US$ per million calls"
-EXAMPLE = "h100-sxm5-80gb:2.50,t4:0.35"
-LABELS: Mapping[str, str] = MappingProxyType(
+_EXAMPLE = "h100-sxm5-80gb:2.50,t4:0.35"
+_LABELS: Mapping[str, str] = MappingProxyType(
     {"time": "Time", "energy": "Energy", "memory": "Memory", "price": "Price of a call"}
 )
-GPUS: Shared[tuple[GpuChoice, ...]] = Shared(100)  # for one call, in the order of the table of accelerators
+_GPUS: Shared[tuple[GpuChoice, ...]] = Shared(100)  # for one call, in the order of the table of accelerators
 
 
-Call = tuple[str, str, Shape, Calls]  # operation, dtype, shape, and how calls follow one another
+_Call = tuple[str, str, Shape, Calls]  # operation, dtype, shape, and how calls follow one another
 
 
-def _choose() -> Call:
+def _choose() -> _Call:
     """Draw the choice of a call, and return it."""
     problems = st.container()  # the columns are too narrow for sentences
     left, middle, right, last = st.columns([4, 2, 5, 3], gap="medium")
@@ -62,13 +62,13 @@ def show_which() -> None:
         call = _choose()
         left, right = st.columns([2, 3], gap="medium")
         with left:
-            named = url_widgets.segments("Best first by", "by", list(ORDERS), shown=LABELS.__getitem__)
+            named = url_widgets.segments("Best first by", "by", list(ORDERS), shown=_LABELS.__getitem__)
             by = next(name for name in ORDERS if name == named)
         with right:
             prices = _prices()
     known = tuple(measured_results(device) for device in known_devices() if device.kind != "cpu")
     key = (call, tuple(prices.items()), known)
-    found = GPUS.get(key, lambda: _gpus_for(call, prices, known))
+    found = _GPUS.get(key, lambda: _gpus_for(call, prices, known))
     order = ranked(found, by)
     said.markdown(f"#### {_best_words(found)}")
     fitting = [each for each in order if each.found.fits is not False and ORDERS[by](each) is not None]
@@ -78,7 +78,7 @@ def show_which() -> None:
         lambda: [_choice_row(each) for each in order],
         ("which", key, by),
         {"Time": "s", "Energy": "J", "Memory": "B"},
-        alt=f"Table of {len(order)} GPUs with time, energy, memory and price, ordered by {LABELS[by].lower()}",
+        alt=f"Table of {len(order)} GPUs with time, energy, memory and price, ordered by {_LABELS[by].lower()}",
         config=_choice_columns(),
     )
     st.caption(
@@ -94,16 +94,16 @@ def _prices() -> dict[str, float]:
         "Your prices per hour",
         "price",
         "",
-        help=f"Per GPU key, in US dollars, instead of the listed prices. Like `{EXAMPLE}`.",
-        placeholder=EXAMPLE,
+        help=f"Per GPU key, in US dollars, instead of the listed prices. Like `{_EXAMPLE}`.",
+        placeholder=_EXAMPLE,
     )
-    found, problems = named_numbers("price", typed, list(NAMES), EXAMPLE)
+    found, problems = named_numbers("price", typed, list(NAMES), _EXAMPLE)
     for problem in problems:
         url_widgets.show_problem(InvalidInput(problem))
     return found
 
 
-def _gpus_for(call: Call, prices: Mapping[str, float], known: tuple[DeviceResults, ...]) -> tuple[GpuChoice, ...]:
+def _gpus_for(call: _Call, prices: Mapping[str, float], known: tuple[DeviceResults, ...]) -> tuple[GpuChoice, ...]:
     operation, dtype, shape, calls = call
     known_facts = Known(
         calibration=calibration(),

@@ -29,7 +29,7 @@ MOST_COLORS = 7  # of the theme, for people or devices; the last one is all othe
 OTHERS = "others"
 WRONG = "above the limit of its device"
 WRONG_COLOR = "#d0342c"
-RIGHT_COLOR = "#00816e"
+_RIGHT_COLOR = "#00816e"
 HEIGHT = 440
 
 
@@ -85,7 +85,7 @@ def guesses(given: Sequence[float], words: Callable[[float], str], truth: float 
     )
     highest = max(4.0, *(row["row"] + 1.0 for row in rows))
     y = alt.Y("row:Q", title=None, axis=None, scale=alt.Scale(domain=[0, highest]))
-    color = alt.condition("datum.near", alt.value(RIGHT_COLOR), alt.value(NEUTRAL))
+    color = alt.condition("datum.near", alt.value(_RIGHT_COLOR), alt.value(NEUTRAL))
     dots = alt.Chart(pd.DataFrame(rows)).mark_point(filled=True, opacity=0.9, size=700)
     tooltip = [alt.Tooltip("words:N", title="Guess")]
     layers: list[alt.Chart] = [dots.encode(x=x, y=y, color=color, tooltip=tooltip)]
@@ -95,8 +95,8 @@ def guesses(given: Sequence[float], words: Callable[[float], str], truth: float 
     if truth:
         at = alt.Chart(alt.InlineData(values=[{"guess": truth, "said": f"measured: {words(truth)}"}])).encode(x=x)
         layers += [
-            at.mark_rule(color=RIGHT_COLOR, strokeWidth=4),
-            at.mark_text(align="left", dx=10, color=RIGHT_COLOR, y=12).encode(text="said:N"),
+            at.mark_rule(color=_RIGHT_COLOR, strokeWidth=4),
+            at.mark_text(align="left", dx=10, color=_RIGHT_COLOR, y=12).encode(text="said:N"),
         ]
         description += f"; measured: {words(truth)}"
     return alt.LayerChart(layer=layers, width="container", height=HEIGHT, description=description)
@@ -131,7 +131,7 @@ def choices(counts: Mapping[str, int], right: set[str]) -> alt.LayerChart:
         x=alt.X("count:Q", title=None, axis=None, scale=alt.Scale(domain=[0, most * 1.5])),
     )
     bars = base.mark_bar(cornerRadiusEnd=3).encode(
-        color=alt.condition("datum.right", alt.value(RIGHT_COLOR), alt.value("#808495")),
+        color=alt.condition("datum.right", alt.value(_RIGHT_COLOR), alt.value("#808495")),
         tooltip=[alt.Tooltip("answer:N", title="Answer"), alt.Tooltip("count:Q", title="People")],
     )
     texts = base.mark_text(align="left", dx=8, color=NEUTRAL).encode(text="label:N")
