@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from copy import copy
 from importlib import import_module
 from pathlib import Path
@@ -100,12 +101,10 @@ def _search() -> Any:
 
 def _data(shown: Page) -> bytes:
     """Return what the search needs, as JSON: Streamlit would encode an object twice for each page."""
-    devices = known_devices()
-    try:
-        runs = [[run.title, "Your run", f"benchmark?run={run.id}"] for run in own_runs()[:20]]
-    except StoreUnavailable:  # the page says so
-        runs = []
-    here = {"page": shown.name, "runs": runs, "device": devices[0].title if devices else ""}
+    here: dict[str, object] = {"page": shown.name, "runs": [], "device": ""}
+    with suppress(StoreUnavailable):  # the page says so
+        here["runs"] = [[run.title, "Your run", f"benchmark?run={run.id}"] for run in own_runs()[:20]]
+        here["device"] = next((device.title for device in known_devices()), "")
     return f'{json.dumps(here)[:-1]}, "entries": {_entries()}}}'.encode()
 
 
