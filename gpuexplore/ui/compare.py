@@ -28,13 +28,17 @@ MADE: Shared[RunComparison] = Shared(100)
 
 def show_comparison() -> None:
     """Draw the choice of two runs, and what follows from them."""
+    if not {"a", "b"} & link.parameters().keys():
+        for name, run in zip(("b", "a"), own_runs()[:2], strict=False):  # the newest two
+            link.write(name, run.id)
     left, right = st.columns(2, gap="medium")
     with left:
         before = _choose("Before", "a")
     with right:
         after = _choose("After", "b")
     if before is None or after is None:
-        st.info("Choose two runs, or tick two on the page Runs.", icon=":material/balance:")
+        missing = "two runs" if before is after else "the run before" if before is None else "the run after"
+        st.info(f"Choose {missing}, or tick two on the page Runs.", icon=":material/balance:")
         return
     key = tuple((run.id, run.title, run.progress.done, run.progress.provisional) for run in (before, after))
     found = MADE.get(key, lambda: compare_runs(side_of(before), side_of(after)))

@@ -24,12 +24,23 @@ def stored(store):
     return store_run
 
 
-def test_without_runs_it_says_where_to_find_some(page):
+def test_without_runs_it_asks_for_two(page):
     app = page("compare")
 
     assert not app.exception
     assert "Choose two runs" in texts(app.info)
-    assert [button.label for button in app.button] == ["Find runs"]
+
+
+def test_newest_two_are_compared_where_the_link_names_none(page, stored):
+    stored(3.0)
+    before, after = stored(1.0), stored(1.2)
+    app = page("compare")
+
+    assert {name: app.query_params[name] for name in ("a", "b")} in (
+        {"a": before, "b": after},
+        {"a": [before], "b": [after]},
+    )
+    assert "2 slower" in texts(app.markdown)
 
 
 def test_two_runs_are_compared_in_a_sentence_a_chart_and_a_table(page, stored):
@@ -64,7 +75,7 @@ def test_what_is_not_there_is_named_and_taken_out_of_the_link(page, stored):
     assert not app.exception
     assert "gone" in texts(app.warning)
     assert "a" not in app.query_params
-    assert "Choose two runs" in texts(app.info)
+    assert "Choose the run before, or tick two" in texts(app.info)
 
 
 def test_what_differs_is_listed_and_names_are_shown_as_they_are(page, stored, store):

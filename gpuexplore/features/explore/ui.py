@@ -98,7 +98,7 @@ def show(devices: Sequence[Device], choice: ExploreChoice) -> None:
         show_chart(lambda: explore(found, choice), (found, choice), key="chart.explore")
         st.markdown(
             small(
-                "Lines: predicted. Bands: 90 % intervals. Dashed: roofs. Points: measured here, or by others, as "
+                "Lines: predicted. Bands: 90 % intervals. Points: measured here, or by others, as "
                 f"tooltips say ([all in the Atlas]({href('atlas')}))."
             )
         )
