@@ -90,14 +90,15 @@ def offer_recorded_runs(operation: str) -> None:
     found = found or [
         (recording, experiment.operation) for recording in recordings() for experiment in recording.experiments
     ]
-    for recording, name in sorted(found, key=lambda pair: _flagged_share(*pair))[:3]:
-        st.button(
-            f"See a recorded run: {operation_named(name).title.lower()} on {recording.title}",
-            key=f"see.{recording.name}",
-            icon=ICON,
-            on_click=link.write,
-            args=("run", run_id_of(recording.name, name)),
-        )
+    with st.container(horizontal=True):
+        for recording, name in sorted(found, key=lambda pair: _flagged_share(*pair))[:3]:
+            st.button(
+                f"See a recorded run: {operation_named(name).title.lower()} on {recording.title}",
+                key=f"see.{recording.name}",
+                icon=ICON,
+                on_click=link.write,
+                args=("run", run_id_of(recording.name, name)),
+            )
     for reason in refusals():
         st.warning(f"A recording is not shown. {plain(reason)}", icon=":material/gpp_bad:")
 
