@@ -108,7 +108,7 @@ def _show_differences(found: RunComparison) -> None:
 
 def _rows(found: RunComparison) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
-    for each in found.cases:
+    for each in sorted(found.cases, key=lambda each: each.change is None):  # what is conclusive first
         low, high = (each.ratio.interval if each.ratio and each.ratio.interval else None) or (None, None)
         rows.append(
             {

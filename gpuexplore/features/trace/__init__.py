@@ -8,7 +8,7 @@ FEATURE = Feature(
     "trace",
     page=Page(
         "trace",
-        "Trace",
+        "Traces",
         "Traces",
         "A torch.profiler trace as a table of operations: time, and share of the roof.",
         reads="device",

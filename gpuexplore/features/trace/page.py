@@ -6,7 +6,7 @@ from gpuexplore.features.trace.ui import choose_trace, show_trace
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
 
-st.title("Trace")
+st.title("Traces")
 st.caption(
     "A trace of torch.profiler as a table of operations: their time, and the share of the roof they reach. "
     "Nothing is measured.",

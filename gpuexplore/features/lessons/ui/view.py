@@ -58,8 +58,8 @@ def _show_card(lesson: Lesson, *, is_first: bool = False) -> None:
         words, button = st.columns([7, 2], vertical_alignment="center")
         number = "" if lesson.order is None else f"{lesson.order}. " if lesson.order else ""
         words.markdown(
-            f"**{number}{plain(lesson.title)}** · {lesson.minutes} min\n\n{plain(lesson.question)}"
-            f"\n\n:small[{plain(said) if said else f'{len(lesson.steps)} steps'}]"
+            f"**{number}{plain(lesson.title)}** · {lesson.minutes} min, {len(lesson.steps)} steps\n\n"
+            + "\n\n".join(filter(None, (plain(lesson.question), said and f":small[{plain(said)}]")))
         )
         label = "Go on" if said else "Begin"
         kind: Kind = "primary" if is_first and not said else "secondary"
