@@ -133,7 +133,7 @@ def cpu_against_gpu(points: Sequence[SizePoint], found: BreakEven | None, axis_t
         .mark_point(size=40)
         .encode(y=y, fill=fill, tooltip=tooltip),
     ]
-    return _sized(layers, 340, _describe_break_even(points, found))
+    return _sized(layers, 440, _describe_break_even(points, found))
 
 
 def _describe_break_even(points: Sequence[SizePoint], found: BreakEven | None) -> str:
@@ -172,7 +172,8 @@ def _span_text(span: TimeSpan | None) -> str:
 
 
 def _legend() -> alt.Legend:
-    return alt.Legend(title=None, orient="top", columns=2, labelLimit=0, symbolType="square", symbolOpacity=1)
+    columns = alt.ExprRef("width < 480 ? 2 : 3")
+    return alt.Legend(title=None, orient="top", columns=columns, labelLimit=0, symbolType="square", symbolOpacity=1)
 
 
 def _sized(layers: Sequence[alt.Chart], height: int, description: str) -> alt.LayerChart:
