@@ -64,7 +64,7 @@ def test_parameters_that_are_too_long_or_unknown_are_named_and_those_too_long_le
             most = LONGEST_LIST if parameter in LISTS else LONGEST_TEXT
             if f"{parameter} '90,000 characters': expected at most {most:,}" not in texts(app.warning):
                 accepted.append(parameter)
-            if parameter in app.query_params:
+            if "xx" in str(dict(app.query_params).get(parameter)):
                 accepted.append(f"{parameter} stays")
 
     assert accepted == []

@@ -59,7 +59,7 @@ def test_what_is_chosen_is_in_the_link_and_comes_back(page, store, experiment, r
 def test_each_step_of_a_presentation_comes_back(page, store, experiment, results):
     run_id = store.record(experiment, OWNER, results=results)
     walked = page("benchmark", run=run_id, view="present")
-    for _ in range(8):
+    for _ in range(4):
         again = page("benchmark", **link_of(walked))
         assert not again.exception
         assert [title.value for title in again.title] == [title.value for title in walked.title]

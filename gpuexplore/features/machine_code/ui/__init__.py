@@ -20,7 +20,7 @@ from gpuexplore.shapes import parse_shape
 from gpuexplore.ui import url_widgets
 from gpuexplore.ui.link import parameters, write
 
-_VIEWS = {
+VIEWS = {
     "interpreter": "Interpreter",
     "launch": "Launch and occupancy",
     "ladder": "Ladder",
@@ -99,12 +99,12 @@ def choose(devices: Sequence[Device]) -> KernelChoice:
 
 
 def choose_view(choice: KernelChoice) -> str:
-    """Draw the tabs, and return a key of _VIEWS; of a link without one, that which its run belongs to."""
+    """Draw the tabs, and return a key of VIEWS; of a link without one, that which its run belongs to."""
     given = parameters()
     if "tab" not in given and choice.gpu and ("sweep" in given or "run" in given):
         write("tab", "launch" if "sweep" in given else "ladder")
-    shown = list(_VIEWS) if choice.gpu else ["ladder", "code"]
-    return url_widgets.segments("View", "tab", shown, shown=_VIEWS.__getitem__, labelled=False)
+    shown = list(VIEWS) if choice.gpu else ["ladder", "code"]
+    return url_widgets.segments("View", "tab", shown, shown=VIEWS.__getitem__, labelled=False)
 
 
 def _own_kernels(operation: str) -> list[Implementation]:
