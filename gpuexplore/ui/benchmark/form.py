@@ -78,9 +78,8 @@ def _first_line(devices: Sequence[Device], request: Request) -> Request:
     with st.container(border=True, horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(_in_words(with_defaults(request, ids)), width="stretch")
         _offer_editing(NO_RUN)
-    request = _with_button(devices, request)
     settings.write(request, ids)
-    return request
+    return _with_button(devices, request)
 
 
 def _in_words(request: Request) -> str:
