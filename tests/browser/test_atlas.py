@@ -10,7 +10,8 @@ from tests.browser.conftest import screens, until_seen
 pytestmark = pytest.mark.browser
 WITHIN = """() => {
     const drawn = [...document.querySelectorAll("[data-testid=stVegaLiteChart] svg")]
-    const legend = drawn.flatMap(svg => [...svg.querySelectorAll("text")]).filter(it => it.textContent.includes("90 % band"))
+    const texts = drawn.flatMap(svg => [...svg.querySelectorAll("text")])
+    const legend = texts.filter(it => it.textContent.includes("90 % band"))
     return legend.length && [...drawn, ...legend].every(it => it.getBoundingClientRect().right <= window.innerWidth)
 }"""
 

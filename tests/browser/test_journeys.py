@@ -128,8 +128,11 @@ def test_the_machine_code_of_a_kernel_is_shown_for_gpus_that_are_not_here_and_th
 
 def test_a_kernel_is_run_in_the_interpreter_and_the_link_keeps_the_step(page, address):
     page.goto(f"{address}/kernels?impl=numba-cuda-naive&gpu=h100-sxm5-80gb")
-    page.get_by_role("button", name="Run numba-cuda-naive").click()
     strided = page.get_by_text("Warp 0 reads 16 elements of A for its 32 lanes, in 16 sectors of 32 bytes")
+    run = page.get_by_role("button", name="Run numba-cuda-naive")
+    expect(run.or_(strided)).to_be_visible()
+    if run.count():  # else a visitor of the page has run it before
+        run.click()
     expect(strided).to_be_visible()
     expect(page.get_by_text("No race and no error.")).to_be_visible()
 
