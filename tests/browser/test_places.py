@@ -44,7 +44,7 @@ def test_ten_places_and_their_tabs_take_the_choice_along(page, address):
 
 def test_search_by_keys_alone_leads_to_an_operation_a_gpu_and_a_page(page, address):
     page.goto(f"{address}/devices")
-    field = page.get_by_role("combobox", name="Search")
+    field = page.get_by_role("combobox", name="Find anything")
     for typed, where in (
         ("softmax", "benchmark?op=softmax"),
         ("RTX 4090", "what-if?device=rtx-4090"),

@@ -11,6 +11,10 @@ from tests.analysis.made import ok
 from tests.browser.conftest import DESK, screens, title, until_seen
 
 pytestmark = pytest.mark.browser
+WITHIN = """() => {
+    const drawn = [...document.querySelectorAll("[data-testid=stVegaLiteChart] svg")]
+    return drawn.length && drawn.every(it => it.getBoundingClientRect().right <= window.innerWidth)
+}"""
 
 
 def chart(page):
@@ -66,6 +70,6 @@ def test_the_roofline_fits_any_screen(page, address):
     page.goto(f"{address}/roofline?device=h100-sxm5-80gb")
     expect(chart(page)).to_be_visible()
     for screen in screens(page):
-        assert chart(page).evaluate("it => it.getBoundingClientRect().right <= window.innerWidth")
+        page.wait_for_function(WITHIN)  # charts are drawn anew after the page
         label = chart(page).get_by_text("bf16, fp16 matrix", exact=screen != DESK)  # without figures in a hand
         expect(label).to_have_count(2)  # with its rim

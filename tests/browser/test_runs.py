@@ -90,7 +90,7 @@ def test_last_weeks_run_is_found_named_compared_presented_and_sent(page, address
     hand.button("Open before")
     expect(title(page, "Before the fan")).to_be_visible()
     hand.button("Present")
-    expect(page.get_by_text("1 of 8")).to_be_visible()
+    expect(page.get_by_text("1 of 5")).to_be_visible()
     expect(page.get_by_role("link", name="Queue")).to_have_count(0)
     page.keyboard.press("ArrowRight")
     expect(title(page, "Time per call")).to_be_visible()
