@@ -32,7 +32,6 @@ PATHS = {
     "what-if": "/what-if",
     "roofline": "/roofline?dtype=fp32&runs=all",  # each photograph is another visitor, with no runs of its own
     "atlas": "/atlas",
-    "which-gpu": "/which-gpu?op=matmul&shape=8192",
     "devices": "/devices",
     "fact-check": "/fact-check",
     "memory": "/memory",
@@ -40,7 +39,7 @@ PATHS = {
     "timing-mistakes": "/timing-mistakes?mistake=no-synchronise",
 }
 LESSON = "/lessons?lesson=how-long&step=d"
-TRACE = ROOT / "tests" / "analysis" / "trace" / "data" / "encoder_layer.json.gz"  # of a step of a transformer's layer
+TRACE = ROOT / "tests" / "features" / "trace" / "analysis" / "data" / "encoder_layer.json.gz"  # of a step of a transformer's layer
 
 
 def main() -> None:
