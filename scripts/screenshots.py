@@ -39,7 +39,7 @@ PATHS = {
     "timing-mistakes": "/timing-mistakes?mistake=no-synchronise",
 }
 LESSON = "/lessons?lesson=how-long&step=d"
-TRACE = ROOT / "tests" / "features" / "trace" / "analysis" / "data" / "encoder_layer.json.gz"  # of a step of a transformer's layer
+TRACE = ROOT / "tests/features/trace/analysis/data/encoder_layer.json.gz"  # of a step of a transformer's layer
 
 
 def main() -> None:
