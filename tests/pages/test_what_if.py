@@ -43,7 +43,7 @@ def test_the_first_visit_tells_something(page):
     assert not app.error
     headline = texts(app.markdown)
     assert "#### On H100 SXM5 80GB, bf16 is predicted to be 15 times as fast as fp32" in headline
-    assert "correct to 3 digits." in headline
+    assert "correct to 3 significant digits." in headline
     assert "**fp8** is predicted to be" in headline
     assert "In bf16 (predicted), from the fastest on: B200 SXM (HGX)" in headline
     assert list(table(app).index) == list(FORMATS)

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from math import log10
+from math import floor, log10
 
 from gpuexplore.analysis.model import Summary
 from gpuexplore.analysis.prediction import UncertainValue
@@ -186,11 +186,14 @@ def _gain(row: WhatIf, baseline: str) -> str:
 
 
 def _digits(row: WhatIf) -> str:
-    """Return to how many decimal digits a result is right; nothing where it is exact, or that is unknown."""
+    """Return to how many significant digits a result is correct; nothing where it is exact, or that is unknown.
+
+    By the usual convention: n digits where the relative error is at most 5e-n.
+    """
     if not row.error:
         return ""
-    digits = max(0, round(-log10(row.error)))
-    return f", correct to {digits} digit{'' if digits == 1 else 's'}"
+    digits = max(0, floor(1 - log10(2 * row.error)))
+    return f", correct to {digits} significant digit{'' if digits == 1 else 's'}"
 
 
 def _between(row: WhatIf | None, elsewhere: Sequence[WhatIf], baseline: str) -> list[str]:

@@ -272,12 +272,12 @@ def test_headline_names_a_usual_format_that_is_faster_its_interval_and_digits_or
     assert said.headline.startswith(
         "On a made-up processor, bf16 is predicted to be 4.0 times as fast as fp32 (1.5 to 11)"
     )
-    assert said.headline.endswith(", correct to 3 digits.")
+    assert said.headline.endswith(", correct to 3 significant digits.")
 
     both = [ok(2e-3, size=SIZE, dtype="bf16", spread=0), ok(4e-3, size=SIZE, spread=0)]
 
     assert (
-        "bf16 is 2.0 times as fast as fp32, correct to 3 digits."
+        "bf16 is 2.0 times as fast as fp32, correct to 3 significant digits."
         in summarize(list(rows(measured=both).values()), baseline="fp32").headline
     )
 
@@ -338,7 +338,23 @@ def test_faster_format_that_is_not_usual_stands_below_and_devices_are_compared_i
 
     assert "bf16 is predicted" in said.headline
     assert said.details[:3] == (
-        "On another, bf16 is predicted to be 4.0 times as fast as fp32 (1.5 to 11), correct to 3 digits.",
+        "On another, bf16 is predicted to be 4.0 times as fast as fp32 (1.5 to 11), correct to 3 significant digits.",
         "In bf16 (predicted), from the fastest on: a made-up processor 1.00 ms, another 2.00 ms (2.0 times).",
-        "**fp8** is predicted to be 9.0 times as fast as fp32 (8.0 to 10), correct to 1 digit.",
+        "**fp8** is predicted to be 9.0 times as fast as fp32 (8.0 to 10), correct to 2 significant digits.",
     )
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (5e-3, "3 significant digits"),
+        (5.1e-3, "2 significant digits"),
+        (0.4, "1 significant digit"),
+        (0.6, "0 significant digits"),
+    ],
+)
+def test_digits_are_counted_by_a_relative_error_of_at_most_five_behind_the_last(error, said):
+    known = rows(dtypes=("fp32", "bf16"))
+    headline = summarize([known["fp32"], replace(known["bf16"], error=error)], baseline="fp32").headline
+
+    assert headline.endswith(f", correct to {said}.")
