@@ -207,7 +207,7 @@ def _between(row: WhatIf | None, elsewhere: Sequence[WhatIf], baseline: str) -> 
     best = timed[0].time.value if timed[0].time else 0.0
     listed = [
         f"{each.device.title} {format_seconds(each.time.value)}"
-        + (f" ({format_multiple(each.time.value / best)} times)" if each is not timed[0] else "")
+        + (f" ({format_multiple(each.time.value / best)} times as long)" if each is not timed[0] else "")
         for each in timed
         if each.time
     ]

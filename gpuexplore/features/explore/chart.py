@@ -12,6 +12,7 @@ from gpuexplore.features.explore.facts import (
     MAX_INTENSITY,
     MIN_INTENSITY,
     OFFERED,
+    VIEWS,
     ExploreChoice,
     ExploreFacts,
     products,
@@ -117,7 +118,7 @@ def _extents(facts: ExploreFacts) -> dict[str, list[float]]:
 
 def _ends(keys: Sequence[str]) -> dict[str, str]:
     """Return the expressions of both ends of the axis upwards: of what is chosen, with a margin."""
-    at = "2 * indexof(['time', 'rate', 'roofline'], view)"
+    at = f"2 * indexof({list(VIEWS)}, view)"
 
     def end(function: str, place: str, none: str) -> str:
         known = (f"extents[op + '/' + dtype + '/{key}']" for key in keys)

@@ -55,6 +55,7 @@ CALLS: Calls = "queued"  # how calls follow one another where they are predicted
 OWN = "measured here"
 MIN_INTENSITY, MAX_INTENSITY = 2.0**-4, 2.0**13  # FLOPs a byte, the ends of roofs
 MAX_ASPECT = 4.0  # of a measured shape's axes to those of the size with as much work
+VIEWS = {"time": "Time", "rate": "Rate", "roofline": "Roofline"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from gpuexplore.features.explore.facts import (
     FIRST_GPUS,
     GPUS,
     OFFERED,
+    VIEWS,
     ExploreChoice,
     ExploreFacts,
     dtypes_of,
@@ -40,7 +41,6 @@ CHART = "explore_chart"  # the key of the chart's container, by which the contro
 STYLE = f"""<style>
 .st-key-{CHART} form.vega-bindings {{ display: none; }}
 </style>"""  # the controls set the chart's parameters
-VIEWS = {"time": "Time", "rate": "Rate", "roofline": "Roofline"}
 MAX_SECONDS = 0.5  # a predicted call of what is measured here from this page
 MAX_SIZES = 6
 

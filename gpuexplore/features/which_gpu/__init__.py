@@ -1,4 +1,4 @@
-"""Which GPU suits a call: time, energy and price of it on every GPU that was measured or is rented out."""
+"""Ranking of GPUs for one call: its time, energy and price on every GPU that was measured or can be rented."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ FEATURE = Feature(
         "which-gpu",
         "Which GPU",
         "Predict",
-        "Time, energy and price of one call on every GPU that was measured or is rented out.",
+        "Time, energy and price of one call on every GPU that was measured or can be rented.",
         reads="op dtype shape calls by price",
         terms=("Prediction", "Published", "Kind of calls"),
         script=Path(__file__).with_name("page.py"),

@@ -13,6 +13,7 @@ from gpuexplore.core.units import format_bytes, format_energy, format_money, for
 from gpuexplore.features.atlas.analysis.which_gpu import ORDERS, GpuChoice, Order
 from gpuexplore.features.atlas.chart import source_label
 
+MOST_RANKED = 15  # GPUs of the chart: all are in the table
 _RANKED: Mapping[Order, tuple[str, str, Callable[[float], str]]] = MappingProxyType(  # axis, ticks, words
     {
         "time": ("Time of a call", si_label("s"), format_seconds),
@@ -26,7 +27,7 @@ _RANKED: Mapping[Order, tuple[str, str, Callable[[float], str]]] = MappingProxyT
 def ranking(choices: Sequence[GpuChoice], by: Order) -> alt.LayerChart:
     """Return what a call takes on the first GPUs, the best at the top: hollow where predicted, with 90 % intervals."""
     axis, ticks, words = _RANKED[by]
-    frame = pd.DataFrame([row for choice in choices if (row := _ranked(choice, by, words))][:15])
+    frame = pd.DataFrame([row for choice in choices if (row := _ranked(choice, by, words))][:MOST_RANKED])
     domain = [0.8 * frame["low"].min(), 3.0 * frame["high"].max()]  # room for the words
     marks = (
         log_ticks([domain[0] / 0.8, domain[1] / 3.0]) if by != "memory" else [2.0**30 * 2**step for step in range(12)]

@@ -1,4 +1,4 @@
-"""Which GPU: time, energy, memory and price of a call on every GPU that was measured or is rented out."""
+"""Page of the ranking of GPUs for one call."""
 
 import streamlit as st
 
@@ -8,7 +8,7 @@ from gpuexplore.ui.link import open_page
 
 st.title("Which GPU")
 st.caption(
-    "Time, energy and price of one call on every GPU that was measured or is rented out.",
+    "Time, energy and price of one call on every GPU that was measured or can be rented.",
     help=page_help("which-gpu"),
 )
 open_page("which-gpu")

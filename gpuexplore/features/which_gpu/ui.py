@@ -1,4 +1,4 @@
-"""Which GPU suits a call: its time, energy and price on every GPU that was measured or is rented out."""
+"""Choice of a call and prices, the best GPUs for it in a sentence and a chart, and all of them in a table."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -14,10 +14,10 @@ from gpuexplore.core.model import Origin, Result, Shape
 from gpuexplore.core.once import once
 from gpuexplore.core.units import format_energy, format_interval, format_seconds
 from gpuexplore.features.atlas.analysis import points
-from gpuexplore.features.atlas.analysis.which_gpu import ORDERS, GpuChoice, ranked, usual_devices, which_gpu
+from gpuexplore.features.atlas.analysis.which_gpu import ORDERS, GpuChoice, Order, ranked, usual_devices, which_gpu
 from gpuexplore.features.atlas.ui import picked
 from gpuexplore.features.atlas.ui.picked import NAMES, calibration, href_of
-from gpuexplore.features.which_gpu.chart import ranking
+from gpuexplore.features.which_gpu.chart import MOST_RANKED, ranking
 from gpuexplore.recorded import recorded_results
 from gpuexplore.ui import url_widgets
 from gpuexplore.ui.markdown import plain
@@ -27,18 +27,14 @@ from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.tables import show_table
 
 COST = "US$ per million calls"
-_EXAMPLE = "h100-sxm5-80gb:2.50,t4:0.35"
 _LABELS: Mapping[str, str] = MappingProxyType(
     {"time": "Time", "energy": "Energy", "memory": "Memory", "price": "Price of a call"}
 )
 _GPUS: Shared[tuple[GpuChoice, ...]] = Shared(100)  # for one call, in the order of the table of accelerators
 
 
-_Call = tuple[str, str, Shape, Calls]  # operation, dtype, shape, and how calls follow one another
-
-
-def _choose() -> _Call:
-    """Draw the choice of a call, and return it."""
+def _choose() -> tuple[str, str, Shape, Calls]:
+    """Draw the choice of a call; return its operation, dtype and shape, and how calls follow one another."""
     problems = st.container()  # the columns are too narrow for sentences
     left, middle, right, last = st.columns([4, 2, 5, 3], gap="medium")
     with left:
@@ -82,7 +78,7 @@ def show_which() -> None:
         config=_choice_columns(),
     )
     st.caption(
-        f"The chart has the first {min(15, len(fitting))} of {len(fitting)} GPUs that hold the call. "
+        f"The chart has the first {min(MOST_RANKED, len(fitting))} of {len(fitting)} GPUs that hold the call. "
         "Filled: published or measured; hollow: predicted, with 90 % intervals. Published times count where they were "
         "measured with the chosen kind of calls, or where launch overhead is negligible. Energy: time at the board's "
         "power limit, an upper bound. Listed prices: US dollars per GPU, on demand, on the day they were read."
@@ -90,20 +86,23 @@ def show_which() -> None:
 
 
 def _prices() -> dict[str, float]:
+    example = "h100-sxm5-80gb:2.50,t4:0.35"
     typed = url_widgets.text(
         "Your prices per hour",
         "price",
         "",
-        help=f"Per GPU key, in US dollars, instead of the listed prices. Like `{_EXAMPLE}`.",
-        placeholder=_EXAMPLE,
+        help=f"Per GPU key, in US dollars, instead of the listed prices. Like `{example}`.",
+        placeholder=example,
     )
-    found, problems = named_numbers("price", typed, list(NAMES), _EXAMPLE)
+    found, problems = named_numbers("price", typed, list(NAMES), example)
     for problem in problems:
         url_widgets.show_problem(InvalidInput(problem))
     return found
 
 
-def _gpus_for(call: _Call, prices: Mapping[str, float], known: tuple[DeviceResults, ...]) -> tuple[GpuChoice, ...]:
+def _gpus_for(
+    call: tuple[str, str, Shape, Calls], prices: Mapping[str, float], known: tuple[DeviceResults, ...]
+) -> tuple[GpuChoice, ...]:
     operation, dtype, shape, calls = call
     known_facts = Known(
         calibration=calibration(),
@@ -127,9 +126,10 @@ def _recorded() -> Mapping[Shape, Sequence[Result]]:
 def _best_words(choices: tuple[GpuChoice, ...]) -> str:
     """Return which GPU is fastest, takes least energy and costs least, as Markdown; what is unknown is left out."""
     said = []
-    for by, what in (("time", "Fastest"), ("energy", "Least energy"), ("price", "Cheapest")):
+    first: dict[Order, str] = {"time": "Fastest", "energy": "Least energy", "price": "Cheapest"}
+    for by, what in first.items():
         best = ranked(choices, by)[0] if choices else None
-        if best and ORDERS[by](best) is not None and best.found.fits is not False:  # type: ignore[index]
+        if best and ORDERS[by](best) is not None and best.found.fits is not False:
             said.append(f"{what}: **{plain(best.device.name)}**, {_figure(best, by)} ({_origin(best)})")
     if said:
         return f"{'. '.join(said)}."

@@ -339,7 +339,7 @@ def test_faster_format_that_is_not_usual_stands_below_and_devices_are_compared_i
     assert "bf16 is predicted" in said.headline
     assert said.details[:3] == (
         "On another, bf16 is predicted to be 4.0 times as fast as fp32 (1.5 to 11), correct to 3 significant digits.",
-        "In bf16 (predicted), from the fastest on: a made-up processor 1.00 ms, another 2.00 ms (2.0 times).",
+        "In bf16 (predicted), from the fastest on: a made-up processor 1.00 ms, another 2.00 ms (2.0 times as long).",
         "**fp8** is predicted to be 9.0 times as fast as fp32 (8.0 to 10), correct to 2 significant digits.",
     )
 

@@ -1,4 +1,4 @@
-"""The chart of the best GPUs for a call, by what Vega-Lite is told."""
+"""The chart of the best GPUs for a call, by its specification."""
 
 from dataclasses import replace
 
@@ -33,7 +33,7 @@ def choices():
 
 
 def ranking_of(choices, by):
-    """Return the rows of a chart by their GPU, from the top, and what Vega-Lite is told."""
+    """Return the rows of a chart by their GPU, from the top, and its specification."""
     spec = ranking(ranked(choices, by), by).to_dict()
     (found,) = spec["datasets"].values()
     return {row["gpu"]: row for row in found}, spec
