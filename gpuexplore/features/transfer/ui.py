@@ -167,12 +167,15 @@ def _answer(asked: _TransferChoice, points: Sequence[SizePoint]) -> str:
     gpu = asked.gpu.title
     if found is None:
         return f"Unknown from which size on {gpu} beats this CPU: a time is unknown."
-    least = f"in the best case from {found.low:,} on" if found.low else "not even in the best case"
-    answer = f"Up to size {points[-1].size:,}, {gpu} does not beat this CPU at {what}, transfers included: {least}."
-    if found.value is not None:
-        answer = f"{gpu} beats this CPU at {what} from size {found.value:,} on, transfers included ({_between(found)})."
-    faster = which_is_faster(_point(asked, points), gpu).statement
-    return f"{answer} At {asked.size:,}, this CPU's time over the GPU's is {faster}."
+    is_measured = all(span.origin == "measured" for point in points for span in (point.cpu, point.gpu) if span)
+    beats = f"{gpu} {'beats' if is_measured else 'is predicted to beat'} this CPU at {what}, transfers included"
+    never = f"in the best case from {found.low:,} on" if found.low else "not even in the best case"
+    where = f"At no size up to {points[-1].size:,}" if found.value is None else f"From size {found.value:,} on"
+    return (
+        f"{where}, {beats} ({never if found.value is None else _between(found)}). "
+        f"At {asked.size:,}, this CPU's time over the GPU's is "
+        f"{which_is_faster(_point(asked, points), gpu).statement}."
+    )
 
 
 def _break_even(asked: _TransferChoice, points: Sequence[SizePoint], rests_on: str) -> None:

@@ -70,6 +70,7 @@ def show_which() -> None:
     fitting = [each for each in order if each.found.fits is not False and ORDERS[by](each) is not None]
     if fitting:
         show_chart(lambda: ranking(fitting, by), ("which", key, by), key="chart.which")
+        st.caption(f"The first {min(MOST_RANKED, len(fitting))} of {len(fitting)} GPUs that hold the call.")
     show_table(
         lambda: [_choice_row(each) for each in order],
         ("which", key, by),
@@ -78,7 +79,6 @@ def show_which() -> None:
         config=_choice_columns(),
     )
     st.caption(
-        f"The chart has the first {min(MOST_RANKED, len(fitting))} of {len(fitting)} GPUs that hold the call. "
         "Filled: published or measured; hollow: predicted, with 90 % intervals. Published times count where they were "
         "measured with the chosen kind of calls, or where launch overhead is negligible. Energy: time at the board's "
         "power limit, an upper bound. Listed prices: US dollars per GPU, on demand, on the day they were read."

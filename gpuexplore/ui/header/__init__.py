@@ -132,7 +132,7 @@ _STYLE = """<style>
 :has(> .st-key-header) { order: -1; }
 .st-key-header { min-height: 2.4rem; padding-right: 1.5rem; }
 [data-testid="stStatusWidget"] { display: none; }
-[kind="segmented_controlActive"], [kind="pillsActive"] { color: light-dark(#134a8a, #cfe3fb) !important; }
+button[data-variant][data-selected="true"] * { color: light-dark(#134a8a, #cfe3fb) !important; }
 @media (max-width: 640px) { [data-testid="stElementToolbar"] { display: none; } }
 @media print { [data-testid="stSidebar"], [data-testid="stHeader"], .st-key-header { display: none; } }
 @media (prefers-reduced-motion: reduce) { * { animation: none !important; transition: none !important; } }
