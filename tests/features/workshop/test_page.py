@@ -122,8 +122,10 @@ def test_who_is_in_a_room_that_is_deleted_has_tried_no_wrong_code(page, store, r
     for _ in range(MOST_OF_ONE):
         assert known.as_it_is_now(room) is None
 
-    app = app.run()  # by a link that is followed again, which is one
-    assert "no room has the code" in texts(app.error)
+    app = app.run()  # drawn whole, as it is where the deletion is noticed between two looks at the database
+    assert "was deleted, with everything in it" in texts(app.info)
+    assert not app.error
+    assert "no room has the code" in texts(page("rooms", room=room.code).error)
 
 
 def test_who_was_removed_is_told_and_cannot_come_in(page, store, room):

@@ -13,6 +13,7 @@ from gpuexplore.rooms import (
     Participant,
     Room,
     RoomState,
+    read_code,
     read_hours,
     read_name,
     read_title,
@@ -25,6 +26,7 @@ from gpuexplore.ui.session import note_visit, owner, store
 from gpuexplore.ui.url_widgets import show_problem
 
 ROOM = "room"
+SHOWN = "rooms.shown"  # the session's key of the room that its page showed last
 
 
 def _show_start() -> None:
@@ -109,9 +111,12 @@ def show() -> None:
     try:
         room = known.room_with(text)
     except (InvalidInput, NotFound) as error:
+        if isinstance(error, NotFound) and (shown := st.session_state.get(SHOWN)) and shown.code == read_code(text):
+            known.leave_deleted(shown)
         show_problem(error)
         _show_start()
         return
+    st.session_state[SHOWN] = room
     _take_lead(room)
     if is_presented() and (known.leads(room) or _is_in(room)):
         show_wall(room, link.address({ROOM: room.code}))
