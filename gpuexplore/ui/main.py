@@ -11,7 +11,7 @@ from gpuexplore.ui.identity import show_account
 from gpuexplore.ui.present import is_presented
 from gpuexplore.ui.roles import show_role
 from gpuexplore.ui.run_head import show_recent_runs
-from gpuexplore.ui.session import RETRY_S, draw_once_back, draw_once_writable, note_visit
+from gpuexplore.ui.session import FIRST_PAGE, RETRY_S, draw_once_back, draw_once_writable, note_visit
 from gpuexplore.ui.shared.pace import wait_for_samples
 from gpuexplore.ui.turns import PAGE_LIMIT, page_drawn_in_turn
 from gpuexplore.ui.url_widgets import show_problem
@@ -58,3 +58,4 @@ def _draw() -> None:
 
 with PAGE_LIMIT.one():
     _draw()
+FIRST_PAGE.set()

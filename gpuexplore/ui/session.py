@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from threading import Lock
+from threading import Event, Lock
 
 import streamlit as st
 
@@ -19,6 +19,7 @@ from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.shared import shared_values
 
 __all__ = [
+    "FIRST_PAGE",
     "MOST_RESULTS",
     "NOTHING",
     "PAGE_ERRORS",
@@ -39,6 +40,7 @@ __all__ = [
 ]
 
 MOST_RESULTS = 400  # of the newest runs: as many as a chart can show and a page can read at once
+FIRST_PAGE = Event()  # set once this process has drawn one
 RETRY_S = 2.0  # a page without a database looks for it again
 _VISITS: dict[str, float] = {}
 PAGE_ERRORS: list[str] = []  # references of unexpected errors since the server started

@@ -49,6 +49,43 @@ def test_no_thread_keeps_the_others_waiting_for_long(monkeypatch):
         sys.setswitchinterval(before_s)
 
 
+@pytest.fixture
+def watched(monkeypatch):
+    """Let no page be drawn yet, and return when a supervisor was looked after."""
+    page, watched = threading.Event(), []
+    monkeypatch.setattr(lifespan, "FIRST_PAGE", page)
+    monkeypatch.setattr(lifespan, "watch", lambda _: watched.append(page.is_set()))
+    return watched
+
+
+def test_supervisor_starts_after_the_first_page(watched, monkeypatch):
+    monkeypatch.setattr(lifespan, "FIRST_PAGE_S", DEADLINE_S)
+    thread = threading.Thread(target=lifespan._watch_after_first_page, args=(threading.Event(),))
+    thread.start()
+    lifespan.FIRST_PAGE.set()
+    thread.join()
+
+    assert watched == [True]
+
+
+def test_supervisor_starts_without_a_visitor_after_a_while(watched, monkeypatch):
+    monkeypatch.setattr(lifespan, "FIRST_PAGE_S", 0.0)
+
+    lifespan._watch_after_first_page(threading.Event())
+
+    assert watched == [False]
+
+
+def test_no_supervisor_starts_for_a_server_that_has_ended(watched):
+    stop = threading.Event()
+    stop.set()
+    lifespan.FIRST_PAGE.set()
+
+    lifespan._watch_after_first_page(stop)
+
+    assert watched == []
+
+
 def test_server_steps_back_once_workers_are_warm_for_its_first_visitors_wait_meanwhile(monkeypatch):
     told, stepped = [True, True, False], []
     monkeypatch.setattr(lifespan, "POLL_S", 0.0)
