@@ -19,10 +19,10 @@ from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.shared import shared_values
 
 __all__ = [
-    "FIRST_PAGE",
     "MOST_RESULTS",
     "NOTHING",
     "PAGE_ERRORS",
+    "SUPERVISOR_DUE",
     "DeviceResults",
     "draw_once_back",
     "draw_once_writable",
@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 MOST_RESULTS = 400  # of the newest runs: as many as a chart can show and a page can read at once
-FIRST_PAGE = Event()  # set once this process has drawn one
+SUPERVISOR_DUE = Event()  # set once the start page is drawn, or another one is asked for
 RETRY_S = 2.0  # a page without a database looks for it again
 _VISITS: dict[str, float] = {}
 PAGE_ERRORS: list[str] = []  # references of unexpected errors since the server started

@@ -24,10 +24,13 @@ def collector():
     gc.set_threshold(*threshold)
 
 
-def test_what_pages_need_is_imported_and_searched_for_garbage_no_more(collector):
+def test_what_pages_need_is_imported_and_searched_for_garbage_no_more(collector, monkeypatch):
+    monkeypatch.setattr(lifespan, "VISITOR_WAIT_S", 0.0)
+
     lifespan._settle()
 
     assert sys.modules.keys() >= set(lifespan.PAGES_NEED)
+    assert gc.isenabled()
     assert gc.get_freeze_count() > 10 * len(gc.get_objects())
     assert gc.get_threshold()[0] == lifespan.GC_THRESHOLD
 
@@ -53,25 +56,25 @@ def test_no_thread_keeps_the_others_waiting_for_long(monkeypatch):
 def watched(monkeypatch):
     """Let no page be drawn yet, and return when a supervisor was looked after."""
     page, watched = threading.Event(), []
-    monkeypatch.setattr(lifespan, "FIRST_PAGE", page)
+    monkeypatch.setattr(lifespan, "SUPERVISOR_DUE", page)
     monkeypatch.setattr(lifespan, "watch", lambda _: watched.append(page.is_set()))
     return watched
 
 
 def test_supervisor_starts_after_the_first_page(watched, monkeypatch):
-    monkeypatch.setattr(lifespan, "FIRST_PAGE_S", DEADLINE_S)
-    thread = threading.Thread(target=lifespan._watch_after_first_page, args=(threading.Event(),))
+    monkeypatch.setattr(lifespan, "VISITOR_WAIT_S", DEADLINE_S)
+    thread = threading.Thread(target=lifespan._watch_when_due, args=(threading.Event(),))
     thread.start()
-    lifespan.FIRST_PAGE.set()
+    lifespan.SUPERVISOR_DUE.set()
     thread.join()
 
     assert watched == [True]
 
 
 def test_supervisor_starts_without_a_visitor_after_a_while(watched, monkeypatch):
-    monkeypatch.setattr(lifespan, "FIRST_PAGE_S", 0.0)
+    monkeypatch.setattr(lifespan, "VISITOR_WAIT_S", 0.0)
 
-    lifespan._watch_after_first_page(threading.Event())
+    lifespan._watch_when_due(threading.Event())
 
     assert watched == [False]
 
@@ -79,9 +82,9 @@ def test_supervisor_starts_without_a_visitor_after_a_while(watched, monkeypatch)
 def test_no_supervisor_starts_for_a_server_that_has_ended(watched):
     stop = threading.Event()
     stop.set()
-    lifespan.FIRST_PAGE.set()
+    lifespan.SUPERVISOR_DUE.set()
 
-    lifespan._watch_after_first_page(stop)
+    lifespan._watch_when_due(stop)
 
     assert watched == []
 
