@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 MOST_RESULTS = 400  # of the newest runs: as many as a chart can show and a page can read at once
-SUPERVISOR_DUE = Event()  # set once the start page is drawn, or another one is asked for
+SUPERVISOR_DUE = Event()  # set once the start page is drawn, or another one or readiness is asked for
 RETRY_S = 2.0  # a page without a database looks for it again
 _VISITS: dict[str, float] = {}
 PAGE_ERRORS: list[str] = []  # references of unexpected errors since the server started

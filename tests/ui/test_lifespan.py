@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from gpuexplore.core.errors import StoreUnavailable
+from gpuexplore.ui.server import api
 from tests.waiting import DEADLINE_S
 
 lifespan = import_module("gpuexplore.ui.server.lifespan")  # its package calls the function so
@@ -69,6 +70,15 @@ def test_supervisor_starts_after_the_first_page(watched, monkeypatch):
     thread.join()
 
     assert watched == [True]
+
+
+def test_supervisor_starts_for_who_asks_for_readiness(monkeypatch):
+    due = threading.Event()
+    monkeypatch.setattr(api, "SUPERVISOR_DUE", due)
+    monkeypatch.setattr(api, "store", lambda: SimpleNamespace(ready=due.is_set))
+
+    assert api._ready(None).status_code == 200
+    assert due.is_set()
 
 
 def test_supervisor_starts_without_a_visitor_after_a_while(watched, monkeypatch):

@@ -28,7 +28,7 @@ from gpuexplore.ui.undocumented import remember_theme
 NICE = 5  # a lower priority would leave visitors nothing where other programs keep every core busy
 SWITCH_S = 0.0005  # for so long a thread keeps the others waiting; the loop that sends runs often and briefly
 POLL_S = 0.5
-VISITOR_WAIT_S = 5.0  # that the supervisor waits for a first visitor
+VISITOR_WAIT_S = 10.0  # that the supervisor waits for a first visitor
 PAGES_NEED = ("gpuexplore.ui.run.view", "gpuexplore.ui.roofline", "gpuexplore.ui.what_if.view")
 MAX_OPEN_FILES = 65536
 MIN_OPEN_FILES = 2048  # a hundred browsers that load a page need this many
