@@ -1,6 +1,8 @@
 """The task of a participant of a room: the sentence, a guess where one is wanted, and their progress."""
 
 from collections import OrderedDict
+from html import escape
+from typing import Literal
 
 import streamlit as st
 
@@ -16,6 +18,12 @@ from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import owner, store
 from gpuexplore.ui.url_widgets import show_problem
 
+STYLE = """<style>
+a.lesson { display: inline-block; padding: 0.4rem 0.9rem; border-radius: 0.5rem; color: #fff !important;
+  background: light-dark(#1f66b0, #2a76c4); text-decoration: none !important; }
+a.lesson:is(:hover, :focus-visible) { background: #134a8a; }
+a.lesson:focus-visible { outline: 2px solid light-dark(#134a8a, #cfe3fb); outline-offset: 2px; }
+</style>"""
 GUESSES = "rooms.guesses"  # the session's key of what was guessed here, by task: seen before the next look
 
 
@@ -38,7 +46,7 @@ def show_task(room: Room, me: Participant) -> None:
             lesson = columns[0].lesson
             st.markdown(f"### {plain(lesson.title if lesson else '')}")
             st.markdown("Every step is open: go at your own pace.")
-            st.link_button("Open the lesson", href(columns[0].link), icon=":material/school:", type="primary")
+            _open_lesson("Open the lesson", columns[0])
         elif columns:
             _show_column(room, me, columns[0])
 
@@ -76,10 +84,17 @@ def _show_column(room: Room, me: Participant, column: Column) -> None:
         st.markdown(text)
     if guessed and column.task.revealed and (truth := truth_of(facts, column)) is not None:
         st.markdown(f"The room measured **{format_seconds(truth)}** (median).")
-    label = "Open this step" if column.step else "Measure"
+    if column.step:
+        _open_lesson("Open this step", column)
+        return
     is_first = not (guessed and column.task.takes_answers and not standing.guess)
-    icon = ":material/school:" if column.step else ":material/timer:"
-    st.link_button(label, href(column.link), icon=icon, type="primary" if is_first else "secondary")
+    kind: Literal["primary", "secondary"] = "primary" if is_first else "secondary"
+    st.link_button("Measure", href(column.link), icon=":material/timer:", type=kind)
+
+
+def _open_lesson(label: str, column: Column) -> None:
+    """Draw a link that looks like a button; unlike one of Streamlit it opens all steps in the same tab."""
+    st.html(f'{STYLE}<a class="lesson" href="{escape(href(column.link))}" target="gpuexplore-lesson">{label}</a>')
 
 
 def _show_guess(room: Room, column: Column, standing: Standing) -> None:
