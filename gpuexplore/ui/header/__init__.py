@@ -27,13 +27,13 @@ from gpuexplore.ui.url_widgets import show_problem
 
 def navigation() -> tuple[Page, Mapping[str, StreamlitPage]]:
     """Return the page that is asked for, and what Streamlit has for each, by its name."""
-    known = {name: copy(page) for name, page in streamlit_pages().items()}  # each run marks the one it may draw
+    known = {name: copy(page) for name, page in _streamlit_pages().items()}  # each run marks the one it may draw
     shown = st.navigation(list(known.values()), position="hidden")  # Streamlit's has no places
     return next(page for page in pages().values() if known[page.name] is shown), known
 
 
 @once
-def streamlit_pages() -> Mapping[str, StreamlitPage]:
+def _streamlit_pages() -> Mapping[str, StreamlitPage]:
     """Return a page of Streamlit for each of ours: it looks for the file of each that is made."""
     return {
         page.name: st.Page(page.file, title=page.title, url_path=page.name, default=page.name == FIRST_PAGE)

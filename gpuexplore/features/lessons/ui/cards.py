@@ -1,5 +1,6 @@
 """Cards of the place Learn: for each lesson and page one result in a sentence, with a small chart of its figures."""
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,19 +21,15 @@ from gpuexplore.features.lessons.lesson.quantities import result_row
 from gpuexplore.recorded import recordings
 
 STYLE = """<style>
-.st-key-cards { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 18rem), 1fr)); gap: 1rem; }
-.st-key-cards > div { display: flex; flex-direction: column; }
-[class*="st-key-card-"] { position: relative; gap: 0.5rem; flex: 1 !important; }
-[class*="st-key-card-"]:is(:hover, :focus-within) { border-color: light-dark(#1f66b0, #7cbaf5); }
-[class*="st-key-card-"] a, [class*="st-key-card-"] a:hover { padding: 0; background: none; }
-[class*="st-key-card-"] a::after { content: ""; position: absolute; inset: 0; border-radius: 0.5rem; }
-[class*="st-key-card-"] a:focus-visible { box-shadow: none; }
-[class*="st-key-card-"] a:focus-visible::after { outline: 2px solid light-dark(#1f66b0, #7cbaf5); }
-[class*="st-key-card-"] a p { font-weight: 600; white-space: normal; }
-.result p { margin: 0.7rem 0 0.3rem; line-height: 1.4; }
-.result small { display: block; color: light-dark(#5c5f69, #a3a8b4); }
-.result small.begun { color: light-dark(#1f66b0, #7cbaf5); font-weight: 600; }
-.chart { display: flex; height: 6rem; font-size: 0.8rem; line-height: 1.3; white-space: nowrap; }
+.cards { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 18rem), 1fr)); gap: 1rem; }
+.cards > a { padding: 1rem; border: 1px solid light-dark(#d9dee5, #343c47); border-radius: 0.5rem; color: inherit;
+  text-decoration: none; }
+.cards > a:is(:hover, :focus-visible) { border-color: light-dark(#1f66b0, #7cbaf5); }
+.cards > a:focus-visible { outline: 2px solid light-dark(#1f66b0, #7cbaf5); }
+.cards p { margin: 0.7rem 0 0.3rem; line-height: 1.4; }
+.cards small { display: block; color: light-dark(#5c5f69, #a3a8b4); }
+.cards small b { color: light-dark(#1f66b0, #7cbaf5); }
+.chart { margin-top: 0.7rem; display: flex; height: 6rem; font-size: 0.8rem; line-height: 1.3; white-space: nowrap; }
 .chart div { display: flex; align-items: center; gap: 0.4rem; }
 .chart i { background: light-dark(#c3cad5, #4b5466); border-radius: 2px; flex: none; }
 .chart .focus i { background: light-dark(#1f66b0, #7cbaf5); }
@@ -44,6 +41,13 @@ STYLE = """<style>
 .columns i { width: 100%; max-width: 4.5rem; height: max(2px, calc(var(--part) * 3.2rem)); }
 </style>"""
 
+TAB_STYLE = """<style>
+a.lesson { display: inline-block; padding: 0.4rem 0.9rem; border-radius: 0.5rem; color: #fff !important;
+  background: light-dark(#1f66b0, #2a76c4); text-decoration: none !important; }
+a.lesson:is(:hover, :focus-visible) { background: #134a8a; }
+a.lesson:focus-visible { outline: 2px solid light-dark(#134a8a, #cfe3fb); outline-offset: 2px; }
+</style>"""  # of links that look like buttons: those of Streamlit open a tab each
+
 
 @dataclass(frozen=True, slots=True)
 class LearnCard:
@@ -53,10 +57,16 @@ class LearnCard:
     source: str
     picture: str
 
-    @property
-    def html(self) -> str:
-        """Everything but the title."""
-        return f"{self.picture}<p>{escape(self.text)}</p><small>{escape(self.source)}</small>"
+
+def linked(name: str, title: str, href: str, *, about: str, footer: str = "") -> str:
+    """Return the card of a lesson or a page as HTML, all of it a link; with `about` where it has no result."""
+    card = cards().get(name)
+    result = f"<p>{escape(about)}</p>"
+    if card:
+        text = re.sub(r"(?<=\de)-", "\N{NON-BREAKING HYPHEN}", escape(card.text))
+        result = f"{card.picture}<p>{text}</p><small>{escape(card.source)}</small>"
+    # _self: a link to the page that is shown would leave the address as it is, if Streamlit followed it
+    return f'<a href="{escape(href)}" target="_self"><b>{escape(title)}</b>{result}<small>{footer}</small></a>'
 
 
 @once

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from html import escape
 from typing import Literal
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import quote, urlencode
 
 import streamlit as st
 
@@ -21,13 +21,12 @@ from gpuexplore.features.lessons.lesson.expression import StepNames
 from gpuexplore.features.lessons.lesson.format import Lesson, LessonStep
 from gpuexplore.features.lessons.lesson.outcome import GuessOutcome, JudgedStep, judged_by
 from gpuexplore.features.lessons.lesson.quantities import facts_of
-from gpuexplore.features.lessons.ui.cards import STYLE, cards
+from gpuexplore.features.lessons.ui.cards import STYLE, TAB_STYLE, linked
 from gpuexplore.features.lessons.ui.measuring import alike, found_runs
 from gpuexplore.features.lessons.ui.step import guessed, settled, show_step
 from gpuexplore.rooms import ALL_STEPS, LESSON, Room, RoomTask, spoken
 from gpuexplore.store.answers import Answer
 from gpuexplore.ui import link
-from gpuexplore.ui.header import streamlit_pages
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.navigation import pages
 from gpuexplore.ui.roles import Right, check, may, show_key
@@ -39,34 +38,20 @@ from gpuexplore.ui.url_widgets import segments, show_problem
 
 def _show_lessons(found: Catalog) -> None:
     """Show a card for each lesson, in their order, and each other page of the place, and files that are no lessons."""
-    st.html(STYLE)
     answers = store().answers_of(owner())
-    with st.container(key="cards"):
-        for lesson in found.lessons.values():
-            number = f"{lesson.order}. " if lesson.order else ""
-            said = _summary(lesson, _of_lesson(lesson, answers))
-            footer = (
-                f'<small class="begun">{said}</small>'
-                if said
-                else f"<small>{lesson.minutes} min, {len(lesson.steps)} steps</small>"
-            )
-            _show_card(lesson.name, f"{number}{lesson.title}", lesson.question, footer)
-        for page in pages().values():
-            if page.place == "Learn" and page.name != "lessons":
-                _show_card(page.name, page.title, page.about, page=page.name)
+    shown = []
+    for lesson in found.lessons.values():
+        number = f"{lesson.order}. " if lesson.order else ""
+        said = _summary(lesson, _of_lesson(lesson, answers))
+        footer = f"<b>{said}</b>" if said else f"{lesson.minutes} min, {len(lesson.steps)} steps"
+        href = link.href(f"lessons?lesson={quote(lesson.name)}")
+        shown.append(linked(lesson.name, f"{number}{lesson.title}", href, about=lesson.question, footer=footer))
+    others = [page for page in pages().values() if page.place == "Learn" and page.name != "lessons"]
+    shown += [linked(page.name, page.title, link.href(page.name), about=page.about) for page in others]
+    st.html(f'{STYLE}<div class="cards">{"".join(shown)}</div>')
     for name, reason in found.unreadable.items():
         st.warning(f"**{plain(name)}** cannot be read. {plain(reason)}", icon=":material/warning:")
     _show_own_answers(answers)
-
-
-def _show_card(name: str, title: str, question: str, footer: str = "", *, page: str = "lessons") -> None:
-    """Show a card, all of which is a link to a lesson or a page."""
-    card = cards().get(name)
-    with st.container(border=True, key=f"card-{page}-{name}", height="stretch"):
-        query = {"lesson": name} if page == "lessons" else {}
-        st.page_link(streamlit_pages()[page], label=plain(title), query_params=query)
-        result = card.html if card else f"<p>{escape(question)}</p>"
-        st.html(f'<div class="result">{result}{footer}</div>')
 
 
 def _exported(answers: Sequence[Answer]) -> str:
@@ -139,13 +124,13 @@ class _Followed:
         room: the newest open one of the visitor that follows it.
         letters: of the steps that are open, in the lesson's order.
         closed: of those whose answers do not count any more.
-        newest: what the room is at, in words, with its page and parameters.
+        newest: what the room is at, in words, with its address.
     """
 
     room: Room
     letters: tuple[str, ...]
     closed: frozenset[str]
-    newest: tuple[str, str, str]
+    newest: tuple[str, str]
 
 
 def _followed(lesson: Lesson) -> _Followed | None:
@@ -164,13 +149,13 @@ def _followed(lesson: Lesson) -> _Followed | None:
     return _Followed(room, letters, closed, _newest(lesson, [task for where, task in found if where == room][-1], room))
 
 
-def _newest(lesson: Lesson, task: RoomTask, room: Room) -> tuple[str, str, str]:
+def _newest(lesson: Lesson, task: RoomTask, room: Room) -> tuple[str, str]:
     name = task.settings.get("lesson")
     letter = task.settings.get("step")
     if task.kind != LESSON:
-        return "another task", "rooms", urlencode({"room": room.code})
+        return "another task", f"rooms?room={room.code}"
     words = f"step {letter}" if name == lesson.name else "another lesson"
-    return words, "lessons", urlencode({"lesson": name} | ({} if letter == ALL_STEPS else {"step": letter}))
+    return words, f"lessons?{urlencode({'lesson': name} | ({} if letter == ALL_STEPS else {'step': letter}))}"
 
 
 def show() -> None:
@@ -260,10 +245,10 @@ def _watch(lesson: Lesson, known: _Followed | None, answers: Mapping[str, Answer
 
 def _show_leaders_step(letter: str, known: _Followed) -> None:
     """Lead to what the room is at, where that is not the step that is shown."""
-    words, page, query = known.newest
+    words, place = known.newest
     if words != f"step {letter}":
         label = f"The leader went on to {words}"
-        st.page_link(streamlit_pages()[page], label=label, icon=":material/flag:", query_params=dict(parse_qsl(query)))
+        st.html(f'{TAB_STYLE}<a class="lesson" href="{escape(link.href(place))}" target="_self">{label}</a>')
 
 
 def _take_key() -> None:

@@ -9,6 +9,7 @@ import streamlit as st
 from gpuexplore.core.errors import GpuExploreError, InvalidInput, StoreUnavailable
 from gpuexplore.core.units import format_seconds, format_whole_seconds, read_seconds
 from gpuexplore.features.lessons.lesson.outcome import GuessOutcome
+from gpuexplore.features.lessons.ui.cards import TAB_STYLE
 from gpuexplore.features.workshop.goals import LONGEST
 from gpuexplore.features.workshop.report.facts import Column, Standing, State, columns_of, truth_of
 from gpuexplore.features.workshop.ui import known
@@ -18,12 +19,6 @@ from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import owner, store
 from gpuexplore.ui.url_widgets import show_problem
 
-STYLE = """<style>
-a.lesson { display: inline-block; padding: 0.4rem 0.9rem; border-radius: 0.5rem; color: #fff !important;
-  background: light-dark(#1f66b0, #2a76c4); text-decoration: none !important; }
-a.lesson:is(:hover, :focus-visible) { background: #134a8a; }
-a.lesson:focus-visible { outline: 2px solid light-dark(#134a8a, #cfe3fb); outline-offset: 2px; }
-</style>"""
 GUESSES = "rooms.guesses"  # the session's key of what was guessed here, by task: seen before the next look
 
 
@@ -94,7 +89,7 @@ def _show_column(room: Room, me: Participant, column: Column) -> None:
 
 def _open_lesson(label: str, column: Column) -> None:
     """Draw a link that looks like a button; unlike one of Streamlit it opens all steps in the same tab."""
-    st.html(f'{STYLE}<a class="lesson" href="{escape(href(column.link))}" target="gpuexplore-lesson">{label}</a>')
+    st.html(f'{TAB_STYLE}<a class="lesson" href="{escape(href(column.link))}" target="gpuexplore-lesson">{label}</a>')
 
 
 def _show_guess(room: Room, column: Column, standing: Standing) -> None:
