@@ -1,12 +1,12 @@
 """The task of a participant of a room: the sentence, a guess where one is wanted, and their progress."""
 
 from collections import OrderedDict
-from html import escape
-from typing import Literal
+from typing import Any, Literal
 
 import streamlit as st
 
 from gpuexplore.core.errors import GpuExploreError, InvalidInput, StoreUnavailable
+from gpuexplore.core.once import once
 from gpuexplore.core.units import format_seconds, format_whole_seconds, read_seconds
 from gpuexplore.features.lessons.lesson.outcome import GuessOutcome
 from gpuexplore.features.lessons.ui.cards import TAB_STYLE
@@ -88,8 +88,20 @@ def _show_column(room: Room, me: Participant, column: Column) -> None:
 
 
 def _open_lesson(label: str, column: Column) -> None:
-    """Draw a link that looks like a button; unlike one of Streamlit it opens all steps in the same tab."""
-    st.html(f'{TAB_STYLE}<a class="lesson" href="{escape(href(column.link))}" target="gpuexplore-lesson">{label}</a>')
+    """Draw a link that looks like a button, and opens all steps in the same tab."""
+    _tab_link()(data={"href": href(column.link), "label": label}, key="rooms.lesson", width="content")
+
+
+@once
+def _tab_link() -> Any:
+    """Return a component: Streamlit's own links open a tab each, and its HTML keeps no name of a tab."""
+    html = f'{TAB_STYLE}<a class="lesson" target="gpuexplore-lesson"></a>'
+    js = """export default ({data, parentElement}) => {
+      const link = parentElement.querySelector("a");
+      link.href = data.href;
+      link.textContent = data.label;
+    }"""
+    return st.components.v2.component("gpuexplore_tab_link", html=html, js=js)
 
 
 def _show_guess(room: Room, column: Column, standing: Standing) -> None:
