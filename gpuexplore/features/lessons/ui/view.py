@@ -210,8 +210,10 @@ def _show_steps(
 ) -> None:
     """Show the choice of a step among those that are open, the chosen one, and the ways to the others."""
     letter = segments("Step", "step", letters, shown=lambda letter: _labelled(letter, answers.get(letter)))
-    if together is not None:
-        _show_leaders_step(letter, together)
+    if together is not None and together.newest[0] != f"step {letter}":
+        words, place = together.newest
+        label = f"The leader went on to {words}"
+        st.html(f'{TAB_STYLE}<a class="lesson" href="{escape(link.href(place))}" target="_self">{label}</a>')
     show_step(
         lesson, lesson.step(letter), answers.get(letter), is_closed=together is not None and letter in together.closed
     )
@@ -241,14 +243,6 @@ def _watch(lesson: Lesson, known: _Followed | None, answers: Mapping[str, Answer
     if known is not None:
         code = spoken(known.room.code)
         st.markdown(f":material/groups: Followed together in room **{code}**: the leader opens the steps one by one.")
-
-
-def _show_leaders_step(letter: str, known: _Followed) -> None:
-    """Lead to what the room is at, where that is not the step that is shown."""
-    words, place = known.newest
-    if words != f"step {letter}":
-        label = f"The leader went on to {words}"
-        st.html(f'{TAB_STYLE}<a class="lesson" href="{escape(link.href(place))}" target="_self">{label}</a>')
 
 
 def _take_key() -> None:

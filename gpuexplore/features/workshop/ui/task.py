@@ -95,13 +95,14 @@ def _open_lesson(label: str, column: Column) -> None:
 @once
 def _tab_link() -> Any:
     """Return a component: Streamlit's own links open a tab each, and its HTML keeps no name of a tab."""
-    html = f'{TAB_STYLE}<a class="lesson" target="gpuexplore-lesson"></a>'
     js = """export default ({data, parentElement}) => {
       const link = parentElement.querySelector("a");
       link.href = data.href;
       link.textContent = data.label;
     }"""
-    return st.components.v2.component("gpuexplore_tab_link", html=html, js=js)
+    return st.components.v2.component(
+        "gpuexplore_tab_link", html=f'{TAB_STYLE}<a class="lesson" target="gpuexplore-lesson"></a>', js=js
+    )
 
 
 def _show_guess(room: Room, column: Column, standing: Standing) -> None:
