@@ -6,7 +6,7 @@ from typing import Any
 
 import altair as alt
 
-from gpuexplore.core.units import COMPARABLE, common_unit
+from gpuexplore.core.units import common_unit
 
 LABEL_LIMIT = 180
 MOST_TICKS = 9
@@ -59,15 +59,30 @@ def powers_of_two(values: Sequence[float]) -> list[float]:
     return [2.0**exponent for exponent in range(step * floor(low / step), high + 1, step)]
 
 
+def axis_of_names(names: Sequence[str], **more: Any) -> alt.Axis:
+    """Return the axis of names below a chart: side by side where they fit its width, else slanted."""
+    character = 6.6  # pixels
+    widest = round(max((character * len(name) for name in names), default=0) + 12) * len(names)
+    fits = f"width > {widest}"
+    return alt.Axis(
+        labelAngle=alt.ExprRef(f"{fits} ? 0 : -40"),
+        labelAlign=alt.ExprRef(f"{fits} ? 'center' : 'right'"),
+        labelBaseline=alt.ExprRef(f"{fits} ? 'top' : 'middle'"),
+        labelLimit=LABEL_LIMIT,
+        labelOverlap=False,
+        **more,
+    )
+
+
 def si_label(unit: str, values: Sequence[float] = ()) -> str:
     """Return the Vega expression of a tick's label: its SI prefix, set apart from the number, and `unit`.
 
     Args:
         unit: of the axis.
-        values: of its ticks, or of what is drawn; where they compare, they all have one prefix.
+        values: of its ticks, or of what is drawn: with them, every tick has the same prefix.
     """
     known = [abs(value) for value in values if value]
-    if known and max(known) <= COMPARABLE * min(known):
+    if known:
         size, name = common_unit(known, unit, binary=False)
-        return f"format(datum.value / {size!r}, '.3~r') + ' {name}'"
+        return f"format(datum.value / {size!r}, ',.3~r') + ' {name}'"
     return f"replace(format(datum.value, '.3~s'), regexp('([a-zA-Zµ]?)$'), ' $1{unit}')"

@@ -10,8 +10,9 @@ import altair as alt
 import pandas as pd
 
 from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
-from gpuexplore.charts.axes import LABEL_LIMIT
+from gpuexplore.charts.axes import axis_of_names, x_value
 from gpuexplore.charts.points import TOOLTIPS
+from gpuexplore.charts.reference_lines import with_halo
 from gpuexplore.charts.series import (
     FADED,
     Series,
@@ -137,7 +138,10 @@ def lines(
     if ends is not None:
         text = alt.Chart(ends).mark_text(align="left", dx=LABEL_OFFSET, fontSize=12, tooltip=None)
         named = text.encode(x=x, y=y, color=color(points, order, legend=False), text=alt.Text("name:N"))
-        marks.append(named)
+        marks += with_halo(named)
+    if margin:  # a line through the names would strike them out
+        end: Any = alt.XValue(alt.ExprRef(f"width - {margin}"))  # type: ignore[no-untyped-call]
+        rules = [(line.encode(x=x_value(0), x2=end), *labels) for line, *labels in rules]
     layers = [*(line for line, *_ in rules), *marks, *chain.from_iterable(labels for _, *labels in rules)]
     for index, layer in enumerate(layers):
         layer.name = f"layer_{index}"  # else Altair names it by a hash of its data, as pandas would print them
@@ -170,11 +174,9 @@ def _size_axis(points: pd.DataFrame, operation: Operation, *, margin: int = 0) -
     Args:
         margin: pixels that are left free at its right end, for the names of lines.
     """
-    few = 3  # so many whole shapes fit a phone side by side
     if points["size"].isna().any():
         order = points.sort_values("order")["shape"].unique().tolist()
-        axis = alt.Axis(labelLimit=LABEL_LIMIT, labelAngle=0 if len(order) <= few else -35)
-        return alt.X("shape:O", sort=order, title=" × ".join(operation.axes), axis=axis)
+        return alt.X("shape:O", sort=order, title=" × ".join(operation.axes), axis=axis_of_names(order))
     sizes = sorted({int(point) for point in points["size"]})
     is_round = max(sizes) >= 10_000 and all(size % 100 == 0 for size in sizes)  # 10k, and not 4,096
     axis = alt.Axis(
@@ -263,7 +265,9 @@ def _one_size_axis(points: pd.DataFrame, order: Iterable[str]) -> alt.X:
     crowded = column == "series" and bool(_is_recorded(points).any())  # the legend has space for such names
     said = legend_names(points)
     words = alt.Undefined if column != "series" or not said else f"{json.dumps(said, ensure_ascii=False)}[datum.value]"
-    axis = alt.Axis(labelAngle=0, labelLimit=LABEL_LIMIT, labels=not crowded, ticks=not crowded, labelExpr=words)
+    drawn = points[column].unique()
+    shown = [said.get(name, name) for name in names if name in drawn]
+    axis = axis_of_names(shown, labels=not crowded, ticks=not crowded, labelExpr=words)
     return alt.X(f"{column}:N", sort=names, title=title, axis=axis)
 
 

@@ -3,8 +3,9 @@
 What was measured here is drawn filled, everything else hollow, predictions with their interval; every label says which.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from math import log
 from typing import Any
 
 import altair as alt
@@ -63,7 +64,7 @@ class ComparedQuantity:
         title: of the axis.
         of: its value in a row; None where it is unknown.
         words: formats a value.
-        tick: the Vega expression of a tick's label.
+        unit: of the axis; empty where the title has it.
         missing: why it can be unknown.
     """
 
@@ -71,7 +72,7 @@ class ComparedQuantity:
     title: str
     of: Callable[[WhatIf], UncertainValue | None]
     words: Words
-    tick: str
+    unit: str
     missing: str
 
 
@@ -80,7 +81,7 @@ def what_if_times(rows: Sequence[WhatIf]) -> alt.LayerChart:
     frame = _frame(rows, lambda row: row.time, format_seconds)
     values = [*frame["low"].dropna(), *frame["high"].dropna()]
     title = _of_calls("Time", rows)
-    x = _log_x(title, values, si_label("s"))
+    x = _log_x(title, values, "s")
     return _listed(frame, x, _describe(title, frame))
 
 
@@ -115,8 +116,17 @@ def trade_off(rows: Sequence[WhatIf], baseline: str) -> alt.LayerChart:
     unbeaten = _frontier(frame)
     line = alt.Chart(unbeaten).mark_line(strokeDash=[5, 4], strokeWidth=1.5, color=NEUTRAL, tooltip=None)
     whisker = base.mark_rule(strokeWidth=2, opacity=0.5, tooltip=None).encode(y=alt.Y("low:Q"), y2=alt.Y2("high:Q"))
-    names = base.mark_text(align="left", dx=9, dy=-9, fontSize=13, fontWeight=600).encode(text=alt.Text("dtype:N"))
-    layers = [line.encode(x=x, y=y), whisker, *_points(base), *with_halo(names)]
+    places = _name_places(frame)
+    names = [
+        part
+        for dx, dy in dict.fromkeys(places)
+        for part in with_halo(
+            base.mark_text(align="left" if dx > 0 else "right", dx=dx, dy=dy, fontSize=13, fontWeight=600)
+            .encode(text=alt.Text("dtype:N"))
+            .properties(data=frame[[place == (dx, dy) for place in places]])
+        )
+    ]
+    layers = [line.encode(x=x, y=y), whisker, *_points(base), *names]
     points = [
         f"{itertuple.dtype} {itertuple.value_text} at an error of {itertuple.error:.1e}"
         for itertuple in frame.itertuples()
@@ -132,6 +142,30 @@ def trade_off(rows: Sequence[WhatIf], baseline: str) -> alt.LayerChart:
     return chart
 
 
+def _name_places(frame: pd.DataFrame) -> list[tuple[int, int]]:
+    """Return where the name of each point stands from it, in pixels, so that on a phone no two touch."""
+    corners = [(9, -9), (-9, -9), (9, 11), (-9, 11)]
+    points = list(zip(_pixels(frame["error"]), [-y for y in _pixels(frame["value"])], strict=True))
+    taken = [(x, y, 6.0, 6.0) for x, y in points]
+    found = []
+    for x, y in points:
+        boxes = {(dx, dy): (x + dx + 2.0 * dx, y + dy, 18.0, 7.0) for dx, dy in corners}
+        touched = {
+            corner: sum(abs(box[0] - at[0]) < box[2] + at[2] and abs(box[1] - at[1]) < box[3] + at[3] for at in taken)
+            for corner, box in boxes.items()
+        }
+        found.append(min(corners, key=lambda corner: touched[corner]))
+        taken.append(boxes[found[-1]])
+    return found
+
+
+def _pixels(values: Iterable[float]) -> list[float]:
+    """Return where values lie on a log axis of a phone's chart, which is about as wide as high."""
+    logs = [log(value) for value in values]
+    span = max(logs, default=0.0) - min(logs, default=0.0)
+    return [(each - min(logs)) / (span or 1.0) * 250 for each in logs]
+
+
 def across_devices(rows: Sequence[WhatIf], quantity: ComparedQuantity) -> alt.LayerChart:
     """Return a quantity of each format on each device on a log scale, devices one below the other."""
     frame = _frame(rows, quantity.of, quantity.words).dropna(subset=["value"])
@@ -139,8 +173,9 @@ def across_devices(rows: Sequence[WhatIf], quantity: ComparedQuantity) -> alt.La
     shown = [name for name in FORMATS if name in set(frame["dtype"])]
     values = [*frame["low"], *frame["high"]]
     title = _of_calls(quantity.title, rows)
-    x = _log_x(title, values, quantity.tick)
-    y = alt.Y("device:N", sort=names, title=None, axis=alt.Axis(labelLimit=150), scale=alt.Scale(domain=names))
+    x = _log_x(title, values, quantity.unit)
+    axis = alt.Axis(labelLimit=150, labelFlush=False)
+    y = alt.Y("device:N", sort=names, title=None, axis=axis, scale=alt.Scale(domain=names))
     color = alt.Color(
         "dtype:N",
         scale=SCALE_OF_DTYPES,
@@ -181,7 +216,8 @@ def _listed(
 ) -> alt.LayerChart:
     """Return a row for each format: its mark and interval, and above them at the right what they say."""
     names = list(frame["row"])
-    y = alt.Y("row:N", sort=names, title=None, scale=alt.Scale(domain=names), axis=alt.Axis(labelFontSize=13))
+    axis = alt.Axis(labelFontSize=13, labelFlush=False)
+    y = alt.Y("row:N", sort=names, title=None, scale=alt.Scale(domain=names), axis=axis)
     color = alt.Color("dtype:N", scale=SCALE_OF_DTYPES, legend=None)
     known = alt.Chart(frame.dropna(subset=["value"])).encode(y=y, x=x, color=color)
     whisker = known.mark_rule(strokeWidth=2, opacity=0.6, tooltip=None).encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"))
@@ -219,10 +255,11 @@ def _tooltip() -> list[alt.Tooltip]:
     return [alt.Tooltip(f"{name}:N", title=title) for name, title in TOOLTIPS.items()]
 
 
-def _log_x(title: str, values: Sequence[float], label: str) -> alt.X:
+def _log_x(title: str, values: Sequence[float], unit: str) -> alt.X:
     ticks = log_ticks(values)
     decades = [tick for tick in ticks if f"{tick:e}".startswith("1.0")]
     shown = ticks if len(ticks) <= 6 else decades[:: max(1, -(-len(decades) // 6))]
+    label = si_label(unit, shown) if unit else "format(datum.value, ',~r')"
     axis = alt.Axis(values=shown, labelExpr=label, labelOverlap="greedy")
     scale = alt.Scale(type="log", nice=False, domain=[ticks[0], ticks[-1]])
     return alt.X("value:Q", title=title, axis=axis, scale=scale)
