@@ -1,7 +1,9 @@
 """A training on a page: what to train, the losses live, then the times, phases, scaler and processes."""
 
+import json
 from collections.abc import Hashable, Iterator, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import altair as alt
@@ -48,7 +50,22 @@ def show_training() -> None:
         show_problem(error)
         st.button("Train", type="primary", icon=":material/play_arrow:", disabled=True)
         return
-    show_newest(asked, timedelta(days=30), _draw, missing="Not trained on this server yet.", label="Train")
+    show_newest(asked, timedelta(days=30), _draw, missing=_show_example, label="Train")
+
+
+def _show_example() -> None:
+    """Show a training that gpuexplore recorded, labelled as such."""
+    st.caption("Not trained on this server yet.")
+    report = joined([json.loads(Path(__file__).with_name("example.json").read_text(encoding="utf-8"))])
+    if report is None or report.environment is None:
+        return
+    st.badge("Recorded example", icon=":material/inventory_2:", color="violet")
+    st.caption(
+        f"Not of this server and not with the choices above: {report.steps} steps of {report.model} on "
+        f"{plain(report.environment.device.title)}, {report.environment.started_utc[:10]}, while other work took "
+        f"{format_percent(report.lost_cpu_share)} of the CPU: losses are exact, times are longer than on an idle one."
+    )
+    _draw_charts(report, ("example", 0))
 
 
 def _draw(run: ActivityRun) -> None:
@@ -271,7 +288,9 @@ def _losses(report: TrainingReport) -> alt.LayerChart:
             ],
         )
     )
-    guessing = labelled_rule(report.chance_loss, f"random guessing: ln {report.classes} = {report.chance_loss:.3f}")
+    guessing = labelled_rule(
+        report.chance_loss, f"random guessing: ln {report.classes} = {report.chance_loss:.3f}", at_right=True
+    )
     chart: alt.LayerChart = alt.LayerChart(layer=[lines, *guessing]).properties(
         width="container", height=360, description=_describe_losses(report)
     )
