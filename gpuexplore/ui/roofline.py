@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import streamlit as st
@@ -91,6 +91,7 @@ def choose(devices: Sequence[Device]) -> _Choice:
 
 
 Found = tuple[tuple[str, Result], ...]
+EXAMPLE = next(accelerator for accelerator in NEWEST_FIRST if accelerator.key == "h100-sxm5-80gb")
 LEFT = "roofline.left"  # the session's key of the run that was opened, and of the URL's parameters before
 
 
@@ -104,6 +105,7 @@ class _View:
         measured: results of this device there are, whatever was chosen.
         without_flops: chosen results that compute nothing and so are no points.
         truncated: there are older results that are not shown.
+        borrowed: the visitor has no results, and those of all users are drawn.
         other_processors: recorded results of other processors of this name, counted by how they differ.
     """
 
@@ -112,6 +114,7 @@ class _View:
     measured: int
     without_flops: int
     truncated: bool
+    borrowed: bool = False
     other_processors: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -124,9 +127,20 @@ def view_of(choice: _Choice) -> _View:
     live = NOTHING
     if choice.runs != "none":
         live = measured_results(choice.device, None if choice.runs == "all" else owner())
+    borrowed = choice.runs == "mine" and not live.found and bool(all_results.found)
+    if borrowed:
+        live = all_results
     runs = tuple(dict.fromkeys(run for run, _ in live.found))  # of whom they are does not matter to what is drawn
     key = (choice, all_results, runs, len(live.found))
-    return VIEWS.get(key, lambda: _view(choice, all_results.found, live.found))
+    return VIEWS.get(key, lambda: replace(_view(choice, all_results.found, live.found), borrowed=borrowed))
+
+
+def recorded_example(choice: _Choice) -> _Choice | None:
+    """Return the same choices of a GPU with recorded runs, for a machine without any; None where they have no point."""
+    if choice.runs == "none" or not choice.recorded:
+        return None
+    example = replace(choice, device=as_device(EXAMPLE), here=False)
+    return example if any(point.origin is Origin.RECORDED for point in view_of(example).points) else None
 
 
 def _view(choice: _Choice, all_results: Found, live: Found) -> _View:
