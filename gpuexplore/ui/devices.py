@@ -37,12 +37,15 @@ def show_device(device: Device) -> None:
     with st.container(border=True):
         st.subheader(device.title, anchor=device.id.replace(":", "-"))
         st.caption(" · ".join(_facts(device)))
-        *columns, memory = st.columns(4)
-        for column, dtype in zip(columns, ("fp32", "bf16", "fp16"), strict=True):
-            peak = device.peak(dtype, "matrix")
+        *columns, memory = st.columns(5)
+        for column, dtype in zip(columns, ("fp64", "fp32", "bf16", "fp16"), strict=True):
+            peak = device.peak(dtype, "matrix") or (device.peak(dtype, "vector") if dtype == "fp64" else None)
             column.metric(
                 f"{dtype} matmul",
                 format_flop_per_s(peak.flop_per_s if peak else None),
+                delta=peak.rate_note or None if peak else None,
+                delta_color="off",
+                delta_arrow="off",
                 help=f"{_kind_words(peak.kind)}: {peak.source}" if peak else "no peak is known for this dtype",
             )
         bandwidth = device.bandwidth
@@ -59,6 +62,7 @@ def show_device(device: Device) -> None:
                     lambda: [
                         {
                             "Dtype": peak.dtype,
+                            "Rate": peak.rate_note or "own",
                             "Units": peak.unit,
                             "Peak": peak.flop_per_s,
                             "Kind": _kind_words(peak.kind),
