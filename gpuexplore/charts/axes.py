@@ -59,21 +59,6 @@ def powers_of_two(values: Sequence[float]) -> list[float]:
     return [2.0**exponent for exponent in range(step * floor(low / step), high + 1, step)]
 
 
-def axis_of_names(names: Sequence[str], **more: Any) -> alt.Axis:
-    """Return the axis of names below a chart: side by side where they fit its width, else slanted."""
-    character = 6.6  # pixels
-    widest = round(max((character * len(name) for name in names), default=0) + 12) * len(names)
-    fits = f"width > {widest}"
-    return alt.Axis(
-        labelAngle=alt.ExprRef(f"{fits} ? 0 : -40"),
-        labelAlign=alt.ExprRef(f"{fits} ? 'center' : 'right'"),
-        labelBaseline=alt.ExprRef(f"{fits} ? 'top' : 'middle'"),
-        labelLimit=LABEL_LIMIT,
-        labelOverlap=False,
-        **more,
-    )
-
-
 def si_label(unit: str, values: Sequence[float] = ()) -> str:
     """Return the Vega expression of a tick's label: its SI prefix, set apart from the number, and `unit`.
 

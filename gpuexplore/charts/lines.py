@@ -10,7 +10,7 @@ import altair as alt
 import pandas as pd
 
 from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
-from gpuexplore.charts.axes import axis_of_names, x_value
+from gpuexplore.charts.axes import LABEL_LIMIT, x_value
 from gpuexplore.charts.points import TOOLTIPS
 from gpuexplore.charts.reference_lines import with_halo
 from gpuexplore.charts.series import (
@@ -176,7 +176,7 @@ def _size_axis(points: pd.DataFrame, operation: Operation, *, margin: int = 0) -
     """
     if points["size"].isna().any():
         order = points.sort_values("order")["shape"].unique().tolist()
-        return alt.X("shape:O", sort=order, title=" × ".join(operation.axes), axis=axis_of_names(order))
+        return alt.X("shape:O", sort=order, title=" × ".join(operation.axes), axis=_axis_of_names(order))
     sizes = sorted({int(point) for point in points["size"]})
     is_round = max(sizes) >= 10_000 and all(size % 100 == 0 for size in sizes)  # 10k, and not 4,096
     axis = alt.Axis(
@@ -188,6 +188,19 @@ def _size_axis(points: pd.DataFrame, operation: Operation, *, margin: int = 0) -
     # the axes that are as long as a size says, e.g. ``m = k = n``, or for a convolution ``h = w``
     equal = [name for name in operation.axes if all(shapes[size][name] == size for size in shapes)]
     return alt.X("size:Q", title=" = ".join(equal) or "size", axis=axis, scale=scale)
+
+
+def _axis_of_names(names: Sequence[str], **more: Any) -> alt.Axis:
+    """Return the axis of names below a chart: side by side where they fit its width, else slanted."""
+    fits = f"width > {round(max((6.6 * len(name) for name in names), default=0) + 12) * len(names)}"  # pixels
+    return alt.Axis(
+        labelAngle=alt.ExprRef(f"{fits} ? 0 : -40"),
+        labelAlign=alt.ExprRef(f"{fits} ? 'center' : 'right'"),
+        labelBaseline=alt.ExprRef(f"{fits} ? 'top' : 'middle'"),
+        labelLimit=LABEL_LIMIT,
+        labelOverlap=False,
+        **more,
+    )
 
 
 def _is_recorded(points: pd.DataFrame) -> pd.Series:
@@ -267,7 +280,7 @@ def _one_size_axis(points: pd.DataFrame, order: Iterable[str]) -> alt.X:
     words = alt.Undefined if column != "series" or not said else f"{json.dumps(said, ensure_ascii=False)}[datum.value]"
     drawn = points[column].unique()
     shown = [said.get(name, name) for name in names if name in drawn]
-    axis = axis_of_names(shown, labels=not crowded, ticks=not crowded, labelExpr=words)
+    axis = _axis_of_names(shown, labels=not crowded, ticks=not crowded, labelExpr=words)
     return alt.X(f"{column}:N", sort=names, title=title, axis=axis)
 
 

@@ -173,9 +173,8 @@ def _rate(source: Source, panel: str | Lines | None, *, by_memory: bool) -> alt.
     own = shown[~shown["elsewhere"]] if panel else shown  # peaks of dtypes differ: each panel has an axis of its own
     peaks = peak_labels(peaks_of(analysis, panel), words)
     on_axis = [*peaks.values(), *peak_labels(_memory_peaks(analysis, None) if by_memory else (), words).values()]
-    label_room = 1.2  # above a peak
-    top = [label_room * max(on_axis)] if on_axis else []
-    y = log_axis(title, [*ends_of(shown if by_memory else own), *on_axis, *top], "B/s" if by_memory else "FLOP/s")
+    on_axis += [1.2 * rate for rate in on_axis]  # space for a label above
+    y = log_axis(title, [*ends_of(shown if by_memory else own), *on_axis], "B/s" if by_memory else "FLOP/s")
     domain: Any = y["scale"]["domain"]
     rules = peak_rules(peaks, domain, _drawn_at(own, domain))
     description = _alt_text(title, drawn, analysis, words)
@@ -234,24 +233,17 @@ def _compute_peaks(analysis: RunAnalysis, panel: str | Lines | None) -> list[Pea
 
 
 def peak_notes(source: Source) -> str | None:
-    """Return which lines a peak belongs to, where those of one dtype and device have several; None elsewhere."""
+    """Return which lines each peak belongs to; None where each dtype of a device has its own."""
     analysis = analysis_of(source)
-    measured = [analyzed for analyzed in analysis.shown if analyzed.flop_per_s]
-    known = [(analyzed, peak) for analyzed in measured if (peak := analyzed.peak.peak)]
-    rivals: dict[tuple[str, str], set[float]] = {}
-    implementations: dict[tuple[str, float], dict[str, None]] = {}
+    known = [(analyzed, peak) for analyzed in drawn_in(None, analysis) if (peak := analyzed.peak.peak)]
+    names: dict[tuple[str, float], dict[str, None]] = {}
     for analyzed, peak in known:
-        rivals.setdefault((analyzed.device_label, analyzed.case.dtype), set()).add(peak.flop_per_s)
-        name = f"{analyzed.case.implementation} in {analyzed.case.dtype}"
-        implementations.setdefault((analyzed.device_label, peak.flop_per_s), {})[name] = None
-    mixed = {(device, rate) for (device, _), rates in rivals.items() if len(rates) > 1 for rate in rates}
-    several = len({device for device, _ in mixed}) > 1
-    notes = [
-        f"{format_flop_per_s(rate)} is the peak of {', '.join(names)}{f' on {device}' if several else ''}"
-        for (device, rate), names in implementations.items()
-        if (device, rate) in mixed
-    ]
-    return f"{'; '.join(notes)}." if notes else None
+        names.setdefault((analyzed.device_label, peak.flop_per_s), {})[analyzed.label] = None
+    of_dtype = {(analyzed.device_label, analyzed.case.dtype, peak.flop_per_s) for analyzed, peak in known}
+    if len(of_dtype) == len({key[:2] for key in of_dtype}):
+        return None
+    listed = (f"{format_flop_per_s(rate)} is the peak of {', '.join(lines)}" for (_, rate), lines in names.items())
+    return f"{'; '.join(listed)}."
 
 
 def share(source: Source, panel: str | Lines | None = None, *, by_memory: bool | None = None) -> alt.LayerChart:

@@ -93,7 +93,7 @@ def peak_rules(
     heights = {label: log(rate / domain[0]) / log(domain[1] / domain[0]) for label, rate in peaks.items()}
     taken = [*drawn_at, *((step / 10, height) for height in heights.values() for step in range(11))]
     drawn: list[ReferenceLine] = []
-    above: list[str] = []
+    above = []
     for label, height in sorted(heights.items(), key=lambda item: -item[1]):
         ends = [(right, under) for under in (False, True) for right in (False, True)]
         at_right, below = min(ends, key=lambda end: _covered(taken, height, *end))
@@ -112,10 +112,8 @@ def peak_rules(
 
 def _covered(taken: Iterable[tuple[float, float]], height: float, at_right: bool, below: bool) -> int:
     """Return how many places a label covers; one that leaves the chart counts as one that covers many."""
-    label_height = 0.06
-    low, high = (height - label_height, height) if below else (height, height + label_height)
-    width = 0.7  # of a phone's chart
-    inside = sum(low < y < high and (x > 1 - width if at_right else x < width) for x, y in taken)
+    low, high = (height - 0.06, height) if below else (height, height + 0.06)
+    inside = sum(low < y < high and (x > 0.3 if at_right else x < 0.7) for x, y in taken)  # of a phone's width
     return inside + 1000 * (low < 0 or high > 1)
 
 

@@ -3,9 +3,9 @@
 What was measured here is drawn filled, everything else hollow, predictions with their interval; every label says which.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import log
+from math import log10
 from typing import Any
 
 import altair as alt
@@ -116,14 +116,14 @@ def trade_off(rows: Sequence[WhatIf], baseline: str) -> alt.LayerChart:
     unbeaten = _frontier(frame)
     line = alt.Chart(unbeaten).mark_line(strokeDash=[5, 4], strokeWidth=1.5, color=NEUTRAL, tooltip=None)
     whisker = base.mark_rule(strokeWidth=2, opacity=0.5, tooltip=None).encode(y=alt.Y("low:Q"), y2=alt.Y2("high:Q"))
-    places = _name_places(frame)
+    is_left = _name_is_left(frame)
     names = [
         part
-        for dx, dy in dict.fromkeys(places)
+        for left in (True, False)
         for part in with_halo(
-            base.mark_text(align="left" if dx > 0 else "right", dx=dx, dy=dy, fontSize=13, fontWeight=600)
+            base.mark_text(align="right" if left else "left", dx=-9 if left else 9, dy=-9, fontSize=13, fontWeight=600)
             .encode(text=alt.Text("dtype:N"))
-            .properties(data=frame[[place == (dx, dy) for place in places]])
+            .properties(data=frame[[each == left for each in is_left]])
         )
     ]
     layers = [line.encode(x=x, y=y), whisker, *_points(base), *names]
@@ -142,28 +142,13 @@ def trade_off(rows: Sequence[WhatIf], baseline: str) -> alt.LayerChart:
     return chart
 
 
-def _name_places(frame: pd.DataFrame) -> list[tuple[int, int]]:
-    """Return where the name of each point stands from it, in pixels, so that on a phone no two touch."""
-    corners = [(9, -9), (-9, -9), (9, 11), (-9, 11)]
-    points = list(zip(_pixels(frame["error"]), [-y for y in _pixels(frame["value"])], strict=True))
-    taken = [(x, y, 6.0, 6.0) for x, y in points]
-    found = []
-    for x, y in points:
-        boxes = {(dx, dy): (x + dx + 2.0 * dx, y + dy, 18.0, 7.0) for dx, dy in corners}
-        touched = {
-            corner: sum(abs(box[0] - at[0]) < box[2] + at[2] and abs(box[1] - at[1]) < box[3] + at[3] for at in taken)
-            for corner, box in boxes.items()
-        }
-        found.append(min(corners, key=lambda corner: touched[corner]))
-        taken.append(boxes[found[-1]])
-    return found
-
-
-def _pixels(values: Iterable[float]) -> list[float]:
-    """Return where values lie on a log axis of a phone's chart, which is about as wide as high."""
-    logs = [log(value) for value in values]
-    span = max(logs, default=0.0) - min(logs, default=0.0)
-    return [(each - min(logs)) / (span or 1.0) * 250 for each in logs]
+def _name_is_left(frame: pd.DataFrame) -> list[bool]:
+    """Return of each point whether its name stands left of it, as on a phone another point's is at its right."""
+    points = list(zip(map(log10, frame["error"]), map(log10, frame["value"]), strict=True))
+    width, height = (max(axis) - min(axis) for axis in zip(*points, strict=True)) if points else (0.0, 0.0)
+    return [
+        any(0 < right - x < 0.2 * width and abs(top - y) < 0.08 * height for right, top in points) for x, y in points
+    ]
 
 
 def across_devices(rows: Sequence[WhatIf], quantity: ComparedQuantity) -> alt.LayerChart:
@@ -326,7 +311,10 @@ def _describe_devices(title: str, frame: pd.DataFrame) -> str:
 
 def entered_shares(results: Sequence[EnteredResult]) -> alt.LayerChart:
     """Return a bar for each entered result and each peak it can be compared with; the line is 100 %."""
-    frame = _shares(results)
+    frame = pd.DataFrame(
+        [row for entered in results for row in _share_rows(entered)],
+        columns=["row", "dtype", "against", "share", "said", "description"],
+    )
     said = [f"{row.description} {row.said}" for row in frame.itertuples()]
     rows = list(frame["row"])
     y = alt.Y("row:N", sort=rows, title=None, axis=alt.Axis(labels=False, ticks=False, domain=False))
@@ -351,11 +339,6 @@ def entered_shares(results: Sequence[EnteredResult]) -> alt.LayerChart:
         height=ROW_HEIGHT * max(1, len(rows)) + AXIS_HEIGHT,
         description=f"MFU against each peak: {'; '.join(said) or 'nothing to draw'}.",
     )
-
-
-def _shares(results: Sequence[EnteredResult]) -> pd.DataFrame:
-    rows = [row for entered in results for row in _share_rows(entered)]
-    return pd.DataFrame(rows, columns=["row", "dtype", "against", "share", "said", "description"])
 
 
 def _share_rows(entered: EnteredResult) -> list[tuple[object, ...]]:

@@ -91,7 +91,6 @@ def choose(devices: Sequence[Device]) -> _Choice:
 
 
 Found = tuple[tuple[str, Result], ...]
-EXAMPLE = next(accelerator for accelerator in NEWEST_FIRST if accelerator.key == "h100-sxm5-80gb")
 LEFT = "roofline.left"  # the session's key of the run that was opened, and of the URL's parameters before
 
 
@@ -137,10 +136,10 @@ def view_of(choice: _Choice) -> _View:
 
 def recorded_example(choice: _Choice) -> _Choice | None:
     """Return the same choices of a GPU with recorded runs, for a machine without any; None where they have no point."""
-    if choice.runs == "none" or not choice.recorded:
-        return None
-    example = replace(choice, device=as_device(EXAMPLE), here=False)
-    return example if any(point.origin is Origin.RECORDED for point in view_of(example).points) else None
+    h100 = next(accelerator for accelerator in NEWEST_FIRST if accelerator.key == "h100-sxm5-80gb")
+    example = replace(choice, device=as_device(h100), here=False)
+    is_known = choice.runs != "none" and any(each.origin is Origin.RECORDED for each in view_of(example).points)
+    return example if is_known else None
 
 
 def _view(choice: _Choice, all_results: Found, live: Found) -> _View:
@@ -202,7 +201,23 @@ def show_roofline(view: _View, choice: _Choice) -> None:
     if sentences := explain(view.roofs, view.points):
         st.markdown("\n".join(f"- {sentence}" for sentence in sentences))
     _show_points(view)
-    _show_roofs(view)
+    count = len(view.roofs)
+    with st.expander(f"Roofs: {count} with their sources", icon=":material/roofing:"):
+        show_table(
+            lambda: [
+                {
+                    "Roof": roof.label,
+                    "Compute": roof.rate if roof.kind == "compute" else None,
+                    "Bandwidth": None if roof.kind == "compute" else roof.rate,
+                    "Kind": basis(roof) if roof.reached else PEAK_SOURCES[roof.peak_kind].label,
+                    "Source": roof.source,
+                }
+                for roof in view.roofs
+            ],
+            view,
+            {"Compute": "FLOP/s", "Bandwidth": "B/s"},
+            alt=f"Table of {count} roofs with rate, kind and source",
+        )
 
 
 def restore_after_back() -> None:
@@ -261,26 +276,6 @@ def _show_points(view: _View) -> None:
             {"Rate": "FLOP/s", "Share of roof": "%", "Intensity": "FLOP/byte", "Time": "s"},
             alt=f"Table of {count} points with intensity, rate and share of the roof above",
             config={"Share of roof": st.column_config.NumberColumn(help="Rate over the attainable at this intensity")},
-        )
-
-
-def _show_roofs(view: _View) -> None:
-    count = len(view.roofs)
-    with st.expander(f"Roofs: {count} with their sources", icon=":material/roofing:"):
-        show_table(
-            lambda: [
-                {
-                    "Roof": roof.label,
-                    "Compute": roof.rate if roof.kind == "compute" else None,
-                    "Bandwidth": None if roof.kind == "compute" else roof.rate,
-                    "Kind": basis(roof) if roof.reached else PEAK_SOURCES[roof.peak_kind].label,
-                    "Source": roof.source,
-                }
-                for roof in view.roofs
-            ],
-            view,
-            {"Compute": "FLOP/s", "Bandwidth": "B/s"},
-            alt=f"Table of {count} roofs with rate, kind and source",
         )
 
 

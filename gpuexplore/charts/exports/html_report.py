@@ -74,11 +74,17 @@ def _pictures(exported: Exported, wanted: Collection[str] = ()) -> list[tuple[st
     drawn["Rate"] = charts.bandwidth if is_memory_bound(analysis) else charts.throughput
     drawn = {title: build for title, build in drawn.items() if not wanted or title in wanted}
     with unchecked():
-        specs = []
-        for title, build in drawn.items():
-            shown = panels(analysis, by_peak=build is charts.throughput)
-            made = {panel: build(analysis, lines) for panel, lines in shown.items()}
-            specs.append(specification(made, title, exported.facts))
+        specs = [
+            specification(
+                {
+                    panel: build(analysis, lines)
+                    for panel, lines in panels(analysis, by_peak=build is charts.throughput).items()
+                },
+                title,
+                exported.facts,
+            )
+            for title, build in drawn.items()
+        ]
     return [(title, Markup(svg.decode())) for title, svg in zip(drawn, pictures(specs, "svg"), strict=True)]
 
 

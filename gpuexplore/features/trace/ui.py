@@ -41,7 +41,6 @@ from gpuexplore.ui.url_widgets import select, show_problem
 MOST_BYTES = 40_000_000  # unpacked: reading more stalls all other visitors; the command takes more
 GPUS = {accelerator.key: accelerator.name for accelerator in NEWEST_FIRST}
 TABLES: Shared[tuple[TraceTable, bool]] = Shared(32)
-EXAMPLE_FILE = Path(__file__).with_name("example.json.gz")
 EXAMPLE = (
     "Not a trace of yours: two training steps of a `TransformerEncoderLayer` (256 wide, 8 heads, batch 4 × 128 tokens) "
     "in fp32 with AdamW, by torch 2.13.0 on one thread of an Intel Xeon (Sapphire Rapids), 2026-11-30."
@@ -67,7 +66,25 @@ def show_trace(table: TraceTable) -> None:
         return
     show_chart(lambda: _time_by_operation(table), (table.name, table.rows), key="chart.trace")
     st.subheader("Operations", anchor="operations")
-    shown = [_cells(table, row) for row in rows[:MOST_ROWS]]
+    shown: list[Cells] = [
+        {
+            "Operation": row.operation,
+            "Shapes": shape_words(row),
+            "Dtype": dtype_words(row),
+            "Calls": row.calls,
+            "Time": row.time_s,
+            "Share": row.share,
+            "Of the roof": row.roof_share,
+            "Measure": href(f"benchmark?{urlencode(row.counterpart.query)}") if row.counterpart else None,
+            "Predict": _predict_link(table, row),
+            "Bound": row.least.bound if row.least else None,
+            "FLOPs per call": row.flop_count,
+            "FLOP/s": row.flop_per_s,
+            "Bytes/s": row.bytes_per_s,
+            "CPU time": row.self_cpu_s if row.gpu_s is not None else None,
+        }
+        for row in rows[:MOST_ROWS]
+    ]
     links = {name: st.column_config.LinkColumn(display_text=name.lower()) for name in ("Measure", "Predict")}
     names = {name: st.column_config.TextColumn(width="medium") for name in ("Operation", "Shapes")}
     alt = f"Table of {len(shown)} operations with shape, dtype, calls, time, work and share of the roof"
@@ -79,25 +96,6 @@ def show_trace(table: TraceTable) -> None:
         commands = [command for found, predict in ours if found for command in (found.run_command, predict) if command]
         lines = dict.fromkeys((f"gpuexplore trace {shlex.quote(table.name)}", *commands))
         st.code("\n".join(lines), language="bash")
-
-
-def _cells(table: TraceTable, row: TraceRow) -> Cells:
-    return {
-        "Operation": row.operation,
-        "Shapes": shape_words(row),
-        "Dtype": dtype_words(row),
-        "Calls": row.calls,
-        "Time": row.time_s,
-        "Share": row.share,
-        "Of the roof": row.roof_share,
-        "Measure": href(f"benchmark?{urlencode(row.counterpart.query)}") if row.counterpart else None,
-        "Predict": _predict_link(table, row),
-        "Bound": row.least.bound if row.least else None,
-        "FLOPs per call": row.flop_count,
-        "FLOP/s": row.flop_per_s,
-        "Bytes/s": row.bytes_per_s,
-        "CPU time": row.self_cpu_s if row.gpu_s is not None else None,
-    }
 
 
 def _predict_link(table: TraceTable, row: TraceRow) -> str | None:
@@ -129,9 +127,10 @@ def choose_trace() -> TraceTable | None:
         _explain()
         st.badge("Recorded example", icon=":material/inventory_2:", color="violet")
         st.caption(EXAMPLE)
-        return TABLES.get((EXAMPLE, "", ""), lambda: _read("transformer-layer.json.gz", EXAMPLE_FILE.read_bytes(), ""))[
-            0
-        ]
+        return TABLES.get(
+            (EXAMPLE, "", ""),
+            lambda: _read("transformer-layer.json.gz", Path(__file__).with_name("example.json.gz").read_bytes(), ""),
+        )[0]
     content = file.getvalue()
     try:
         return _chosen(file.name, content)
@@ -205,7 +204,7 @@ def _time_by_operation(table: TraceTable) -> alt.LayerChart:
         ),
     )
     kinds = sorted(dict.fromkeys(frame["kind"]), key=lambda kind: kind == OF_NO_KIND)  # the others last
-    legend = alt.Legend(title=None, orient="top", columns=2)
+    legend = alt.Legend(title=None, orient="top", columns=alt.ExprRef("containerSize()[0] < 500 ? 1 : 3"))
     drawn = base.mark_bar(height={"band": 0.6}).encode(
         color=alt.Color("kind:N", scale=alt.Scale(domain=kinds), legend=legend),
         tooltip=[

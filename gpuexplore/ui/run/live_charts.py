@@ -77,8 +77,7 @@ class _LiveCharts:
         if self._lock.acquire(blocking=not run.active):
             try:
                 for drawing in self._due(run, drawn, drawings):
-                    about = {"apart": drawing.in_panels, "by_peak": drawing.by_peak}
-                    drawn_in = panels(drawn.analysis, self._hidden, **about)
+                    drawn_in = panels(drawn.analysis, self._hidden, apart=drawing.in_panels, by_peak=drawing.by_peak)
                     specs = {
                         panel: spec_of(partial(drawing.build, drawn.analysis, lines))
                         for panel, lines in drawn_in.items()

@@ -139,7 +139,7 @@ def _charts(facts: WhatIfFacts, own: Sequence[WhatIf], choice: WhatIfChoice) -> 
     of_calls = "" if choice.device.kind == "cpu" else f"{CALLS_WORDS[choice.calls]}, "
     st.caption(
         "● Filled: measured here. □ ◇ Hollow: recorded elsewhere or entered. ○ Hollow, bars dashed: predicted. "
-        f"Predictions: {of_calls}{_interval_words()}; measurements: 95 % intervals of the median."
+        f"Predictions: {of_calls}{100 * INTERVAL:g} % prediction intervals; measurements: 95 % intervals of the median."
     )
     if any(row.speedup and row.error for row in own):
         st.markdown("**Speed against error**")
@@ -152,11 +152,6 @@ def _charts(facts: WhatIfFacts, own: Sequence[WhatIf], choice: WhatIfChoice) -> 
         # A typical matrix product can overflow in these
         sentences += [f"{each.name}: {each.about}." for each in formats if each.largest is not None]
         st.caption(" ".join(sentences))
-
-
-def _interval_words() -> str:
-    """Return what the intervals of predictions are."""
-    return f"{100 * INTERVAL:g} % prediction intervals"
 
 
 def _show_entered(workload: Workload, facts: WhatIfFacts, choice: WhatIfChoice) -> None:
