@@ -1,42 +1,73 @@
 """`gpuexplore check`: a claimed time or rate against the limits of a GPU of the table or of this machine."""
 
 import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
+from gpuexplore.analysis.prediction import USUAL_CALLS
 from gpuexplore.analysis.prediction.request import PredictionRequest
 from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK
 from gpuexplore.cli.experiment_arguments import add_operation, operation_of
-from gpuexplore.cli.output import print_json, say_readings
+from gpuexplore.cli.output import print_columns, print_json, say_readings
 from gpuexplore.cli.predict_command import add_calls, measured_here, prediction_json
 from gpuexplore.core.dtypes import FORMATS
-from gpuexplore.core.units import format_bytes_per_s, format_flop_per_s, format_seconds
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.units import (
+    UNKNOWN,
+    format_bytes_per_s,
+    format_flop_per_s,
+    format_interval,
+    format_percent,
+    format_seconds,
+)
 from gpuexplore.features.fact_check.analysis.possible import Possibility, is_possible
+from gpuexplore.features.fact_check.analysis.referee import VERDICTS
+from gpuexplore.features.fact_check.functions import check_claims
 from gpuexplore.hardware import discover, ensure_ceiling, readings
+
+MOST_PRINTED = 50
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `check`; values stay text."""
     add = parser.add_argument
+    parser.epilog = (
+        "Exit code 0: nothing is above a roof. 1: the time, or at least one of the claims, is above a roof, or a claim "
+        "is invalid; unknown and slow ones are neither. 2: the arguments or the file cannot be used."
+    )
     add_operation(parser)
-    add("--gpu", required=True, metavar="NAME", help="a driver name or key of `specs`, or cpu, cuda:0 of this machine")
+    add(
+        "--claims",
+        type=Path,
+        metavar="FILE",
+        help="CSV, JSON or JSONL of many claims, each with gpu, operation, "
+        "dtype, shape, and time or rate; the options below are for those that state none",
+    )
+    add("--gpu", default="", metavar="NAME", help="driver name or key of `specs`, or cpu, cuda:0 of this machine")
     add("--time", metavar="TIME", help="claimed time of a call: 90us, 1.25ms, 2s")
     add("--rate", metavar="RATE", help="claimed rate, instead of a time: 1.2PFLOP/s, 900TFLOPS, 3TB/s")
     add("--size", default="", metavar="N", help="length of every axis")
     add("--shape", default="", metavar="m=..|PRESET", help="exact axes, or a preset, instead of a size")
-    add("--dtype", default="fp32", metavar="NAME", help=f"one of {', '.join(FORMATS)} (default: %(default)s)")
+    add("--dtype", metavar="NAME", help=f"one of {', '.join(FORMATS)} (default: fp32)")
     add("--impl", default="", metavar="NAME", help="implementation to compare with (default: the vendor's library)")
     add_calls(parser)
     add("--json", action="store_true", help="print JSON")
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Print the verdict with its reason; fail where the time is above a limit of the device."""
+    """Print the verdict with its reason, or one for each claim; fail where a time is above a limit of its device."""
+    if arguments.claims is not None:
+        return _check_claims(arguments)
+    if not arguments.gpu:
+        raise InvalidInput("no gpu and no file of claims: give --gpu NAME, or --claims FILE")
     asked = PredictionRequest(
         operation=operation_of(arguments),
         gpus=arguments.gpu,
         sizes=arguments.size,
         shapes=arguments.shape,
-        dtypes=arguments.dtype,
+        dtypes=arguments.dtype or "fp32",
         implementation=arguments.impl,
         calls=arguments.calls,
     )
@@ -61,6 +92,51 @@ def execute(arguments: argparse.Namespace) -> int:
         print(f"{what} in {format_seconds(found.time_s)}: {found.verdict}")
         print(f"  {_rate_words(found)}; {found.reason}")
     return EXIT_OK if found else EXIT_FAILED
+
+
+def _check_claims(arguments: argparse.Namespace) -> int:
+    """Print the verdicts on the claims of a file, the worst first."""
+    if arguments.time is not None or arguments.rate is not None:
+        raise InvalidInput("--claims has times and rates of its own: give no --time and no --rate")
+    stated = {
+        "operation": arguments.operation or arguments.operation_option,
+        "gpu": arguments.gpu,
+        "shape": arguments.shape or arguments.size,
+        "dtype": arguments.dtype,
+        "implementation": arguments.impl,
+        "calls": "" if arguments.calls == USUAL_CALLS else arguments.calls,
+    }
+    found = check_claims(arguments.claims, **{name: text for name, text in stated.items() if text})
+    if arguments.json:
+        print_json(found)
+    else:
+        print(f"{found['claims']:,} claims: {', '.join(f'{found[each]:,} {_words(each)}' for each in VERDICTS)}")
+        worst = sorted(found["results"], key=lambda each: (VERDICTS.index(each["verdict"]), -(each["ratio"] or 0)))
+        heading = ("claim", "verdict", "time", "least time", "roof", "of the roof", "predicted, 9 in 10 within")
+        print_columns([heading, *map(_columns, worst[:MOST_PRINTED])])
+        for each in worst[:MOST_PRINTED]:
+            if each["verdict"] != "as_known":
+                print(f"  {each['name']}: {each['reason']}")
+        if len(worst) > MOST_PRINTED:
+            print(f"{len(worst) - MOST_PRINTED:,} more: --json has all")
+    return EXIT_FAILED if found["above_roof"] or found["invalid"] else EXIT_OK
+
+
+def _words(verdict: str) -> str:
+    return {"above_roof": "above the roof", "as_known": "as fast as known"}.get(verdict, verdict)
+
+
+def _columns(result: Mapping[str, Any]) -> tuple[str, ...]:
+    known = result["predicted_s"]
+    return (
+        result["name"],
+        _words(result["verdict"]),
+        format_seconds(result["time_s"]),
+        format_seconds(result["roof_time_s"]),
+        result["roof"] or UNKNOWN,
+        format_percent(result["ratio"]),
+        format_interval((known[0], known[2]) if known else None, format_seconds),
+    )
 
 
 def _rate_words(found: Possibility) -> str:
