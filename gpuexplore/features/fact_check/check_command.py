@@ -1,9 +1,7 @@
 """`gpuexplore check`: a claimed time or rate against the limits of a GPU of the table or of this machine."""
 
 import argparse
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from gpuexplore.analysis.prediction import USUAL_CALLS
 from gpuexplore.analysis.prediction.request import PredictionRequest
@@ -22,7 +20,7 @@ from gpuexplore.core.units import (
     format_percent,
     format_seconds,
 )
-from gpuexplore.features.fact_check.analysis.possible import Possibility, is_possible
+from gpuexplore.features.fact_check.analysis.possible import is_possible
 from gpuexplore.features.fact_check.analysis.referee import VERDICTS
 from gpuexplore.features.fact_check.functions import check_claims
 from gpuexplore.hardware import discover, ensure_ceiling, readings
@@ -42,8 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--claims",
         type=Path,
         metavar="FILE",
-        help="CSV, JSON or JSONL of many claims, each with gpu, operation, "
-        "dtype, shape, and time or rate; the options below are for those that state none",
+        help="CSV, JSON or JSONL of claims, each with gpu, operation, dtype, shape, and time_us, tflops, gb_s or the "
+        "like; the options below are for those that state none",
     )
     add("--gpu", default="", metavar="NAME", help="driver name or key of `specs`, or cpu, cuda:0 of this machine")
     add("--time", metavar="TIME", help="claimed time of a call: 90us, 1.25ms, 2s")
@@ -60,8 +58,6 @@ def execute(arguments: argparse.Namespace) -> int:
     """Print the verdict with its reason, or one for each claim; fail where a time is above a limit of its device."""
     if arguments.claims is not None:
         return _check_claims(arguments)
-    if not arguments.gpu:
-        raise InvalidInput("no gpu and no file of claims: give --gpu NAME, or --claims FILE")
     asked = PredictionRequest(
         operation=operation_of(arguments),
         gpus=arguments.gpu,
@@ -90,7 +86,8 @@ def execute(arguments: argparse.Namespace) -> int:
         case = found.prediction.case
         what = f"{case.operation} of {shape_label(case.shape)} in {case.dtype} on {found.prediction.device.title}"
         print(f"{what} in {format_seconds(found.time_s)}: {found.verdict}")
-        print(f"  {_rate_words(found)}; {found.reason}")
+        flops = f"{format_flop_per_s(found.flop_per_s)} and " if found.flop_per_s else ""
+        print(f"  {flops}{format_bytes_per_s(found.bytes_per_s)}; {found.reason}")
     return EXIT_OK if found else EXIT_FAILED
 
 
@@ -98,48 +95,41 @@ def _check_claims(arguments: argparse.Namespace) -> int:
     """Print the verdicts on the claims of a file, the worst first."""
     if arguments.time is not None or arguments.rate is not None:
         raise InvalidInput("--claims has times and rates of its own: give no --time and no --rate")
-    stated = {
-        "operation": arguments.operation or arguments.operation_option,
-        "gpu": arguments.gpu,
-        "shape": arguments.shape or arguments.size,
-        "dtype": arguments.dtype,
-        "implementation": arguments.impl,
-        "calls": "" if arguments.calls == USUAL_CALLS else arguments.calls,
-    }
-    found = check_claims(arguments.claims, **{name: text for name, text in stated.items() if text})
+    found = check_claims(
+        arguments.claims,
+        operation=arguments.operation or arguments.operation_option,
+        gpu=arguments.gpu,
+        shape=arguments.shape or arguments.size,
+        dtype=arguments.dtype,
+        implementation=arguments.impl,
+        calls="" if arguments.calls == USUAL_CALLS else arguments.calls,
+    )
+    worst = sorted(
+        found["results"],
+        key=lambda each: (
+            VERDICTS.index(each["verdict"]),
+            (each["ratio"] or 0) * (1 if each["verdict"] == "slow" else -1),
+        ),
+    )
+    cells = [
+        (
+            result["name"],
+            result["verdict"].replace("_", " "),
+            format_seconds(result["time_s"]),
+            format_seconds(result["roof_time_s"]),
+            result["roof"] or UNKNOWN,
+            format_percent(result["ratio"]),
+            format_interval(result["predicted_s"] and result["predicted_s"][::2], format_seconds),
+        )
+        for result in worst[:MOST_PRINTED]
+    ]
     if arguments.json:
         print_json(found)
     else:
-        print(f"{found['claims']:,} claims: {', '.join(f'{found[each]:,} {_words(each)}' for each in VERDICTS)}")
-        worst = sorted(found["results"], key=lambda each: (VERDICTS.index(each["verdict"]), -(each["ratio"] or 0)))
-        heading = ("claim", "verdict", "time", "least time", "roof", "of the roof", "predicted, 9 in 10 within")
-        print_columns([heading, *map(_columns, worst[:MOST_PRINTED])])
-        for each in worst[:MOST_PRINTED]:
-            if each["verdict"] != "as_known":
-                print(f"  {each['name']}: {each['reason']}")
-        if len(worst) > MOST_PRINTED:
-            print(f"{len(worst) - MOST_PRINTED:,} more: --json has all")
+        counts = ", ".join(f"{found[verdict]:,} {verdict.replace('_', ' ')}" for verdict in VERDICTS)
+        print(f"{found['claims']:,} claims: {counts}{'; all are in --json' if len(worst) > MOST_PRINTED else ''}")
+        print_columns(
+            [("claim", "verdict", "time", "least time", "roof", "of roof", "predicted, 9 in 10 within"), *cells]
+        )
+        print("\n".join(f"  {result['name']}: {result['reason']}" for result in worst[:MOST_PRINTED]))
     return EXIT_FAILED if found["above_roof"] or found["invalid"] else EXIT_OK
-
-
-def _words(verdict: str) -> str:
-    return {"above_roof": "above the roof", "as_known": "as fast as known"}.get(verdict, verdict)
-
-
-def _columns(result: Mapping[str, Any]) -> tuple[str, ...]:
-    known = result["predicted_s"]
-    return (
-        result["name"],
-        _words(result["verdict"]),
-        format_seconds(result["time_s"]),
-        format_seconds(result["roof_time_s"]),
-        result["roof"] or UNKNOWN,
-        format_percent(result["ratio"]),
-        format_interval((known[0], known[2]) if known else None, format_seconds),
-    )
-
-
-def _rate_words(found: Possibility) -> str:
-    """Return the rates in the stated time, in words."""
-    moved = format_bytes_per_s(found.bytes_per_s)
-    return f"{format_flop_per_s(found.flop_per_s)} and {moved}" if found.flop_per_s else moved

@@ -1,10 +1,8 @@
 """Stated times from Python: whether one is possible on a GPU."""
 
-from collections.abc import Iterable, Mapping
-from itertools import islice
 from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpuexplore.analysis.prediction.request import PredictionRequest
 from gpuexplore.api import texts_of, warn_of_readings
@@ -15,9 +13,6 @@ from gpuexplore.features.fact_check.analysis.possible import Possibility
 from gpuexplore.features.fact_check.analysis.possible import is_possible as judged_time
 from gpuexplore.features.fact_check.analysis.referee import MOST_BYTES, MOST_CLAIMS, rows_of, verdicts_on
 from gpuexplore.hardware import discover, ensure_ceiling
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def is_possible(
@@ -48,9 +43,7 @@ def is_possible(
     return judged_time(asked, time, here, rate=rate)
 
 
-def check_claims(
-    source: "str | Path | Iterable[Mapping[str, Any]] | pd.DataFrame", **defaults: Words | float
-) -> dict[str, Any]:
+def check_claims(source: Any, **defaults: Words | float) -> dict[str, Any]:
     """Return the verdict on each claimed time or rate, as `gpuexplore check --claims FILE --json` prints.
 
     Args:
@@ -61,17 +54,15 @@ def check_claims(
     Raises:
         InvalidInput: the source cannot be read. A claim that cannot be is a result with the verdict `invalid`.
     """
-    rows: Any = source
-    if isinstance(source, str | Path) and ("\n" in str(source) or str(source).lstrip()[:1] in ("{", "[")):
-        rows = rows_of(str(source))
-    elif isinstance(source, str | Path):
-        content = content_of(Path(source), MOST_BYTES)
+    is_frame = hasattr(source, "to_dict")
+    rows = source.astype(object).where(source.notna(), None).to_dict("records") if is_frame else source
+    if isinstance(source, str | Path):
+        is_text = "\n" in str(source) or str(source).lstrip().startswith(("{", "["))
+        content = str(source).encode() if is_text else content_of(Path(source), MOST_BYTES)
         if len(content) > MOST_BYTES:
             raise InvalidInput.of("file", f"over {MOST_BYTES:,} bytes", f"at most {MOST_BYTES:,}")
         rows = rows_of(content.decode("utf-8", errors="replace"))
-    elif hasattr(source, "to_dict"):
-        rows = source.to_dict("records")
-    claims = list(islice(rows, MOST_CLAIMS + 1))
+    claims = list(rows)
     if not 0 < len(claims) <= MOST_CLAIMS:
-        raise InvalidInput.of("claims", len(claims), f"1 to {MOST_CLAIMS:,}")
+        raise InvalidInput.of("number of claims", len(claims), f"1 to {MOST_CLAIMS:,}")
     return verdicts_on(claims, defaults)

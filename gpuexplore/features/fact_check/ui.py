@@ -61,7 +61,7 @@ def show_claims() -> None:
     devices = known_devices()
     known = tuple(measured_results(device) for device in devices)
     results = tuple(result for device in known for _, result in device.found)
-    judged = JUDGED.get(known, lambda: _judgements(results))
+    judged = JUDGED.get(known, lambda: tuple(judge(claim, results) for claim in claims()))
     counts = Counter(judgement.verdict for judgement in judged)
     st.markdown(" · ".join(f"{verdict} **{counts[verdict]}**" for verdict in VERDICTS if counts[verdict]))
     show_table(
@@ -88,11 +88,6 @@ def show_claims() -> None:
     with st.expander("What the verdicts mean"):
         st.markdown("\n".join(f"- **{verdict}**: {meaning}" for verdict, meaning in VERDICTS.items()))
         st.caption("A claim with several findings gets the verdict that comes first in this list.")
-
-
-def _judgements(results: Sequence[Result] = ()) -> tuple[Judgement, ...]:
-    """Return the verdict on every claim, in the order of the notebooks."""
-    return tuple(judge(claim, results) for claim in claims())
 
 
 def _show_one(judged: Sequence[Judgement]) -> Claim:

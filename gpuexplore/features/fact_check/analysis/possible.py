@@ -134,15 +134,17 @@ def limits_of(device: Device, case: Case, peak: Peak | None, hints: Hints) -> li
     written = round(moved * operation_named(case.operation).written_share(case.shape))
     cache = device.cache_bytes or 0
     kept = min(cache, written) if "cold" in hints else cache
-    found = []
-    for limit in roofs(case, device, peak):
-        if limit.bound == "compute":
-            found.append(replace(limit, per_s=limit.per_s * (2 if "sparse" in hints else 1)))
-        else:
-            found.append(replace(limit, amount=max(written - cache if "constant" in hints else moved - kept, 0)))
-    if "fused" not in hints and device.kind != "cpu":
-        found.append(DeviceLimit("overhead", 1, LAUNCHES, LAUNCHES.bytes_per_s, 1.0))
-    return found
+    has_zeros = peak is not None and peak.unit == "matrix" and peak.dtype not in ("fp32", "fp64")
+    skips_zeros = has_zeros and "sparse" in hints and WITH_SPARSITY.match(device.compute_capability or "")
+    amount = max(written - cache if "constant" in hints else moved - kept, 0)
+    found = [
+        replace(limit, per_s=limit.per_s * (2 if skips_zeros else 1))
+        if limit.bound == "compute"
+        else replace(limit, amount=amount)
+        for limit in roofs(case, device, peak)
+    ]
+    has_launch = "fused" not in hints and device.kind != "cpu"
+    return [*found, *([DeviceLimit("overhead", 1, LAUNCHES, LAUNCHES.bytes_per_s, 1.0)] if has_launch else ())]
 
 
 def _explanations(prediction: Prediction, time_s: float, rounded: float, hints: Hints) -> Iterator[str]:
@@ -160,19 +162,13 @@ def _explanations(prediction: Prediction, time_s: float, rounded: float, hints: 
         ("with arrays that a cache kept from the call before", case, peak, hints - {"cold"}),
         ("with constant inputs, which are not read from memory", case, peak, hints | {"constant"}),
         ("as one of several calls in a single launch", case, peak, hints | {"fused"}),
+        ("with 2:4 sparsity, its zeros counted", case, peak, hints | {"sparse"}),
     ]
-    if peak and peak.unit == "matrix" and peak.dtype not in ("fp32", "fp64") and skips_zeros(prediction.device):
-        trials.append(("with 2:4 sparsity, its zeros counted", case, peak, hints | {"sparse"}))
     for words, other, of, known in trials:
         nearest = max(limits_of(prediction.device, other, of, known), key=lambda limit: limit.least_s, default=None)
         if nearest and not _is_above(nearest, time_s, rounded):
             most = f"{format_flop_per_s(nearest.per_s)}, " if nearest.bound == "compute" else ""
-            yield f"{words} ({most}{format_seconds(nearest.least_s)} at least)"
-
-
-def skips_zeros(device: Device) -> bool:
-    """Return whether its matrix units have 2:4 sparsity."""
-    return WITH_SPARSITY.match(device.compute_capability or "") is not None
+            yield words if "fused" in known else f"{words} ({most}{format_seconds(nearest.least_s)} at least)"
 
 
 def _precisions(prediction: Prediction) -> Iterator[tuple[str, Case, Peak]]:
@@ -257,12 +253,10 @@ def judged(
     if not printed:
         return "unknown", f"no limit of {device.title} is known; {interval}", nearest, ()
     above = [_above(roof, device, time_s) for roof in printed if time_s * roof.per_s < roof.amount]
-    said = "; ".join((*above, interval))
-    if time_s > known[1]:
-        said = f"{time_s / known[1]:.3g} times as long as the longest of these: {said}"
-    elif time_s < known[0] and not above:
-        said = f"faster than is known, and below every limit: {said}"
-    return "as good as known" if known[0] <= time_s <= known[1] else "possible", said, nearest, ()
+    slow = f"{time_s / known[1]:.3g} times as long as the longest of these: " if time_s > known[1] else ""
+    fast = "faster than is known, and below every limit: " if time_s < known[0] and not above else ""
+    verdict: Verdict = "as good as known" if known[0] <= time_s <= known[1] else "possible"
+    return verdict, "; ".join((*above, f"{slow}{fast}{interval}")), nearest, ()
 
 
 def _most(roof: DeviceLimit) -> str:

@@ -19,9 +19,9 @@ from gpuexplore.analysis.prediction.request import calls_named
 from gpuexplore.core.dtypes import format_named
 from gpuexplore.core.errors import GpuExploreError, InvalidInput, NotFound
 from gpuexplore.core.model import Case, Device, Shape
-from gpuexplore.core.typed_text import check_text, readable, text_typed
+from gpuexplore.core.typed_text import check_text, readable
 from gpuexplore.core.units import read_number, read_rate
-from gpuexplore.features.fact_check.analysis.possible import Hints, judged, seconds_at, seconds_of, skips_zeros
+from gpuexplore.features.fact_check.analysis.possible import Hints, judged, seconds_at, seconds_of
 from gpuexplore.hardware import ACCELERATORS, accelerator_named, as_device, gpu_named
 from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.recorded.harnesses import kind_of
@@ -30,21 +30,21 @@ from gpuexplore.shapes import parse_shape
 MOST_BYTES = 20_000_000
 MOST_CLAIMS = 100_000
 VERDICTS = ("above_roof", "invalid", "unknown", "slow", "as_known")  # the worst first
-FIELDS = MappingProxyType(  # columns by their names, in lower case with underscores
+FIELDS = MappingProxyType(  # columns by their names, in lower case with underscores; of several the first counts
     {
         name: field
         for field, names in {
             "name": "name id title label submission entry team",
-            "gpu": "gpu_key gpu gpu_name device device_name accelerator card hardware spec_key",
+            "gpu": "gpu_key spec_key gpu gpu_name accelerator card hardware device_name device",
             "operation": "operation op operator workload",
-            "dtype": "dtype data_type datatype precision format",
+            "dtype": "dtype data_type datatype precision",
             "shape": "shape size problem_size sizes shapes",
             "implementation": "implementation impl library backend provider",
             "calls": "calls call_kind",
-            "timing": "timing timer method",
+            "timing": "timing timer",
             "sparsity": "sparsity sparse",
             "mask": "mask causal is_causal masked",
-            "data": "data inputs input_data values",
+            "data": "data inputs input_data",
             "cache": "cache cache_state l2",
         }.items()
         for name in names.split()
@@ -54,9 +54,10 @@ UNITS = MappingProxyType(  # columns of times and rates, and the unit of a bare 
     {
         f"{word}{suffix}": unit
         for word in ("time", "latency", "runtime", "duration", "elapsed", "median", "mean", "min", "best", "avg")
-        for suffix, unit in {"": "", "_s": "s", "_sec": "s", "_ms": "ms", "_us": "us", "_µs": "us", "_ns": "ns"}.items()
+        for suffix, unit in {"_s": "s", "_sec": "s", "_ms": "ms", "_us": "us", "_µs": "us", "_ns": "ns"}.items()
     }
-    | {"seconds": "s", "ms": "ms", "us": "us", "ns": "ns", "rate": "", "throughput": "", "bandwidth": "", "flops": ""}
+    | {"seconds": "s", "ms": "ms", "us": "us", "ns": "ns"}
+    | dict.fromkeys(("time", "latency", "runtime", "duration", "elapsed", "rate", "throughput", "bandwidth"), "")
     | {
         f"{word}{prefix}{name}": f"{prefix.upper()}{unit}"
         for word in ("", "rate_", "throughput_", "bandwidth_", "performance_")
@@ -71,7 +72,7 @@ UNITS = MappingProxyType(  # columns of times and rates, and the unit of a bare 
     }
 )
 AXES = {axis for operation in OPERATIONS.values() for axis in operation.axes}
-QUALIFIERS = re.compile("^(median|mean|average|avg|min|best|kernel|gpu|device|achieved|measured|claimed)_")
+QUALIFIERS = re.compile("^((median|mean|average|avg|min|best|kernel|gpu|device|achieved|measured|claimed)_)+")
 OPERATION_NAMES: Mapping[str, str] = MappingProxyType(
     {
         "gemm": "matmul",
@@ -103,7 +104,7 @@ HINTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(  # words of a column,
 )
 NOTES: Mapping[str, str] = MappingProxyType(
     {
-        "sparse": "counted with 2:4 sparsity",
+        "sparse": "claimed with 2:4 sparsity, its zeros counted",
         "zeros": "measured on constant data, which draws less power: compare with random data",
     }
 )
@@ -115,7 +116,7 @@ class StatedCall(NamedTuple):
     Attributes:
         case: what was computed, on the usual device of this name.
         devices: what the name may stand for, the usual one first.
-        time_s: of a call; the shortest of all that were stated.
+        time_s: of a call; the shortest of all that were stated, bytes per second only where nothing else was.
         rounded: how much the figure may be rounded, relative.
         hints: of HINTS, which change its limits or are noted.
     """
@@ -134,17 +135,20 @@ def verdicts_on(rows: Iterable[Any], defaults: Mapping[str, Any]) -> dict[str, A
         rows: as `rows_of` reads them; an error instead of a row is a verdict on it.
         defaults: what is stated of claims that state nothing else.
     """
-    nothing = dict.fromkeys(("gpu", "time_s", "roof", "roof_time_s", "ratio", "predicted_s", "reason"))
     results: list[dict[str, Any]] = []
     groups: dict[Conditions, list[tuple[dict[str, Any], StatedCall]]] = {}
     for number, row in enumerate(rows, start=1):
-        result: dict[str, Any] = {"name": f"claim {number}", "verdict": "invalid", **nothing, "possible_with": []}
+        result: dict[str, Any] = {
+            "name": f"claim {number}",
+            **dict.fromkeys(("verdict", "gpu", "time_s", "roof", "roof_time_s", "ratio", "predicted_s", "reason")),
+            "possible_with": [],
+        }
         results.append(result)
         try:
             fields = _fields(defaults) | _fields(row)
             result["name"] = readable(fields.get("name", f"claim {number}"), 60)
             groups.setdefault(_conditions(fields), []).append((result, _stated(fields)))
-        except GpuExploreError as error:
+        except (GpuExploreError, ValueError) as error:
             result["verdict"] = "unknown" if isinstance(error, NotFound) else "invalid"
             result["reason"] = readable(str(error), 500)
     for conditions, group in groups.items():
@@ -178,22 +182,20 @@ def _fields(row: Any) -> dict[str, str]:
     """Return the texts of a row by field; times, rates and lengths of axes under the names of their columns.
 
     Raises:
-        InvalidInput: it is none, or one of its values is no text.
+        InvalidInput: it is none.
     """
     if not isinstance(row, Mapping):
         raise row if isinstance(row, InvalidInput) else InvalidInput.of("claim", row, "objects with columns")
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for column, value in row.items():
         name = re.sub(r"[^a-z0-9µ]+", "_", str(column)[:60].casefold().replace("μ", "µ")).strip("_")
-        while name not in FIELDS and name not in UNITS and QUALIFIERS.match(name):
-            name = QUALIFIERS.sub("", name)
+        name = name if name in FIELDS or name in UNITS else QUALIFIERS.sub("", name)
         if name in FIELDS or name in UNITS or name in AXES:
             words = [f"{axis}={length}" for axis, length in value.items()] if isinstance(value, Mapping) else value
-            text = str(value) if isinstance(value, bool) else text_typed(name, words).strip()
-            check_text(name, text)
+            text = ",".join(map(str, words)) if isinstance(words, list) else str("" if words is None else words).strip()
             if text and (text.casefold() != "nan" or name in UNITS):
-                found.setdefault(FIELDS.get(name, name), text)
-    return found
+                texts[name] = text
+    return texts | {field: texts[name] for name, field in reversed([*FIELDS.items()]) if name in texts}
 
 
 def _conditions(fields: Mapping[str, str]) -> Conditions:
@@ -210,6 +212,8 @@ def _stated(fields: Mapping[str, str]) -> StatedCall:
         InvalidInput: names the bad value and the accepted ones.
         NotFound: nothing is known of its operation, or the unit of its figure.
     """
+    for name, text in fields.items():
+        check_text(name, text)
     if missing := [name for name in ("gpu", "operation", "dtype") if name not in fields]:
         raise InvalidInput(f"no {' and no '.join(missing)}; the columns that were read: {', '.join(fields) or 'none'}")
     spelled = re.sub("[ -]", "_", fields["operation"].casefold())
@@ -218,8 +222,6 @@ def _stated(fields: Mapping[str, str]) -> StatedCall:
         raise NotFound(f"operation {fields['operation']!r} is unknown: expected {', '.join(OPERATIONS)}")
     operation = operation_named(name)
     dtype = format_named(fields["dtype"])
-    if reason := operation.unsupported(dtype):
-        raise InvalidInput(reason)
     rows = [gpu_named(fields["gpu"])]
     while other := accelerator_named(fields["gpu"], {row.key for row in ACCELERATORS} - {row.key for row in rows}):
         rows.append(other)
@@ -228,13 +230,11 @@ def _stated(fields: Mapping[str, str]) -> StatedCall:
         if fields[field].casefold() not in HINTS[field] and field in ("sparsity", "mask"):
             raise InvalidInput.of(field, fields[field], HINTS[field])
         hints.add(HINTS[field].get(fields[field].casefold()) or "")
-    if "sparse" in hints and not skips_zeros(as_device(rows[0])):
-        raise InvalidInput.of("sparsity", fields["sparsity"], f"none: {rows[0].name} has no 2:4 sparsity")
     text = fields.get("shape") or ",".join(f"{axis}={fields[axis]}" for axis in operation.axes if axis in fields)
     shape = parse_shape(re.sub(r"\.0+(?![0-9])", "", text.replace(";", ",")), operation, measured=False)
     flags = ((flag, 1) for flag in operation.flags if flag in hints and flag not in operation.flags_of(shape))
-    named = [each.name for each in operation.implementations if each.name == fields.get("implementation")]
-    implementation = named[0] if named else operation.vendor_library.name
+    named = (each.name for each in operation.implementations if each.name == fields.get("implementation"))
+    implementation = next(named, operation.vendor_library.name)
     case = Case(name, Shape((*shape.axes, *flags)), dtype.name, implementation, rows[0].key)
     return StatedCall(case, tuple(map(as_device, rows)), *_time(fields, case), frozenset(hints))
 
@@ -244,19 +244,17 @@ def _time(fields: Mapping[str, str], case: Case) -> tuple[float, float]:
     quantities = [name for name in fields if name in UNITS]
     stated = []
     for name in quantities:
-        text = fields[name]
-        if read_number(text) is not None:
-            text = f"{text.casefold()} {UNITS[name]}"
+        text = fields[name] if read_number(fields[name]) is None else f"{fields[name].casefold()} {UNITS[name]}"
         if not text.endswith(" "):
-            is_rate = UNITS[name].endswith("/s") or read_rate(text) is not None
-            time_s = seconds_at(text, case) if is_rate else seconds_of(text)
+            _, unit = read_rate(text) or (0, UNITS[name])
+            time_s = seconds_at(text, case) if unit.endswith("/s") else seconds_of(text)
             digits = re.sub("^[^1-9]+|[^0-9]", "", re.split("[eE ]", text)[0])
-            stated.append((time_s, min(0.05, 0.5 / int(digits[:9]))))
+            stated.append((unit.endswith("B/s"), time_s, min(0.05, 0.5 / int(digits[:9]))))
     if not quantities:
         raise InvalidInput("no time and no rate: expected a column like time_s, latency_us, tflops or gb_s")
     if not stated:
         raise NotFound(f"{quantities[0]} {fields[quantities[0]]!r} has no unit: expected 90us, 1.2PFLOP/s, or time_us")
-    return min(stated)
+    return min(stated)[1:]  # what others count as bytes may be more than each array once
 
 
 def rows_of(text: str) -> Iterable[Any]:
@@ -270,11 +268,9 @@ def rows_of(text: str) -> Iterable[Any]:
         return _of_csv(text)
     try:
         whole = json.loads(text)
-    except RecursionError as error:
-        raise InvalidInput("no claims: brackets are nested too deep") from error
-    except ValueError as error:
+    except (RecursionError, ValueError) as error:
         if text.startswith("["):
-            raise InvalidInput("no claims: invalid JSON") from error
+            raise InvalidInput(f"no claims: invalid JSON: {error}") from error
         return map(_of_line, filter(str.strip, text.splitlines()))
     if kind := kind_of(whole):
         raise InvalidInput(f"no claims: this is {kind}")
@@ -289,16 +285,13 @@ def _of_line(line: str) -> Any:
 
 
 def _of_csv(text: str) -> Iterator[Any]:
-    first = text.partition("\n")[0]
-    lines = csv.reader(text.splitlines(keepends=True), delimiter=max(",;\t", key=first.count))
+    lines = csv.reader(text.splitlines(keepends=True), delimiter=max(",;\t", key=text.partition("\n")[0].count))
     try:
         heading = [name.strip() for name in next(lines, [])]
         if twice := [name for name, count in Counter(heading).items() if count > 1]:
             raise InvalidInput.repeated("columns", twice)
         for cells in filter(any, lines):
-            if len(cells) == len(heading):
-                yield dict(zip(heading, cells, strict=True))
-            else:
-                yield InvalidInput.of(f"line {lines.line_num}", f"{len(cells)} cells", f"{len(heading)} as in line 1")
+            wrong = InvalidInput.of(f"line {lines.line_num}", f"{len(cells)} cells", f"{len(heading)} as in line 1")
+            yield dict(zip(heading, cells, strict=True)) if len(cells) == len(heading) else wrong
     except csv.Error as error:
         raise InvalidInput(f"no claims: line {lines.line_num} is not CSV: {error}") from error
