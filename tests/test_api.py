@@ -148,7 +148,7 @@ def test_specs_are_those_of_the_command_line():
 
 
 def test_unknown_attribute_is_answered_with_what_there_is():
-    with pytest.raises(AttributeError, match="no attribute 'plot': it offers __version__, atlas, chart, compare"):
+    with pytest.raises(AttributeError, match="no attribute 'plot': it offers __version__, atlas, chart, check_claims"):
         _ = gx.plot
 
 

@@ -40,8 +40,7 @@ def _commands() -> dict[str, str]:
     """Return the line of help of every command, those of a feature where it wants them."""
     found = list(CORE.items())
     for feature in features():
-        names = [name for name, _ in found]
-        start = names.index(feature.after) + 1 if feature.after else len(found)
+        start = [name for name, _ in found].index(feature.after) + 1 if feature.after else len(found)
         found[start:start] = feature.commands.items()
     return dict(found)
 

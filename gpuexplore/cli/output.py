@@ -150,8 +150,7 @@ def read_age(what: str, text: str) -> timedelta:
     """
     found = re.fullmatch(r"\s*(\d{1,6})\s*([mhdw])\s*", text, re.ASCII)
     if found:
-        unit = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}[found[2]]
-        age = timedelta(**{unit: int(found[1])})
+        age = timedelta(**{{"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}[found[2]]: int(found[1])})
         if age <= timedelta(days=36_525):
             return age
     raise InvalidInput.of(what, text, "a number and a unit, like 90d, 12h, 30m or 4w, up to 100 years")

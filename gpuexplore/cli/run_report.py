@@ -58,8 +58,7 @@ def _print_summary(analysis: RunAnalysis) -> None:
     diagnoses = result.diagnoses if result else ()
     sentences = {diagnosis.sentence for diagnosis in diagnoses}
     details = (sentence for sentence in analysis.summary.details if sentence not in sentences)
-    machines = (note.sentence for note in analysis.machines)
-    print("", analysis.summary.headline, *details, *machines, sep="\n")
+    print("", analysis.summary.headline, *details, *(note.sentence for note in analysis.machines), sep="\n")
     if result and diagnoses:
         print(f"\nWhat limits {result.label} at {shape_label(result.case.shape)}:")
     for diagnosis in diagnoses:

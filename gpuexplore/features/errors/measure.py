@@ -50,8 +50,7 @@ class _CommonError:
     def code(self) -> str:
         """The source lines that provoke it, as they run."""
         text = (files(__package__) / "provocations.py").read_text(encoding="utf-8")
-        body = text.partition(f"def {self.function}(")[2].partition("\n\n\n")[0]
-        return dedent(body.split('"""\n', 1)[1]).strip()
+        return dedent(text.partition(f"def {self.function}(")[2].partition("\n\n\n")[0].split('"""\n', 1)[1]).strip()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,9 @@ FEATURE = Feature(
         script=Path(__file__).with_name("page.py"),
     ),
     commands={
-        "check": "check a claimed time or rate against the limits of a GPU and against predictions",
+        "check": "check claimed times or rates, one or a file of them, against limits of GPUs and predictions",
         "factcheck": "claims of five teaching notebooks, checked against their own numbers",
     },
     lesson_blocks=("claim",),
-    functions={"is_possible": "gpuexplore.features.fact_check.functions"},
+    functions=dict.fromkeys(("check_claims", "is_possible"), "gpuexplore.features.fact_check.functions"),
 )

@@ -1,13 +1,17 @@
 """Stated times from Python: whether one is possible on a GPU."""
 
 from numbers import Real
+from pathlib import Path
+from typing import Any
 
 from gpuexplore.analysis.prediction.request import PredictionRequest
 from gpuexplore.api import texts_of, warn_of_readings
+from gpuexplore.cli.output import content_of
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.typed_text import Words, name_typed
 from gpuexplore.features.fact_check.analysis.possible import Possibility
 from gpuexplore.features.fact_check.analysis.possible import is_possible as judged_time
+from gpuexplore.features.fact_check.analysis.referee import MOST_BYTES, MOST_CLAIMS, rows_of, verdicts_on
 from gpuexplore.hardware import discover, ensure_ceiling
 
 
@@ -37,3 +41,28 @@ def is_possible(
     here = [ensure_ceiling(device) if device.id == asked.gpus else device for device in discover()]
     warn_of_readings(asked.gpus)
     return judged_time(asked, time, here, rate=rate)
+
+
+def check_claims(source: Any, **defaults: Words | float) -> dict[str, Any]:
+    """Return the verdict on each claimed time or rate, as `gpuexplore check --claims FILE --json` prints.
+
+    Args:
+        source: path or text of CSV, JSON or JSONL, objects, or a data frame: a claim a row, with `gpu`, `operation`,
+            `dtype`, `shape`, and a time (`time_us`, or `time` with its unit) or a rate (`tflops`, `gb_s`).
+        **defaults: the same for claims that state none: `gpu`, `operation`, `dtype`, `shape`, `calls`.
+
+    Raises:
+        InvalidInput: the source cannot be read. A claim that cannot be is a result with the verdict `invalid`.
+    """
+    is_frame = hasattr(source, "to_dict")
+    rows = source.astype(object).where(source.notna(), None).to_dict("records") if is_frame else source
+    if isinstance(source, str | Path):
+        is_text = "\n" in str(source) or str(source).lstrip().startswith(("{", "["))
+        content = str(source).encode() if is_text else content_of(Path(source), MOST_BYTES)
+        if len(content) > MOST_BYTES:
+            raise InvalidInput.of("file", f"over {MOST_BYTES:,} bytes", f"at most {MOST_BYTES:,}")
+        rows = rows_of(content.decode("utf-8", errors="replace"))
+    claims = list(rows)
+    if not 0 < len(claims) <= MOST_CLAIMS:
+        raise InvalidInput.of("number of claims", len(claims), f"1 to {MOST_CLAIMS:,}")
+    return verdicts_on(claims, defaults)

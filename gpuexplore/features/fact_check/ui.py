@@ -84,7 +84,7 @@ def show_claims() -> None:
     devices = known_devices()
     known = tuple(measured_results(device) for device in devices)
     results = tuple(result for device in known for _, result in device.found)
-    judged = JUDGED.get(known, lambda: _judgements(results))
+    judged = JUDGED.get(known, lambda: tuple(judge(claim, results) for claim in claims()))
     counts = Counter(judgement.verdict for judgement in judged)
     shown = [_badge(verdict, f"{verdict} {counts[verdict]}") for verdict in VERDICTS if counts[verdict]]
     st.html(f'{STYLE}<div class="claims">{" ".join(shown)}</div>')
@@ -106,11 +106,6 @@ def _entry(judgement: Judgement) -> str:
     evidence = escape(next(iter(judgement.evidence), ""))
     said = f'<a href="{href(f"fact-check?row={claim.id}")}" target="_self">{claim.id}</a> {escape(claim.claim)}'
     return f"<li>{_badge(judgement.verdict, judgement.verdict)}<div>{said}<small>{evidence}</small></div></li>"
-
-
-def _judgements(results: Sequence[Result] = ()) -> tuple[Judgement, ...]:
-    """Return the verdict on every claim, in the order of the notebooks."""
-    return tuple(judge(claim, results) for claim in claims())
 
 
 def _show_one(judged: Sequence[Judgement]) -> Claim:

@@ -182,8 +182,7 @@ def _outcomes(checks: Sequence[SelfCheck], bench: Bench, limit_s: float) -> Iter
             finding, stopped = _found(check, bench)
         said = tuple(map(_without_names, finding.said))
         figures = tuple(map(_figure, finding.figures))
-        lasted_s = time.monotonic() - check_began_s
-        yield CheckOutcome(check.name, check.title, finding.verdict, said, figures, lasted_s)
+        yield CheckOutcome(check.name, check.title, finding.verdict, said, figures, time.monotonic() - check_began_s)
 
 
 def _why_not(check: SelfCheck, bench: Bench, left_s: float, stopped: str) -> str:

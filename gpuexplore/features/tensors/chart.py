@@ -86,8 +86,7 @@ def _elements(view: TensorView, storage: Storage) -> tuple[list[dict[str, Any]],
         y = HEADING + line + (0.35 * (line // block) if block else 0)
         where = f"[{', '.join(map(str, indices))}]" if indices else "the scalar"
         found.append(_box((column, y), f"element {where}", int(cell), storage, row=line if view.axes > 1 else number))
-    blocks = prod(view.shape[:-2]) if block else 1
-    return found, HEADING + max(lines, 1) + 0.35 * (blocks - 1)
+    return found, HEADING + max(lines, 1) + 0.35 * ((prod(view.shape[:-2]) if block else 1) - 1)
 
 
 def _cells(view: TensorView, storage: Storage, top: float) -> tuple[list[dict[str, Any]], float]:
@@ -163,5 +162,4 @@ def _texts(frame: pd.DataFrame) -> Sequence[alt.Chart]:
     values = base.mark_text(fontSize=14, fontWeight=600, color=TEXT).encode(
         y=alt.Y("upper:Q"), text=alt.Text("value:N")
     )
-    indices = base.mark_text(fontSize=10, color=TEXT).encode(y=alt.Y("lower:Q"), text=alt.Text("index:N"))
-    return values, indices
+    return values, base.mark_text(fontSize=10, color=TEXT).encode(y=alt.Y("lower:Q"), text=alt.Text("index:N"))

@@ -194,8 +194,7 @@ def _shown(chain: Chain) -> tuple[str, TensorView]:
     last = {"last step": (chain.steps[-1].text, chain.result)}
     written = chain.writes[-1].view.storage if chain.writes else None
     seeing = [name for name, (_, view) in choices.items() if view.storage == written]
-    first = {name: choices[name] for name in seeing[-1:]} or last
-    choices = first | choices | last
+    choices = ({name: choices[name] for name in seeing[-1:]} or last) | choices | last
     return choices[select("Drawn", "show", list(choices), shown=lambda name: choices[name][0])]
 
 

@@ -41,8 +41,7 @@ def execute(arguments: argparse.Namespace) -> int:
     top = whole_number("top", arguments.top)
     trace = read_trace(arguments.file.name, content_of(arguments.file, MOST_BYTES))
     here = [ensure_ceiling(device) if device.id == arguments.device else device for device in discover()]
-    on = traced_on(trace, gpu=arguments.gpu, device=arguments.device, here=here)
-    table = table_of(trace, on)
+    table = table_of(trace, traced_on(trace, gpu=arguments.gpu, device=arguments.device, here=here))
     if arguments.json:
         print_json(report(table))
     else:

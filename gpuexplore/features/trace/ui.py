@@ -94,8 +94,7 @@ def show_trace(table: TraceTable) -> None:
     with st.expander("The same as a command", icon=":material/terminal:"):
         ours = [(row.counterpart, predict_command(table, row)) for row in rows[:MOST_ROWS]]
         commands = [command for found, predict in ours if found for command in (found.run_command, predict) if command]
-        lines = dict.fromkeys((f"gpuexplore trace {shlex.quote(table.name)}", *commands))
-        st.code("\n".join(lines), language="bash")
+        st.code("\n".join(dict.fromkeys((f"gpuexplore trace {shlex.quote(table.name)}", *commands))), language="bash")
 
 
 def _predict_link(table: TraceTable, row: TraceRow) -> str | None:
@@ -159,8 +158,7 @@ def _chosen(name: str, content: bytes) -> TraceTable:
     digest = sha256(content).hexdigest()
     with st.spinner(f"Reading {plain(name)} …"):
         found, on_gpu = TABLES.get((name, digest, ""), lambda: _read(name, content, ""))
-    options = ["", *(GPUS if on_gpu else (CPU,))]
-    chosen = select("Taken on", "device", options, shown=_device_title)
+    chosen = select("Taken on", "device", ["", *(GPUS if on_gpu else (CPU,))], shown=_device_title)
     if not chosen:
         return found
     here = known_devices() if chosen == CPU else ()

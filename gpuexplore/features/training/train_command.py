@@ -43,8 +43,7 @@ def execute(arguments: argparse.Namespace) -> int:
     devices = discover()
     given = {name: getattr(arguments, name) for name in DEFAULTS}
     gpu_count = sum(device.kind == "cuda" for device in devices)
-    activity = activity_of(given, device_named(arguments.device, devices), gpu_count)
-    report = joined(perform(activity, _show))
+    report = joined(perform(activity_of(given, device_named(arguments.device, devices), gpu_count), _show))
     if report is None:
         raise GpuExploreError("the training reported no result")
     if sys.stderr.isatty():

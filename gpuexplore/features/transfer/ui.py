@@ -130,8 +130,7 @@ def _points(asked: _TransferChoice, cpu: Observed, gpu: Observed, path: Path) ->
 
     def computed() -> tuple[SizePoint, ...]:
         measured = tuple(result for _, result in reversed(results.found))
-        calibration = CALIBRATIONS.get(results, lambda: calibrate(measured))
-        return compare(asked.operation, sides, path, calibration)
+        return compare(asked.operation, sides, path, CALIBRATIONS.get(results, lambda: calibrate(measured)))
 
     return COMPARISONS.get((asked.operation, sides, path, results), computed)
 

@@ -159,8 +159,7 @@ class GoalScore:
 def judge(goal: Goal, analysis: RunAnalysis) -> GoalScore | None:
     """Return the best that a run reaches of a goal; None where nothing in it is about it."""
     found = list(goal.kind.rule(goal, analysis))
-    pick = min if goal.kind.better == "lower" else max
-    return pick(found, key=lambda score: score.value) if found else None
+    return (min if goal.kind.better == "lower" else max)(found, key=lambda score: score.value) if found else None
 
 
 def _about(goal: Goal, analysis: RunAnalysis) -> Iterator[AnalyzedResult]:

@@ -1,5 +1,6 @@
 """`gpuexplore check`: a verdict with its reason, and an exit code that a leaderboard can use."""
 
+import pandas as pd
 import pytest
 
 import gpuexplore as gx
@@ -68,7 +69,7 @@ def test_a_causal_mask_counts_the_pairs_that_it_leaves(capsys):
     assert "640 TFLOP/s" in capsys.readouterr().out
     for whole in ("b=2,h=16,s=16384,d=128", "b=2,h=16,s=16384,d=128,causal=0"):
         assert main((*words, whole)) == EXIT_FAILED
-        assert "possible with causal=1" in capsys.readouterr().out
+        assert "with causal=1 (989 TFLOP/s, " in capsys.readouterr().out
 
 
 def test_python_asks_the_same():
@@ -103,3 +104,64 @@ def test_a_rate_of_bytes_moves_every_array_once(answered):
     told = answered("check", "vector_add", "--size", "1M", "--gpu", "4090", "--rate", "1TB/s", "--json")[1]
     assert told["time_s"] == pytest.approx(3 * 4 * 2**20 / 1e12)
     assert gx.is_possible("matmul", "l4", rate="9TFLOP/s", sizes=4096).time_s == pytest.approx(2 * 4096**3 / 9e12)
+
+
+CLAIMS = "gpu,op,dtype,shape,tflops,name\nh100,gemm,bf16,8192,1900,fast\nh100,gemm,bf16,8192,700,usual\n"
+
+
+def test_claims_of_a_file_are_judged_the_worst_first(tmp_path, capsys, answered):
+    file = tmp_path / "claims.csv"
+    file.write_text(CLAIMS, encoding="utf-8-sig")
+
+    assert main(["check", "--claims", str(file)]) == EXIT_FAILED
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "2 claims: 1 above roof, 0 invalid, 0 unknown, 0 slow, 1 as known"
+    assert [line.split()[0] for line in lines[1:4]] == ["claim", "fast", "usual"]
+    assert lines[4].startswith("  fast: H100 SXM5 80GB: it computes at most 989 TFLOP/s")
+
+    code, told = answered("check", "--claims", str(file), "--json")
+    assert (code, told["above_roof"], [each["name"] for each in told["results"]]) == (1, 1, ["fast", "usual"])
+    assert told["results"][0]["roof"] == "compute"
+    assert told == gx.check_claims(file) == gx.check_claims(CLAIMS)
+    assert told["results"][0]["predicted_s"] == sorted(told["results"][0]["predicted_s"])
+
+
+def test_options_are_for_claims_that_state_none(tmp_path, answered):
+    file = tmp_path / "times.jsonl"
+    file.write_text('{"time_us": 190}\n{"time_us": 190, "dtype": "fp32"}\n')
+    words = ("check", "matmul", "--gpu", "h100", "--dtype", "bf16", "--size", "4096", "--claims", str(file), "--json")
+    code, told = answered(*words)
+    assert (code, [each["verdict"] for each in told["results"]]) == (EXIT_FAILED, ["as_known", "above_roof"])
+
+
+def test_exit_code_of_claims_is_0_unless_one_is_above_a_roof_or_invalid(tmp_path, capsys):
+    file = tmp_path / "claims.csv"
+    for rate, dtype, code in (("1", "bf16", EXIT_OK), ("700", "bf16", EXIT_OK), ("700", "none", EXIT_FAILED)):
+        file.write_text(f"gpu,op,dtype,shape,tflops\nh100,gemm,{dtype},8192,{rate}\n")
+        assert main(["check", "--claims", str(file)]) == code
+    file.write_text("gpu,op\n")
+    assert main(["check", "--claims", str(file)]) == EXIT_UNUSABLE
+    assert main(["check", "--claims", str(tmp_path / "none.csv")]) == EXIT_UNUSABLE
+    assert main(["check", "--claims", str(file), "--time", "1ms"]) == EXIT_UNUSABLE
+    file.write_bytes(b"x" * 20_000_001)
+    assert main(["check", "--claims", str(file)]) == EXIT_UNUSABLE
+    errors = capsys.readouterr().err
+    assert "number of claims '0': expected 1 to 100,000" in errors
+    assert "at most 20,000,000" in errors
+    with pytest.raises(SystemExit):
+        main(["check", "--help"])
+    assert "1: the time, or at least one of the claims, is above a roof" in " ".join(capsys.readouterr().out.split())
+
+
+def test_claims_in_a_data_frame_may_lack_values():
+    frame = pd.DataFrame(
+        {
+            "gpu": "h100",
+            "op": "gemm",
+            "dtype": "bf16",
+            "shape": [4096.0, 8192.0],
+            "ms": [0.2, None],
+            "tflops": [None, 7],
+        }
+    )
+    assert [each["verdict"] for each in gx.check_claims(frame)["results"]] == ["as_known", "slow"]

@@ -49,18 +49,9 @@ def _rate(claim: Claim) -> Interval | None:
     return _over(_flop_count(claim), interval_of(claim.time_s))
 
 
-def _speedup(claim: Claim) -> Interval | None:
-    """Return how many times as long the other took, by the printed times."""
-    return _over(interval_of(claim.compared_s), interval_of(claim.time_s))
-
-
 def _share_of_promise(claim: Claim) -> Interval | None:
     promise = interval_of(claim.promise)  # a promise is what it is, however it is written
     return _over(_rate(claim), _exact((promise.low + promise.high) / 2) if promise else None)
-
-
-def _blocks(claim: Claim) -> Interval:
-    return _exact(-(-claim.given["elements"] // claim.given["threads"]))
 
 
 def _lanes(claim: Claim) -> Interval | None:
@@ -68,32 +59,10 @@ def _lanes(claim: Claim) -> Interval | None:
     return _exact(rate / 2) if rate else None  # a multiply-add is 2 FLOPs
 
 
-def _fp64_slowdown(claim: Claim) -> Interval | None:
-    rates = CARDS[claim.card][0].rates
-    return _exact(round(rates["fp32"] / rates["fp64"], 1))
-
-
-def _native(claim: Claim) -> str:
-    return str(any(_peak_flop_per_s(variant, claim.dtype) for variant in CARDS[claim.card]))
-
-
 def _peak_flop_per_s(row: Accelerator, dtype: str) -> float | None:
     """Return the largest rate a device has for `dtype`; None where its units for that are unknown or absent."""
     columns = (column for (name, _), column in PEAK_FIELDS.items() if name == dtype)
     return max((row.rates[column] for column in columns if column in row.rates), default=None)
-
-
-def _allclose(claim: Claim) -> str:
-    given = claim.given
-    return str(bool(np.allclose(np.float32(given["left"]), np.float32(given["right"]), atol=given["atol"])))
-
-
-def _allclose_reordered(claim: Claim) -> str:
-    return str(_share_outside(claim) == 0)
-
-
-def _share_outside_allclose(claim: Claim) -> Interval:
-    return _exact(_share_outside(claim))
 
 
 @cache
@@ -110,10 +79,6 @@ def _share_outside(claim: Claim) -> float:
 def _strides(claim: Claim) -> str:
     array = _counted(claim)
     return str([stride // array.itemsize for stride in array.strides])
-
-
-def _element(claim: Claim) -> Interval:
-    return _exact(int(_counted(claim)[tuple(claim.given["at"])]))
 
 
 def _transposed_view(claim: Claim) -> str:
@@ -140,27 +105,53 @@ def _counted(claim: Claim) -> "np.ndarray[tuple[int, ...], np.dtype[np.int64]]":
 QUANTITIES: Mapping[str, tuple[str, Callable[[Claim], Value | None], Origin]] = {
     "flop_count": ("FLOPs by the shapes", _flop_count, "here"),
     "rate": ("FLOP/s by FLOPs and time", _rate, "own"),
-    "speedup": ("ratio of the printed times", _speedup, "own"),
+    "speedup": (
+        "ratio of the printed times",
+        lambda claim: _over(interval_of(claim.compared_s), interval_of(claim.time_s)),
+        "own",
+    ),
     "share_of_promise": ("share of the peak that the notebook used", _share_of_promise, "own"),
-    "blocks": ("elements over threads, rounded up", _blocks, "here"),
+    "blocks": (
+        "elements over threads, rounded up",
+        lambda claim: _exact(-(-claim.given["elements"] // claim.given["threads"])),
+        "here",
+    ),
     "lanes": ("fp32 lanes of a multiprocessor of that card", _lanes, "here"),
-    "fp64_slowdown": ("fp32 rate over fp64 rate of that card", _fp64_slowdown, "here"),
-    "native": ("the card has units for the dtype", _native, "here"),
-    "allclose": ("numpy.allclose of the two", _allclose, "here"),
+    "fp64_slowdown": (
+        "fp32 rate over fp64 rate of that card",
+        lambda claim: _exact(round(CARDS[claim.card][0].rates["fp32"] / CARDS[claim.card][0].rates["fp64"], 1)),
+        "here",
+    ),
+    "native": (
+        "the card has units for the dtype",
+        lambda claim: str(any(_peak_flop_per_s(variant, claim.dtype) for variant in CARDS[claim.card])),
+        "here",
+    ),
+    "allclose": (
+        "numpy.allclose of the two",
+        lambda claim: str(
+            np.allclose(np.float32(claim.given["left"]), np.float32(claim.given["right"]), atol=claim.given["atol"])
+        ),
+        "here",
+    ),
     "allclose with default tolerances": (
         "numpy.allclose of a product and the same one summed in another order, default tolerances",
-        _allclose_reordered,
+        lambda claim: str(_share_outside(claim) == 0),
         "here",
     ),
     "share_outside_allclose": (
         "share of elements outside the tolerances when summed in the other order",
-        _share_outside_allclose,
+        lambda claim: _exact(_share_outside(claim)),
         "here",
     ),
     "strides": ("strides by NumPy", _strides, "here"),
-    "element": ("the element by NumPy", _element, "here"),
+    "element": ("the element by NumPy", lambda claim: _exact(int(_counted(claim)[tuple(claim.given["at"])])), "here"),
     "transposed_view": ("the transpose, copied and viewed, by NumPy", _transposed_view, "here"),
-    "product_of_ones": ("every element of the product by NumPy", _product_of_ones, "here"),
+    "product_of_ones": (
+        "every element of the product by NumPy",
+        _product_of_ones,
+        "here",
+    ),
 }
 
 

@@ -144,11 +144,6 @@ def _belongs(result: Result, others: Sequence[Result]) -> bool:
     )
 
 
-def _time_ratio(results: Sequence[Result]) -> Estimate | None:
-    first, second = results
-    return ratio_of(first, second, same_run=False)
-
-
 def _rate(results: Sequence[Result]) -> Estimate | None:
     (result,) = results
     return rate_of(result, flop_count(result.case), "FLOP/s")
@@ -170,7 +165,7 @@ def _relative_error(results: Sequence[Result]) -> Estimate | None:
 
 
 MEASURED: Mapping[MeasuredQuantity, Callable[[Sequence[Result]], Estimate | None]] = {  # of a check's sides, in order
-    "time ratio": _time_ratio,
+    "time ratio": lambda results: ratio_of(*results, same_run=False),
     "rate": _rate,
     "MFU": _mfu,
     "relative error": _relative_error,

@@ -1,6 +1,7 @@
 """The possibility of a stated time: the rule of the fact check, for any operation, device and number."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from types import MappingProxyType
@@ -9,11 +10,12 @@ from typing import Literal
 from gpuexplore.analysis.model import Bound
 from gpuexplore.analysis.prediction import Prediction
 from gpuexplore.analysis.prediction.calls import CALLS_WORDS
+from gpuexplore.analysis.prediction.ideal_time import arithmetic
 from gpuexplore.analysis.prediction.request import PredictionRequest, predictions
 from gpuexplore.analysis.prediction.roof import DeviceLimit, boosts_further, roofs
-from gpuexplore.core.dtypes import DTYPES, format_named
+from gpuexplore.core.dtypes import FORMATS, format_named
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Device, Peak, Result
+from gpuexplore.core.model import Bandwidth, Case, Device, Peak, Result, Shape
 from gpuexplore.core.units import (
     format_bytes_per_s,
     format_flop_per_s,
@@ -23,13 +25,37 @@ from gpuexplore.core.units import (
     read_rate,
     read_seconds,
 )
+from gpuexplore.hardware import ACCELERATORS, row_of
 from gpuexplore.operations import operation_named
 
 Verdict = Literal["above the roof", "as good as known", "possible", "unknown"]
+# Of a call: `sparse`, with 2:4 sparsity; `cold`, its inputs in no cache; `constant`, they need not be read; `fused`, in
+# a launch with others.
+Hints = frozenset[str]
 SHORTEST_S = 1e-9
 LONGEST_S = 1e6
 # What rounding explains, of a time with three digits, and of a bandwidth that datasheets print with two or three.
-ROUNDED: Mapping[Bound, float] = MappingProxyType({"compute": 0.01, "memory": 0.03})
+ROUNDED: Mapping[Bound, float] = MappingProxyType({"compute": 0.01, "memory": 0.03, "overhead": 0.0})
+# Two million calls per second: an empty kernel takes about a microsecond, in a CUDA graph too, and the shortest of the
+# published measurements 1.7 µs.
+LAUNCHES = Bandwidth(2e6, "published", "an empty kernel takes about 1 µs")
+# Caches behind the L2, in which arrays can stay between calls: rows of accelerators, and their bytes at most.
+# https://www.amd.com/content/dam/amd/en/documents/instinct-tech-docs/white-papers/amd-cdna-3-white-paper.pdf
+LAST_LEVEL_CACHES: Mapping[str, int] = MappingProxyType(
+    {"mi3": 256 * 2**20, "rx-7900-xtx": 96 * 2**20, "apple": 256 * 2**20}
+)
+WITH_SPARSITY = re.compile(r"8\.|9\.|1\d\.|gfx9[45]")  # compute capabilities with 2:4 sparsity, at twice the dense rate
+# Products that people call by a wider format: the format whose arrays they have at most, the rate in the table of
+# accelerators, the format its clock is that of, and how many products each takes.
+OTHER_PRODUCTS: Mapping[str, tuple[str, str, str, int]] = MappingProxyType(
+    {
+        "as three products in tf32": ("fp32", "tf32_tensor", "tf32", 3),
+        "as nine products in bf16": ("fp32", "bf16_tensor", "bf16", 9),
+        "with fp16 accumulation": ("fp16", "fp16_tensor_fp16acc", "fp16", 1),
+        "in int8": ("fp8", "int8_tensor_tops", "fp8", 1),
+        "in fp4": ("fp8", "fp4_tensor", "fp8", 1),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +81,13 @@ class Possibility:
     @property
     def flop_per_s(self) -> float:
         """FLOP/s in the stated time; 0 of what computes nothing."""
-        return _flop_count(self.prediction) / self.time_s
+        case = self.prediction.case
+        return operation_named(case.operation).flop_count(case.shape) / self.time_s
 
     @property
     def bytes_per_s(self) -> float:
         """Bytes/s in the stated time, each array moved once."""
-        return _byte_count(self.prediction) / self.time_s
+        return _byte_count(self.prediction.case) / self.time_s
 
 
 def is_possible(
@@ -85,64 +112,111 @@ def is_possible(
     """
     if (time is None) == (rate is None):
         raise InvalidInput("give exactly one of time, like 90us, and rate, like 1.2PFLOP/s or 3TB/s")
-    stated_s = None if time is None else _seconds(time)
+    stated_s = None if time is None else seconds_of(time)
     found = predictions(question, here, own)
     if len(found) > 1:
         raise InvalidInput(f"{len(found)} cases for one time: give one shape, one dtype, one gpu and one kind of calls")
     (prediction,) = found
-    time_s = _seconds_at(rate, prediction) if stated_s is None else stated_s
-    verdict, reason = _judged(prediction, time_s)
-    operation = operation_named(prediction.case.operation)
-    shape = prediction.case.shape
-    for flag in operation.flags if verdict == "above the roof" else ():
-        if flag not in operation.flags_of(shape):
-            other = is_possible(replace(question, sizes="", shapes=f"{shape},{flag}=1"), time_s, here, own)
-            reason += f"; possible with {flag}=1" if other else f", with {flag}=1 too"
-    if verdict == "above the roof":
-        reason += _other_arithmetic(question, prediction, time_s, here)
+    time_s = seconds_at(rate, prediction.case) if stated_s is None else stated_s
+    verdict, reason, *_ = judged(prediction, time_s)
     return Possibility(prediction, time_s, verdict, reason)
 
 
-def _other_arithmetic(
-    question: PredictionRequest, prediction: Prediction, time_s: float, here: Iterable[Device]
-) -> str:
-    """Name the faster arithmetic on the same arrays in which the time is possible: tf32 on arrays of fp32."""
-    ours = prediction.case.dtype
-    used = prediction.peak
-    if used is None or ours not in DTYPES:
-        return ""
-    faster = {
-        peak.dtype: peak
-        for peak in prediction.device.peaks
-        if peak.dtype in DTYPES
-        and DTYPES[peak.dtype].storage == DTYPES[ours].storage
-        and peak.flop_per_s > used.flop_per_s
-    }
-    for name, peak in faster.items():
-        (other,) = predictions(replace(question, dtypes=name), here)
-        if other.peak == peak and _judged(other, time_s)[0] in ("as good as known", "possible"):
-            rate = format_flop_per_s(peak.flop_per_s)
-            return f"; arithmetic in {name} would explain it: {rate} on {peak.unit} units ({peak.source})"
-    return ""
+def limits_of(device: Device, case: Case, peak: Peak | None, hints: Hints) -> list[DeviceLimit]:
+    """Return the limits of a call that are known, with `peak` that of the units that compute it."""
+    row = row_of(device)
+    if row is not None:
+        alike = (other.cache_bytes or 0 for other in ACCELERATORS if other.architecture == row.architecture)
+        behind = sum(size for key, size in LAST_LEVEL_CACHES.items() if row.key.startswith(key))
+        if behind or not device.cache_bytes:
+            device = replace(device, cache_bytes=behind or max(alike))
+    moved = _byte_count(case)
+    written = round(moved * operation_named(case.operation).written_share(case.shape))
+    cache = device.cache_bytes or 0
+    kept = min(cache, written) if "cold" in hints else cache
+    has_zeros = peak is not None and peak.unit == "matrix" and peak.dtype not in ("fp32", "fp64")
+    skips_zeros = has_zeros and "sparse" in hints and WITH_SPARSITY.match(device.compute_capability or "")
+    amount = max(written - cache if "constant" in hints else moved - kept, 0)
+    found = [
+        replace(limit, per_s=limit.per_s * (2 if skips_zeros else 1))
+        if limit.bound == "compute"
+        else replace(limit, amount=amount)
+        for limit in roofs(case, device, peak)
+    ]
+    has_launch = "fused" not in hints and device.kind != "cpu"
+    return [*found, *([DeviceLimit("overhead", 1, LAUNCHES, LAUNCHES.bytes_per_s, 1.0)] if has_launch else ())]
 
 
-def _seconds(time: float | str) -> float:
+def _explanations(prediction: Prediction, time_s: float, rounded: float, hints: Hints) -> Iterator[str]:
+    """Yield what else than the stated call would take a time that is above its limits, each by limits of its own."""
+    case = prediction.case
+    peak = prediction.peak
+    operation = operation_named(case.operation)
+    others = [flag for flag in operation.flags if flag not in operation.flags_of(case.shape)]
+    trials: list[tuple[str, Case, Peak | None, Hints]] = [
+        *((words, other, of, hints) for words, other, of in _precisions(prediction)),
+        *(
+            (f"with {flag}=1", replace(case, shape=Shape((*case.shape.axes, (flag, 1)))), peak, hints)
+            for flag in others
+        ),
+        ("with arrays that a cache kept from the call before", case, peak, hints - {"cold"}),
+        ("with constant inputs, which are not read from memory", case, peak, hints | {"constant"}),
+        ("as one of several calls in a single launch", case, peak, hints | {"fused"}),
+        ("with 2:4 sparsity, its zeros counted", case, peak, hints | {"sparse"}),
+    ]
+    for words, other, of, known in trials:
+        nearest = max(limits_of(prediction.device, other, of, known), key=lambda limit: limit.least_s, default=None)
+        if nearest and not _is_above(nearest, time_s, rounded):
+            most = f"{format_flop_per_s(nearest.per_s)}, " if nearest.bound == "compute" else ""
+            yield words if "fused" in known else f"{words} ({most}{format_seconds(nearest.least_s)} at least)"
+
+
+def _precisions(prediction: Prediction) -> Iterator[tuple[str, Case, Peak]]:
+    """Yield the formats that are no wider than the stated one, with the call in it and the peak of its units."""
+    case = prediction.case
+    row = row_of(prediction.device)
+    bits = format_named(case.dtype).bits
+    for other in (replace(case, dtype=dtype.name) for dtype in FORMATS.values() if dtype.bits <= bits):
+        units = arithmetic(other, prediction.device)
+        if other != case and units.support == "native" and units.peak:
+            yield f"in {other.dtype}", other, units.peak
+    rates = row.rates if row and operation_named(case.operation).is_matrix_product else {}
+    for words, (dtype, column, clocked_as, products) in OTHER_PRODUCTS.items():
+        if column in rates and (dtype == case.dtype or FORMATS[dtype].bits < min(bits, 16)):
+            peak = Peak(clocked_as, "matrix", rates[column] / products, "datasheet", "")
+            yield words, replace(case, dtype=dtype), peak
+
+
+def _is_above(limit: DeviceLimit, time_s: float, rounded: float) -> bool:
+    """Return whether a time is shorter than a limit leaves, however the limit and the stated figure are rounded."""
+    return limit.least_s > time_s * (1 + max(ROUNDED[limit.bound], rounded))
+
+
+def seconds_of(time: float | str) -> float:
+    """Return a stated time.
+
+    Raises:
+        InvalidInput: it is none, or no time of a call.
+    """
     found = read_seconds(time) if isinstance(time, str) else time
     if found is None or not SHORTEST_S <= found <= LONGEST_S:
         raise InvalidInput.of("time", time, "1ns to 1000000s, with the unit: 90us, 1.25 ms, 2s")
     return float(found)
 
 
-def _seconds_at(rate: float | str | None, prediction: Prediction) -> float:
-    """Return the time of a call at a rate of arithmetic, or of its arrays moved once each."""
-    operation = prediction.case.operation
+def seconds_at(rate: float | str | None, case: Case) -> float:
+    """Return the time of a call at a rate of arithmetic, or of its arrays moved once each.
+
+    Raises:
+        InvalidInput: it is no rate, or none of a call.
+    """
     stated = read_rate(rate) if isinstance(rate, str) else (float(rate or 0), "FLOP/s")
     if stated is None:
         units = "FLOP/s and B/s with the prefixes k, M, G, T and P: 1.2PFLOP/s, 900 TFLOPS, 3.35TB/s"
         raise InvalidInput.of("rate", rate, units)
-    amount = _flop_count(prediction) if stated[1] == "FLOP/s" else _byte_count(prediction)
+    amount = operation_named(case.operation).flop_count(case.shape) if stated[1] == "FLOP/s" else _byte_count(case)
     if not amount:
-        raise InvalidInput.of("rate", rate, f"bytes per second, like 3TB/s: {operation} computes nothing")
+        raise InvalidInput.of("rate", rate, f"bytes per second, like 3TB/s: {case.operation} computes nothing")
     found = amount / stated[0] if stated[0] > 0 else inf
     if not SHORTEST_S <= found <= LONGEST_S:
         least, most = (f"{amount / seconds:.3g} {stated[1]}" for seconds in (LONGEST_S, SHORTEST_S))
@@ -150,27 +224,39 @@ def _seconds_at(rate: float | str | None, prediction: Prediction) -> float:
     return found
 
 
-def _judged(prediction: Prediction, time_s: float) -> tuple[Verdict, str]:
+def judged(
+    prediction: Prediction, time_s: float, rounded: float = 0.0, hints: Hints = frozenset()
+) -> tuple[Verdict, str, DeviceLimit | None, tuple[str, ...]]:
+    """Return the verdict on a time, its reason, the limit that it comes nearest to, and what else would explain it.
+
+    Args:
+        prediction: of what was called.
+        time_s: of a call.
+        rounded: of the stated figure, relative.
+        hints: what else is known of the call.
+    """
     device = prediction.device
-    limits = list(roofs(prediction.case, device, prediction.peak))
-    for roof in limits:
-        if roof.least_s > time_s * (1 + ROUNDED[roof.bound]):
-            return "above the roof", f"{device.title}: {_most(roof)}"
+    limits = limits_of(device, prediction.case, prediction.peak, hints)
+    nearest = max(limits, key=lambda limit: limit.least_s / (1 + max(ROUNDED[limit.bound], rounded)), default=None)
+    if nearest and _is_above(nearest, time_s, rounded):
+        possible = tuple(_explanations(prediction, time_s, rounded, hints))
+        only = f"possible only {'; or '.join(possible)}" if possible else "no other precision or data would explain it"
+        least = f"{format_seconds(nearest.least_s)} at least, {nearest.least_s / time_s:.3g} times the stated time"
+        return "above the roof", f"{device.title}: {_most(nearest)}: {least}; {only}", nearest, possible
     known = prediction.interval_s
     if known is None:  # without a peak for its arithmetic
         why = f": {prediction.reason}" if prediction.reason else ""
-        return "unknown", f"no limit of its arithmetic is known, and nothing is predicted{why}"
+        return "unknown", f"no limit of its arithmetic is known, and nothing is predicted{why}", nearest, ()
     of_calls = "" if device.kind == "cpu" else f" {CALLS_WORDS[prediction.calls]}"
     interval = f"nine in ten{of_calls} are predicted to take {format_interval(known, format_seconds)}"
-    if not limits:
-        return "unknown", f"no limit of {device.title} is known; {interval}"
-    above = [_above(roof, device, time_s) for roof in limits if time_s * roof.per_s < roof.amount]
-    said = "; ".join((*above, interval))
-    if time_s >= known[0]:
-        return ("as good as known" if time_s <= known[1] else "possible"), said
-    if device.cache_bytes is None:
-        return "unknown", f"its cache is unknown, so its memory's bandwidth was not compared; {said}"
-    return "possible", said if above else f"faster than is known, and below every limit: {interval}"
+    printed = [limit for limit in limits if limit.bound != "overhead"]
+    if not printed:
+        return "unknown", f"no limit of {device.title} is known; {interval}", nearest, ()
+    above = [_above(roof, device, time_s) for roof in printed if time_s * roof.per_s < roof.amount]
+    slow = f"{time_s / known[1]:.3g} times as long as the longest of these: " if time_s > known[1] else ""
+    fast = "faster than is known, and below every limit: " if time_s < known[0] and not above else ""
+    verdict: Verdict = "as good as known" if known[0] <= time_s <= known[1] else "possible"
+    return verdict, "; ".join((*above, f"{slow}{fast}{interval}")), nearest, ()
 
 
 def _most(roof: DeviceLimit) -> str:
@@ -182,6 +268,8 @@ def _most(roof: DeviceLimit) -> str:
 
 
 def _words(roof: DeviceLimit) -> str:
+    if roof.bound == "overhead":
+        return f"a launch takes at least {format_seconds(roof.least_s)} ({roof.limit.source})"
     if isinstance(roof.limit, Peak):
         return f"it computes at most {format_flop_per_s(roof.per_s)} ({roof.limit.dtype}, {roof.limit.source})"
     return f"its memory gives at most {format_bytes_per_s(roof.per_s)} (memory, {roof.limit.source})"
@@ -195,14 +283,9 @@ def _above(roof: DeviceLimit, device: Device, time_s: float) -> str:
     if roof.amount / time_s <= roof.per_s * (1 + ROUNDED[roof.bound]):
         return f"{more} above the printed limit, as much as rounding explains: {_words(roof)}"
     clock = "the boost clock" if boosts_further(device) else "the clock"
-    only_if = f"possible only if the clock ran above {clock} it is quoted at"
+    only_if = f"possible only if the clock ran above {clock} it is quoted at (zeros draw less power)"
     return f"{more} above the datasheet's peak: {only_if}: {_words(roof)}"
 
 
-def _flop_count(prediction: Prediction) -> int:
-    return operation_named(prediction.case.operation).flop_count(prediction.case.shape)
-
-
-def _byte_count(prediction: Prediction) -> int:
-    dtype = format_named(prediction.case.dtype)
-    return operation_named(prediction.case.operation).byte_count(prediction.case.shape, dtype)
+def _byte_count(case: Case) -> int:
+    return operation_named(case.operation).byte_count(case.shape, format_named(case.dtype))

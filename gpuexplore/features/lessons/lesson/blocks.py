@@ -309,8 +309,7 @@ Block = (
 
 def name_of(block: Any) -> str:
     """Return what a lesson calls a block, or its class: `check` for `CheckBlock`."""
-    kind = block if isinstance(block, type) else type(block)
-    return kind.__name__.removesuffix("Block").lower()
+    return (block if isinstance(block, type) else type(block)).__name__.removesuffix("Block").lower()
 
 
 BLOCKS: Mapping[str, type[Any]] = MappingProxyType({name_of(kind): kind for kind in get_args(Block)})

@@ -261,8 +261,7 @@ def rehearse(step: LessonStep, devices: Sequence[Device], file: str) -> int:
 
 def _known(step: LessonStep, names: StepNames, check: CheckBlock | None) -> StepNames:
     answers = {name: guess.choices[0] if guess.choices else "1" for name, guess in step.guesses.items()}
-    known = with_guesses(step, answers, names, check) if check else names
-    return with_outcome(known, GuessOutcome.RIGHT)
+    return with_outcome(with_guesses(step, answers, names, check) if check else names, GuessOutcome.RIGHT)
 
 
 def _rehearse(

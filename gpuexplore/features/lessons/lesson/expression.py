@@ -230,8 +230,7 @@ def _compared(left: LessonFigure, right: LessonFigure, sign: ast.cmpop) -> bool 
     if isinstance(sign, ast.Eq | ast.NotEq):
         if not are_exact and left.low <= right.high and right.low <= left.high:
             return None
-        is_same = are_exact and math.isclose(left.value, right.value, rel_tol=1e-9)
-        return is_same == isinstance(sign, ast.Eq)
+        return (are_exact and math.isclose(left.value, right.value, rel_tol=1e-9)) == isinstance(sign, ast.Eq)
     if are_exact:
         return COMPARISONS[type(sign)](left.value, right.value)
     return is_less(left, right) if isinstance(sign, ast.Lt | ast.LtE) else is_less(right, left)

@@ -131,8 +131,7 @@ def _shape(operation: Operation) -> str:
     largest = max(
         operation.presets, key=lambda preset: operation.byte_count(preset.shape, DTYPES["fp32"]), default=None
     )
-    usual = largest.name if largest else str(operation.default_sizes[-1])
-    return url_widgets.shape(usual)
+    return url_widgets.shape(largest.name if largest else str(operation.default_sizes[-1]))
 
 
 def _own_gpu() -> TargetGpu:

@@ -246,8 +246,7 @@ def _block_times(implementation: str, shapes: Sequence[BlockShape]) -> alt.Layer
     drawn = [
         (shape, shape.result.measurement.median_s) for shape in shapes if shape.result and shape.result.measurement
     ]
-    largest = max((seconds for _, seconds in drawn), default=1.0)
-    scale = alt.Scale(domain=[0, largest * 1.2])
+    scale = alt.Scale(domain=[0, max((seconds for _, seconds in drawn), default=1.0) * 1.2])
     x = alt.X("value:Q", title="Time per call", axis=alt.Axis(labels=False, ticks=False), scale=scale)
     return _bars(_block_frame(drawn, format_seconds), x, color_of(implementation))
 

@@ -82,8 +82,7 @@ def _offer(choice: KernelChoice, device: Device) -> None:
     place = f"{choice.dtype} at {shape_label(choice.shape)} on {device.id}"
     if st.button(f"Measure the ladder in {place}", type="primary", icon=":material/stairs:"):
         backend = choice.implementation.backend
-        shape = choice.shape
-        asked = _ladder_experiment(choice.operation, backend, shape, dtype=choice.dtype, device=device.id)
+        asked = _ladder_experiment(choice.operation, backend, choice.shape, dtype=choice.dtype, device=device.id)
         start([asked], [device], "run")
 
 

@@ -240,6 +240,5 @@ def memory_of(model: LayeredModel, batch: int, setup: Training | Serving) -> Mem
 def reserve_words(reserve: Reserve) -> str:
     """Say what is reserved, e.g. ``1.3 GB and 7 % of the memory``."""
     share = f" and {reserve.share:.0%} of the memory".replace("%", " %") if reserve.share else ""
-    is_assumed = reserve == DEFAULT_RESERVE
-    why = " for the CUDA context and its libraries, and for ECC and firmware" if is_assumed else ""
+    why = " for the CUDA context and its libraries, and for ECC and firmware" if (reserve == DEFAULT_RESERVE) else ""
     return f"{reserve.context_bytes / GB:g} GB{share}{why}"

@@ -116,8 +116,7 @@ def _linear(tape: Tape, layer: ModelLayer, value: Value) -> Value:
 def _max_pool(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     channels, _, _ = _map_of(value)
     shape = (channels, *_window(layer, value, layer.sizes[0]))
-    indices = tape.extra(Size(0, prod(shape) * INDEX_BYTES))
-    return tape.record([value], shape, How(keeps="inputs", extras=[indices]))
+    return tape.record([value], shape, How(keeps="inputs", extras=[tape.extra(Size(0, prod(shape) * INDEX_BYTES))]))
 
 
 def _avg_pool(tape: Tape, layer: ModelLayer, value: Value) -> Value:
@@ -164,8 +163,7 @@ def _embedding(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     result = tape.record([value], (tokens, width), How(keeps="inputs", weights=[table], itemsize=tape.itemsize))
     if not positions:
         return result
-    embeddings = tape.weight(positions * width)
-    return tape.record([result], result.shape, How(weights=[embeddings], passes_gradient=True))
+    return tape.record([result], result.shape, How(weights=[tape.weight(positions * width)], passes_gradient=True))
 
 
 def _attention(tape: Tape, layer: ModelLayer, value: Value) -> Value:
@@ -182,8 +180,7 @@ def _attention(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     key, values = (_linear_to(tape, value, groups * head, bias=has_bias) for _ in range(2))
     if layer.settings["rotary"]:
         query, key = (_rotate(tape, rotated) for rotated in (query, key))
-    mix = _fused if layer.settings["fused"] else _by_products
-    mixed = mix(tape, (query, key, values), heads, tokens)
+    mixed = (_fused if layer.settings["fused"] else _by_products)(tape, (query, key, values), heads, tokens)
     return _linear_to(tape, mixed, width, bias=bool(layer.settings["bias"] and layer.settings["out_bias"]))
 
 
@@ -222,8 +219,7 @@ def _gated(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     gate = _linear_to(tape, value, features, bias=has_bias)
     active = tape.record([gate], gate.shape, How(keeps="inputs"))
     up = _linear_to(tape, value, features, bias=has_bias)
-    product = tape.record([active, up], up.shape, How(keeps="inputs"))
-    return _linear_to(tape, product, value.shape[-1], bias=has_bias)
+    return _linear_to(tape, tape.record([active, up], up.shape, How(keeps="inputs")), value.shape[-1], bias=has_bias)
 
 
 _keeping_output = _same_shape(How(keeps="output", in_place=True))

@@ -47,8 +47,7 @@ def moments_of(tape: Tape, setup: Training, optimizer: Optimizer) -> Iterator[Mo
     """Yield the moments of a training step in their order: forward, backward, the optimizer's step."""
     step = _TrainingStep(tape, accumulates=setup.accumulation > 1)
     weights = Size(sum(tape.weights) * tape.itemsize)
-    running = Size(tape.running_count * max(FULL_BYTES, tape.itemsize))
-    step.take("parameters", weights + running)
+    step.take("parameters", weights + Size(tape.running_count * max(FULL_BYTES, tape.itemsize)))
     step.take("optimizer state", Size(weights.fixed * optimizer.state_count))
     step.take("batch", tape.buffers[0] + Size(0, tape.label_count * 8))  # labels are int64
     if setup.accumulation > 1:  # of the micro-batches before

@@ -264,8 +264,7 @@ def tape_of(model: LayeredModel, setup: Training) -> Tape:
     tape.layers.append("loss")
     tape.label_count = value.element_count // value.shape[0 if len(value.shape) == 3 else -1]
     full = tape.cast(value, "full")
-    logarithms = tape.record([full], full.shape, How(keeps="output"))
-    tape.record([logarithms], (1,), How(keeps="inputs"))
+    tape.record([tape.record([full], full.shape, How(keeps="output"))], (1,), How(keeps="inputs"))
     return tape
 
 

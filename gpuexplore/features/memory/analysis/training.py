@@ -88,8 +88,7 @@ def training_memory(model: LayeredModel | str, batch: int, setup: Training = TRA
         InvalidInput: unknown model, or a batch, layer or setting that cannot be.
     """
     asked = model_named(model) if isinstance(model, str) else model
-    micro_batch = micro_batch_of(batch, setup)
-    timeline = _timeline_of(step_moments(asked, setup), micro_batch)
+    timeline = _timeline_of(step_moments(asked, setup), micro_batch_of(batch, setup))
     return MemoryTimeline(asked, batch, sum(tape_of(asked, setup).weights), timeline)
 
 
@@ -167,8 +166,7 @@ def serving_moments(model: LayeredModel, setup: Serving) -> Iterator[Moment]:
     per_token = cache_bytes_per_token(model, setup)
     tokens = setup.tokens or model.tokens
     weights = Size(_parameter_count(model, setup) * SERVED[setup.dtype])
-    entries = next(layer.sizes[-1] for layer in reversed(model.layers) if layer.sizes)
-    logits = Size(0, entries * FULL_BYTES)
+    logits = Size(0, next(layer.sizes[-1] for layer in reversed(model.layers) if layer.sizes) * FULL_BYTES)
     loaded = {"parameters": weights, "KV cache": NOTHING, "activations": NOTHING}
     yield Moment("weights loaded", 0, "", loaded, weights)
     for quarter in range(1, 5):

@@ -74,8 +74,7 @@ def _sizes(model: LayeredModel) -> tuple[int, int, int, int]:
     made = [(step, tape.buffers[step.outputs[0]].at(BATCH)) for step in tape.steps]
     # products and pools make maps of their own, ReLU works in place
     sizes = [size for step, size in made if step.weights or tape.layers[step.layer].startswith("max pool")]
-    relu = sum(size for step, size in made if step.in_place)
-    return sum(tape.weights) * tape.itemsize, sum(sizes), relu, max(sizes)
+    return sum(tape.weights) * tape.itemsize, sum(sizes), sum(size for step, size in made if step.in_place), max(sizes)
 
 
 def _layer_rows(model: LayeredModel, setup: Training, micro_batch: int) -> list[dict[str, Any]]:
@@ -285,5 +284,4 @@ def lesson_block_query(block: Any) -> dict[str, str]:
     """Return the parameters of the page Memory with the choices of a block."""
     model = {"model": block.model} if block.model in models() else {"model": "widths", "widths": block.model}
     chosen = {"batch": str(block.batch), "dtype": block.dtype, "optimizer": block.optimizer}
-    gpu = {"gpu": gpus_named([block.gpu])[0].key} if block.gpu else {}
-    return model | chosen | options_of(block) | gpu
+    return model | chosen | options_of(block) | ({"gpu": gpus_named([block.gpu])[0].key} if block.gpu else {})

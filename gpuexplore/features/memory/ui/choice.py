@@ -70,8 +70,7 @@ def choose() -> tuple[LayeredModel, int, Training | Serving, Gpu, Reserve]:
     serves = _serves(model)
     typed = _serving(model) if serves else _training(model)
     reserve = _reserve()
-    setup = setup_of(typed, serves=serves)
-    return model, batch_of(batch, model), setup, gpus_named([gpu])[0], reserve_of(reserve)
+    return model, batch_of(batch, model), setup_of(typed, serves=serves), gpus_named([gpu])[0], reserve_of(reserve)
 
 
 def reset() -> None:

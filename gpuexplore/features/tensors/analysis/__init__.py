@@ -136,8 +136,7 @@ class Chain:
     @property
     def is_view(self) -> bool:
         """True if the result shares the storage of the tensor that its chain began with."""
-        begun = next(step for step in reversed(self.steps) if step.kind == "start")
-        return self.result.storage == begun.view.storage
+        return self.result.storage == next(step for step in reversed(self.steps) if step.kind == "start").view.storage
 
     @property
     def storage(self) -> Storage:

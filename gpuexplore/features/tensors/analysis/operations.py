@@ -272,8 +272,7 @@ def _narrowed(view: TensorView, axis: int, start: int, *, count: int, step: int 
 def _with_axis(view: TensorView, axis: int) -> TensorView:
     """Return `view` with an axis of length 1 before `axis`; its stride is the one that would step over what follows."""
     stride = 1 if axis == view.axes else view.shape[axis] * view.strides[axis]
-    shape = (*view.shape[:axis], 1, *view.shape[axis:])
-    return view.seen(shape, (*view.strides[:axis], stride, *view.strides[axis:]))
+    return view.seen((*view.shape[:axis], 1, *view.shape[axis:]), (*view.strides[:axis], stride, *view.strides[axis:]))
 
 
 def _filled_in(shape: Sequence[int], element_count: int) -> tuple[int, ...]:

@@ -76,8 +76,7 @@ def attribute(trace: ProfilerTrace, parents: Parents) -> tuple[Mapping[int | str
         else:
             is_operation = calls[caller].category == "cpu_op" and not calls[caller].name.startswith(regions)
             found[caller if is_operation else kernel.name].append(kernel)
-    lost = [before.end_ns - after.end_ns for before, after in zip(trace.kernels, kernels, strict=True)]
-    return found, lost
+    return found, [before.end_ns - after.end_ns for before, after in zip(trace.kernels, kernels, strict=True)]
 
 
 def _by_number(calls: Sequence[Call], number_of: Callable[[Call], int | None]) -> Mapping[int, list[int]]:

@@ -129,8 +129,7 @@ def _batched(index: int, arguments: Arguments) -> Found:
     _, _, n = dims_of(arguments, index + 1)
     limits = OPERATIONS["batched_matmul"].limits
     outer = next((o for o in range(1, limits["outer"] + 1) if batch % o == 0 and batch // o <= limits["inner"]), 0)
-    inner = batch // outer if outer else 0
-    axes = {"outer": outer, "inner": inner, "m": m, "k": k, "n": n, "right": batch}
+    axes = {"outer": outer, "inner": batch // outer if outer else 0, "m": m, "k": k, "n": n, "right": batch}
     return ("batched_matmul", axes, _layout(arguments, index))
 
 

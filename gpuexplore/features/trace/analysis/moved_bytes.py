@@ -91,8 +91,7 @@ def _size_bytes(argument: CallArgument) -> int:
     whole = prod(dims)
     if whole and strides is not None and len(strides) == len(dims):
         axes = [(length, stride) for length, stride in zip(dims, strides, strict=True) if stride]
-        apart = prod(length for length, _ in axes)
-        whole = min(apart, 1 + sum((length - 1) * stride for length, stride in axes))
+        whole = min(prod(length for length, _ in axes), 1 + sum((length - 1) * stride for length, stride in axes))
     return whole * TYPES[argument.kind][1]
 
 
@@ -204,8 +203,7 @@ def _first(arguments: Arguments) -> Dims | None:
 
 
 def _broadcast(arguments: Arguments) -> Dims | None:
-    shapes = [argument.dims[::-1] for argument in arguments if argument.dims is not None]
-    pairs = zip_longest(*shapes, fillvalue=1)
+    pairs = zip_longest(*[argument.dims[::-1] for argument in arguments if argument.dims is not None], fillvalue=1)
     return tuple(0 if 0 in lengths else max(lengths) for lengths in pairs)[::-1]
 
 
@@ -272,8 +270,7 @@ def _of_inputs(find: Callable[[Arguments], Any], inputs: slice, arguments: Argum
 
 def _divided(arguments: Arguments) -> str:
     """Return the type of a quotient; with a rounding mode, which stands third, it is that of the operands."""
-    has_mode = len(arguments) > 2 and arguments[2].dims is None
-    return (_promoted if has_mode else _floating)(arguments[:2])
+    return (_promoted if len(arguments) > 2 and arguments[2].dims is None else _floating)(arguments[:2])
 
 
 MOVES: Mapping[str, _Moves] = MappingProxyType(

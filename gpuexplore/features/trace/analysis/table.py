@@ -115,8 +115,7 @@ def _arithmetic(dtype: str | None, kernels: Sequence[Kernel]) -> str | None:
     """Return the dtype that products of `dtype` are computed in: names of kernels show where it is TF32 for fp32."""
     names = [kernel.name.casefold() for kernel in kernels]
     marks = ("tf32", "tensorop_s1688gemm", "tensorop_c1688gemm")  # in names of kernels of cuBLAS and CUTLASS
-    uses_tf32 = any(mark in name for name in names for mark in marks)
-    return "tf32" if dtype == "fp32" and uses_tf32 else dtype
+    return "tf32" if dtype == "fp32" and any(mark in name for name in names for mark in marks) else dtype
 
 
 def _least_time(
@@ -188,8 +187,7 @@ def _counted_once(calls: Sequence[Call], parents: Parents, own_ns: Sequence[int]
     within = _known_within(calls, parents, known)
     found = []
     for call, work, marks in zip(calls, known, within, strict=True):
-        is_known_within = ("FLOPs" if work.flop_count is not None else kind_of(call.name)) in marks
-        found.append(UNKNOWN if is_known_within else work)
+        found.append(UNKNOWN if ("FLOPs" if work.flop_count is not None else kind_of(call.name)) in marks else work)
     heirs: dict[int, list[int]] = defaultdict(list)
     for index, parent in enumerate(parents):
         if parent is not None and found[index] == UNKNOWN and kind_of(calls[index].name) == kind_of(calls[parent].name):
@@ -398,8 +396,7 @@ def _alike(call: Call, kernels: Sequence[Kernel], counted: _Work) -> tuple[Trace
     dtypes = tuple(dict.fromkeys(DTYPES.get(argument.kind, argument.kind) for argument in tensors))
     multiplied = next((dtype for dtype in dtypes if dtype not in ("int", "long int")), None)  # those are lengths
     kind = kind_of(call.name)
-    is_product = kind in MULTIPLIES
-    computes_in = _arithmetic(PARTS.get(multiplied or "", multiplied), kernels) if is_product else None
+    computes_in = _arithmetic(PARTS.get(multiplied or "", multiplied), kernels) if (kind in MULTIPLIES) else None
     of_ours = None if multiplied in PARTS else computes_in or (dtypes[0] if len(dtypes) == 1 else None)
     over_a_link = re.compile("HtoD|DtoH|PtoP|HostToDevice|DeviceToHost")  # in names of copies
     crosses = bool(kernels) and all(over_a_link.search(kernel.name) for kernel in kernels)

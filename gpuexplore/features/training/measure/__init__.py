@@ -100,11 +100,9 @@ def activity_of(arguments: Mapping[str, str], device: Device, gpu_count: int) ->
 
 def _expected_seconds(setup: Setup, device: Device) -> float:
     """Return about how many device seconds a training takes: the same for every device of a kind, to be known again."""
-    flop_per_s = 5e12 if device.kind == "cuda" else 5e10
-    step_s = 1e-3 + setup.flop_count / flop_per_s  # calls, and products
+    step_s = 1e-3 + setup.flop_count / (5e12 if device.kind == "cuda" else 5e10)  # calls, and products
     learners = len(setup.modes) * (2 if setup.processes > 1 else 1)
-    start_s = 12.0 if setup.processes > 1 else 1.0
-    return min(240.0, start_s + setup.steps * learners * step_s)
+    return min(240.0, (12.0 if setup.processes > 1 else 1.0) + setup.steps * learners * step_s)
 
 
 def _needed_bytes(setup: Setup) -> int:

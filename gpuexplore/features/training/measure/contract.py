@@ -201,8 +201,7 @@ def joined(payloads: Iterable[Mapping[str, Any]]) -> TrainingReport | None:
     for payload in payloads:
         report = decode(TrainingReport, dict(payload))
         for mode in report.modes:
-            own = losses.setdefault(mode.name, [])
-            own[mode.first_step :] = mode.losses
+            losses.setdefault(mode.name, [])[mode.first_step :] = mode.losses
     if report is None:
         return None
     whole = (replace(mode, first_step=0, losses=tuple(losses[mode.name])) for mode in report.modes)
@@ -363,8 +362,7 @@ def _phase_times(phases_s: Sequence[Mapping[str, float]], times_s: Sequence[floa
     total = sum(share.median for share in known.values())
     if not total:
         return ()
-    covered = median([sum(phases.values()) / step_s for phases, step_s in steps])
-    factor = median(times_s) * covered / total
+    factor = median(times_s) * median([sum(phases.values()) / step_s for phases, step_s in steps]) / total
     return tuple(
         PhaseTime(
             name,

@@ -110,8 +110,7 @@ def gradient_error(learner: Learner, setup: Setup, batch_of: Batches) -> float:
     exact = Network(setup.model, setup.seed).double()
     loss_of(exact(samples.double()), labels).backward()
     wanted = torch.cat([value.grad.flatten() for value in exact.parameters() if value.grad is not None])
-    found = learner.gradients(samples, labels).cpu()
-    error = float((found - wanted).norm() / wanted.norm())
+    error = float((learner.gradients(samples, labels).cpu() - wanted).norm() / wanted.norm())
     # norm of the difference to float64 over its norm: 16-bit formats round each result of each layer
     tolerance = {"fp32": 1e-4, "bf16": 0.15, "fp16": 0.05}[learner.mode.dtype]
     if not error <= tolerance:

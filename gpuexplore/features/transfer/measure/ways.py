@@ -130,8 +130,7 @@ def measure_work(
     library = operation.vendor_library.name
     for size in _work_sizes_of(operation):
         shape = operation.shape_of_size(size)
-        options = Options(cache=CACHE, budget_s=BUDGET_S)
-        case = Case(operation.name, shape, DTYPE, library, device.id, options)
+        case = Case(operation.name, shape, DTYPE, library, device.id, Options(cache=CACHE, budget_s=BUDGET_S))
         events: list[Case | Result] = []
         reporting = replace(progress, report=events.append)
         measure_group([case], device, clock=clock, isolation=isolation, progress=reporting)

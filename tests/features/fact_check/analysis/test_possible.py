@@ -8,7 +8,7 @@ from gpuexplore.analysis.prediction.request import PredictionRequest
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Device, Peak
 from gpuexplore.features.fact_check.analysis.possible import is_possible
-from gpuexplore.features.fact_check.check_command import _rate_words
+from gpuexplore.hardware import target_named
 from tests.features.calibrated import one_calibration
 
 H100 = "NVIDIA H100 80GB HBM3"
@@ -54,7 +54,7 @@ def test_a_rate_above_the_fp32_units_that_tf32_tensor_cores_reach_is_explained_b
     found = is_possible(asked, None, (), rate=rate)
 
     assert found.verdict == "above the roof"
-    assert ("arithmetic in tf32 would explain it: 156 TFLOP/s on matrix units" in found.reason) is explained
+    assert ("in tf32 (156 TFLOP/s, " in found.reason) is explained
 
 
 @pytest.mark.parametrize(
@@ -111,24 +111,48 @@ def test_rates_are_those_of_the_stated_time():
     product, addition = is_possible(PRODUCT, 1e-3, ()), is_possible(ADDITION, 1e-3, ())
 
     assert product.flop_per_s == 2 * 4096**3 / 1e-3
-    assert _rate_words(product) == "137 TFLOP/s and 101 GB/s"
+    assert product.bytes_per_s == pytest.approx(3 * 2 * 4096**2 / 1e-3)
     assert addition.bytes_per_s == pytest.approx(1.2e12)
 
 
 @pytest.mark.parametrize(
     ("operation", "gpu", "size", "dtype", "time", "said"),
     [
-        ("matmul", "cuda:0", "64", "fp32", "1ns", "no limit"),
+        ("matmul", "cuda:0", "64", "fp32", "1us", "no limit"),
         ("matmul", "Tesla T4", "4096", "fp8", "1ms", "Tesla T4 has none for it"),
-        ("vector_add", "Apple M1", "1000000000", "fp32", "2ms", "its cache is unknown"),
     ],
 )
-def test_without_a_limit_units_or_a_known_cache_the_verdict_is_unknown(operation, gpu, size, dtype, time, said):
+def test_without_a_limit_or_units_the_verdict_is_unknown(operation, gpu, size, dtype, time, said):
     bare = Device("cuda:0", "cuda", "a GPU of no table")
     found = is_possible(PredictionRequest(operation, gpu, sizes=size, dtypes=dtype), time, [bare])
 
     assert (found.verdict, bool(found)) == ("unknown", True)
     assert said in found.reason
+
+
+@pytest.mark.parametrize(
+    ("gpu", "megabytes", "verdict"),
+    [
+        ("mi300x", 180, "possible"),  # its Infinity Cache holds 256 MiB
+        ("mi300x", 6000, "above the roof"),
+        ("Apple M1", 180, "possible"),  # its cache is unknown, but no larger
+        ("Apple M1", 6000, "above the roof"),
+        ("rtx-3060-8gb", 180, "possible"),  # not known either: no Ampere has more than 40 MiB
+        ("rtx-3060-8gb", 1200, "above the roof"),
+    ],
+)
+def test_caches_behind_the_l2_and_unknown_ones_count_as_large_as_they_can_be(gpu, megabytes, verdict):
+    rate = 1.25 * target_named(gpu, ()).bandwidth.bytes_per_s
+    asked = PredictionRequest("vector_add", gpu, sizes=str(megabytes * 10**6 // 12), dtypes="fp32")
+
+    assert is_possible(asked, None, (), rate=f"{rate / 1e9:.1f}GB/s").verdict == verdict
+
+
+def test_no_call_is_shorter_than_a_launch():
+    found = is_possible(PredictionRequest("vector_add", H100, sizes="64", dtypes="fp32"), "100ns", ())
+
+    assert found.verdict == "above the roof"
+    assert found.reason.endswith("5 times the stated time; possible only as one of several calls in a single launch")
 
 
 def test_a_ceiling_that_was_measured_is_not_the_most_there_is():
