@@ -17,9 +17,9 @@ from gpuexplore.analysis.prediction.gpu.facts import GpuCall, facts_of, is_of_li
 from gpuexplore.analysis.prediction.ideal_time import Arithmetic, Ideal, arithmetic, ideal, processor_of
 from gpuexplore.analysis.prediction.priors import (
     LIBRARY,
+    DeviceLikeness,
     Estimator,
     Features,
-    DeviceLikeness,
     Regime,
     components_of,
     likeliest,
@@ -79,7 +79,7 @@ class Calibration:
     of_devices: dict[Device, "Calibration"] = field(default_factory=dict)
     keys: dict[Device, str] = field(default_factory=dict)
     measured: dict[str, frozenset[str]] = field(default_factory=dict)
-    likenesses: dict[str, DeviceLikeness] = field(default_factory=dict)
+    likenesses: dict[tuple[str, object], DeviceLikeness] = field(default_factory=dict)
 
     def without_namesakes(self, device: Device) -> "Calibration":
         """Return the observations of `device`: none of other processors of its name, which are easily taken for it."""
@@ -119,11 +119,12 @@ class Calibration:
         key = self.device_key(device)
         if regime != LIBRARY:
             return {**features, "device": key}
-        if key not in self.likenesses:
-            own = self._of_library_on(key)
+        whose = key, features["author"]  # a slow kernel of a user says nothing of the device
+        if whose not in self.likenesses:
+            own = [each for each in self._of_library_on(key) if each.features["author"] == whose[1]]
             seen = [{**each.features, "device": key} for each in own]
-            self.likenesses[key] = likeliest(seen, [each.value for each in own], [each.noise for each in own])
-        return self.likenesses[key].of({**features, "device": key})
+            self.likenesses[whose] = likeliest(seen, [each.value for each in own], [each.noise for each in own])
+        return self.likenesses[whose].of({**features, "device": key})
 
     def kinds_measured(self, device: Device) -> frozenset[str | float | None]:
         """Return the kinds of calls in which a library's calls were measured on the device itself."""
@@ -245,9 +246,10 @@ def _observation(
 
 
 def _of_library(
-    case: Case, device: Device, time_s: float, conditions: Conditions, gpus: Fitted
+    call: tuple[Case, Device], time_s: float, conditions: Conditions, gpus: Fitted
 ) -> ObservedEfficiency | None:
     """Return how much faster a library's call was than it is fitted to be; None where it is no such call."""
+    case, device = call
     units = arithmetic(case, device)
     if not is_of_library(case, device, units):
         return None
@@ -263,7 +265,7 @@ def from_measured(rows: Iterable[PublishedMeasurement], gpus: Fitted) -> tuple[O
     Args:
         gpus: what was fitted without that device.
     """
-    found = (_of_library(*published_call(row), row.time_s, conditions_of(row), gpus) for row in rows)
+    found = (_of_library(published_call(row), row.time_s, conditions_of(row), gpus) for row in rows)
     return tuple(observed for observed in found if observed is not None)
 
 
@@ -302,7 +304,7 @@ def _result(result: Result, origin: ObservationSource, gpus: Fitted) -> Observed
     if known is not None or device.kind == "cpu":
         return known
     case = replace(result.case, options=replace(result.case.options, cache=cache_mode(result)))
-    known = _of_library(case, device, result.measurement.median_s, Conditions(calls_of(result)), gpus)
+    known = _of_library((case, device), result.measurement.median_s, Conditions(calls_of(result)), gpus)
     return known and replace(known, origin=origin, noise=noise)
 
 

@@ -8,12 +8,19 @@ from gpuexplore.analysis.prediction import Conditions, Prediction, calibrate, pr
 from gpuexplore.analysis.prediction.calls import calls_of
 from gpuexplore.analysis.prediction.gpu.facts import moves_only
 from gpuexplore.analysis.prediction.ideal_time import arithmetic
-from gpuexplore.analysis.utilization.utilization import cache_mode
+from gpuexplore.analysis.utilization.utilization import cache_mode, shape_label
 from gpuexplore.core.dtypes import format_named
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Case, Device, Experiment, Result, Shape
 from gpuexplore.core.statistics import median
-from gpuexplore.core.units import format_bytes_per_s, format_flop_per_s, format_multiple, format_percent
+from gpuexplore.core.units import (
+    format_bytes_per_s,
+    format_flop_per_s,
+    format_interval,
+    format_multiple,
+    format_percent,
+    format_seconds,
+)
 from gpuexplore.hardware import bandwidth_of, row_of
 from gpuexplore.hardware.accelerators import rows_named
 from gpuexplore.hardware.nvml import GpuFacts
@@ -21,7 +28,7 @@ from gpuexplore.hardware.variants import choose
 from gpuexplore.operations import operation_named
 
 TITLE = "Calibration"  # of the runs
-SLOWEST_S = 0.02  # ideal time of the largest product of the slowest format, and of a stream
+SLOWEST_S = 0.01  # ideal time of the largest product of the slowest format, and of a stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +122,7 @@ def compared(device: Device, measured: Sequence[Result], earlier: Sequence[Resul
         earlier: results of this device before it, newest last.
     """
     before, now = calibrate(earlier), calibrate((*earlier, *measured))
-    known = [(_as_measured(result), result) for result in measured if result.measurement]
+    known = [(as_measured(result), result) for result in measured if result.measurement]
     formats, large, moved = _extent(device)
     others = [
         *(_product(name, large * 3 // 4, device) for name in formats),
@@ -133,11 +140,28 @@ def compared(device: Device, measured: Sequence[Result], earlier: Sequence[Resul
     return (*rows, *(CalibrationRow(first, None, second) for first, second in pairs))
 
 
+def columns_of(row: CalibrationRow) -> dict[str, str]:
+    """Return one case in words, by the headings of the table."""
+    case = row.now.case
+    shown = [case.operation, shape_label(case.shape) if len(case.shape.axes) < 4 else str(case.shape), case.dtype]
+    before, now = (
+        f"{format_seconds(said.time_s)} ({format_interval(said.interval_s, format_seconds)})"
+        for said in (row.before, row.now)
+    )
+    measured = "not measured" if row.measured_s is None else format_seconds(row.measured_s)
+    return {
+        "call": " ".join(shown),
+        "predicted before (9 in 10 within)": before,
+        "measured": measured,
+        "predicted now": now,
+    }
+
+
 def _case(operation: str, shape: Shape, dtype: str, device: Device) -> Case:
     return Case(operation, shape, dtype, operation_named(operation).vendor_library.name, device.id)
 
 
-def _as_measured(result: Result) -> tuple[Case, Conditions]:
+def as_measured(result: Result) -> tuple[Case, Conditions]:
     """Return the case of a result with the caches as they were, and how its calls followed one another."""
     options = replace(result.case.options, cache=cache_mode(result))
     return replace(result.case, options=options), Conditions(calls_of(result))
@@ -158,7 +182,7 @@ def unlike_its_kind(device: Device, measured: Sequence[Result]) -> tuple[str, ..
     times: list[tuple[Prediction, float]] = []
     for result in measured:
         if result.measurement:
-            case, conditions = _as_measured(result)
+            case, conditions = as_measured(result)
             times.append((predict(case, device, board, conditions), result.measurement.median_s))
     return tuple(filter(None, (_rates(device, times, measured), _bandwidth(device, times), _tf32(times))))
 
@@ -186,7 +210,11 @@ def _rates(device: Device, times: Sequence[tuple[Prediction, float]], measured: 
         f"the driver allows {limit_w:.0f} W of the board's {row.power_w:.0f} W"
         if row and limit_w and row.power_w
         else "the driver states no power limit",
-        *([f"its clock was {clock_hz / 1e9:.2f} of {device.clock_hz / 1e9:.2f} GHz"] if device.clock_hz and clock_hz else []),
+        *(
+            [f"its clock was {clock_hz / 1e9:.2f} of {device.clock_hz / 1e9:.2f} GHz"]
+            if device.clock_hz and clock_hz
+            else []
+        ),
     ]
     return f"{words}, as under a power limit or clocks below the board's: {'; '.join(about)}."
 
