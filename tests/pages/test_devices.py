@@ -167,3 +167,14 @@ def test_bad_own_bandwidth_is_named_and_not_kept(page, store):
         enter_bandwidth(app, rate)
         assert f"bandwidth {rate!r}: expected numbers above 0, up to 1,000,000 (GB/s)" in texts(app.error)
     assert store.own_bandwidth(OWNER, device()) is None
+
+
+def test_calibration_is_queued_as_runs_of_that_title(page, store):
+    app = page("devices")
+    next(button for button in app.button if button.label == "Calibrate").click().run()
+
+    assert not app.exception
+    queued = store.listed()
+    assert {run.title for run in queued} == {"Calibration"}
+    assert len(queued) == 6
+    assert "of 6 runs ended" in texts(app.info)

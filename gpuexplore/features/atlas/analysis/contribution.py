@@ -155,7 +155,7 @@ def _wrong_facts(device: Device) -> str | None:
 
 def _below_a_roof(result: Result) -> str | None:
     device = _device(result)
-    if device is None or not is_ranked(result):
+    if device is None:
         return None
     device = table_device(row.key) if (row := row_of(device)) else device
     for roof in roofs(result.case, device, arithmetic(result.case, device).peak):
