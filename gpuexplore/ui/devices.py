@@ -98,11 +98,12 @@ def _kind_words(kind: PeakKind) -> str:
 
 
 def show_calibration(devices: Sequence[Device]) -> None:
-    """Draw the button that measures a sweep of a device, and what the runs that it started changed."""
-    target, button = st.columns([5, 2], vertical_alignment="bottom")
-    device = _choose(target, devices)
-    if button.button("Calibrate", icon=":material/tune:", help="10 to 14 cases, in about a minute"):
-        queue_and_show(lambda: _queued(device, devices), CALIBRATING)
+    """Draw a button for each device that measures a sweep of it, and what the runs that it started changed."""
+    with st.container(horizontal=True):
+        for device in devices:
+            label = f"Calibrate {plain(device.title)}"
+            if st.button(label, key=f"calibrate.{device.id}", icon=":material/tune:", disabled=device.is_simulated):
+                queue_and_show(partial(_queued, device, devices), CALIBRATING)
     runs = started(CALIBRATING)
     if any(run.active for run in runs):
         st.fragment(_show_measuring, run_every=2.0)()
