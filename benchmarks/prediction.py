@@ -6,11 +6,12 @@ there is one, are predicted from those of other shapes. It asserts nothing.
 
     python -m benchmarks.prediction [--by operation] [--json]
     python -m benchmarks.prediction --rows FILE.csv     judges measurements kept elsewhere by what ships
+    python -m benchmarks.prediction --given 10          the rest of a device's, before and after ten of its own results
 """
 
 import argparse
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
@@ -23,6 +24,7 @@ from gpuexplore.analysis.prediction import INTERVAL, Conditions, Prediction, cal
 from gpuexplore.analysis.prediction.calibration import (
     Calibration,
     ObservedEfficiency,
+    from_measured,
     from_published,
     from_results,
 )
@@ -31,6 +33,7 @@ from gpuexplore.analysis.prediction.calls import USUAL, conditions_of
 from gpuexplore.analysis.prediction.gpu import Fitted, fitted
 from gpuexplore.analysis.prediction.gpu import observations as seen_by_others
 from gpuexplore.analysis.prediction.gpu.facts import published_call
+from gpuexplore.analysis.prediction.own_results import chosen
 from gpuexplore.analysis.utilization.peak_sources import NOTED, PUBLISHED
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Case, Device, Result, Shape
@@ -41,6 +44,8 @@ from scripts.fit_prediction import fit
 
 WITHOUT_ARCHITECTURE = "architecture left out"
 ROOFLINE, ONE_EFFICIENCY, NEUSIGHT = "roofline", "one efficiency", "NeuSight"
+GIVEN = "own results"
+FEWEST = 30  # measurements of a device
 SEARCHED = Conditions(searched=True)
 SHOWN = ("operation", "device", "dtype", "decade", "timing", "architecture")
 
@@ -83,7 +88,11 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print JSON: the errors of each group, and every trial")
     parser.add_argument("--by", action="append", choices=list(GROUPINGS), help="a grouping; default: all")
     parser.add_argument("--rows", type=Path, metavar="FILE.csv", help="measurements to judge by what ships")
+    parser.add_argument("--given", type=int, metavar="N", help="measurements of a left-out device to predict from")
     arguments = parser.parse_args()
+    if arguments.given:
+        _print_given(arguments.given)
+        return
     trials = trials_of_rows(arguments.rows) if arguments.rows else [*left_out_trials(claims()), *cpu_trials()]
     if arguments.json:
         print(as_json(trials, arguments.by or list(GROUPINGS)))
@@ -126,7 +135,7 @@ def _device_of(result: Result) -> Device | None:
 
 
 @cache
-def fitted_without(spec_keys: frozenset[str]) -> Predictor:
+def fitted_without(spec_keys: frozenset[str]) -> "partial[Prediction]":
     """Return the predictor that has seen nothing of these devices: coefficients and corrections are fitted anew.
 
     How sure it is was learned from what such predictors were off by (`scripts/fit_prediction.py`), all devices' alike.
@@ -227,6 +236,42 @@ def _without(group: tuple[str, Shape], results: Sequence[Result]) -> list[Trial]
             said = guess(claim, predictor)
             trials.append(replace(claim.trial, guesses={OURS: said} if said else {}))
     return trials
+
+
+def given_trials(key: str, count: int) -> list[Trial]:
+    """Return what is left of a device's measurements, predicted without the device, and given some of them.
+
+    These are chosen as `gpuexplore calibrate` chooses: of every operation and format, spread over times.
+    """
+    rows = [row for row in published_measurements() if row.spec_key == key]
+    without = fitted_without(frozenset({key}))
+    known: Calibration = without.keywords["calibration"]
+    sizes = [without(*published_call(row), conditions=conditions_of(row)).time_s or 0.0 for row in rows]
+    groups = [(row.operation, row.dtype) for row in rows]
+    given = set(chosen(list(zip(groups, sizes, strict=True)), count))
+    seen = (each for some in known.observations.values() for each in some)
+    own = from_measured([rows[at] for at in sorted(given)], known.gpus)
+    ways = {OURS: without, GIVEN: partial(predict, calibration=calibrated_on([*seen, *own], known.gpus))}
+    rest = [measured_claim(row) for at, row in enumerate(rows) if at not in given]
+    guesses = [{way: said for way, ask in ways.items() if (said := guess(claim, ask))} for claim in rest]
+    return [replace(claim.trial, guesses=said) for claim, said in zip(rest, guesses, strict=True)]
+
+
+def _print_given(count: int) -> None:
+    rows = Counter(row.spec_key for row in published_measurements())
+    found = {key: given_trials(key, count) for key, number in rows.items() if number >= FEWEST}
+    print(f"given {count} measurements of each left-out device: median error and intervals that hold, of the rest")
+    ratios = []
+    for key, trials in found.items():
+        before, after = errors_of(trials, OURS), errors_of(trials, GIVEN)
+        if before and after and before.held is not None and after.held is not None:
+            ratios.append(after.median / before.median)
+            print(
+                f"{key:18} {after.count:4} rows  {before.median:6.1%} -> {after.median:6.1%} x {ratios[-1]:.2f}  "
+                f"{before.held:4.0%} -> {after.held:4.0%}"
+            )
+    whole = [trial for trials in found.values() for trial in trials]
+    print(f"median over devices: x {median(ratios):.2f}\n{table(whole, 'operation')}")
 
 
 def as_json(trials: Sequence[Trial], groupings: Sequence[str]) -> str:

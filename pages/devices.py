@@ -3,7 +3,7 @@
 import streamlit as st
 
 from gpuexplore.hardware import ACCELERATORS, search
-from gpuexplore.ui.devices import edit_own_peaks, show_accelerators, show_device
+from gpuexplore.ui.devices import edit_own_peaks, show_accelerators, show_calibration, show_device
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
 from gpuexplore.ui.markdown import plain
@@ -29,6 +29,10 @@ if all(device.kind == "cpu" for device in devices):
     st.caption(
         "No CUDA device was found, so everything runs on the CPU. To use a GPU, install NVIDIA's driver and restart."
     )
+
+st.header("Calibration")
+st.caption("Measures a device for about a minute, and shows what that changes in its predictions.")
+show_calibration(devices)
 
 st.header("Custom peak")
 edit_own_peaks(devices)

@@ -28,6 +28,7 @@ CORE: Mapping[str, str] = {
     "list": "operations, implementations and dtypes, and which can be combined",
     "specs": "peaks of an accelerator by name, or of all of them",
     "predict": "how long an operation would take on a local or hypothetical GPU, and how certain that is",
+    "calibrate": "measure a device for a minute: what that changes in predictions, and how it differs from its kind",
     "record": "measure and write a file with provenance; needs numpy, numba and torch only",
     "app": "serve the web app",
 }

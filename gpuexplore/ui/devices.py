@@ -6,19 +6,25 @@ from functools import partial
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from gpuexplore.analysis.prediction.own_results import TITLE, columns_of, compared, sweep_of, unlike_its_kind
+from gpuexplore.analysis.run.estimate import estimate
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Bandwidth, Device, Peak, Unit
+from gpuexplore.core.model import Bandwidth, Device, Peak, Run, Unit
 from gpuexplore.core.typed_text import check_text
 from gpuexplore.core.units import format_bytes, format_bytes_per_s, format_flop_per_s, read_number
 from gpuexplore.hardware import TORCH_KINDS, Accelerator, bandwidth_of, peaks_of
+from gpuexplore.store import Description
+from gpuexplore.ui.identity import address
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.roles import Right, check
+from gpuexplore.ui.run.state import queue_and_show, started
 from gpuexplore.ui.session import own_peaks, owner, store, stored_peaks
 from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.ui.url_widgets import show_problem
 
+CALIBRATING = "calibrating"  # the URL's parameter of the runs of a calibration
 UNIT_WORDS: dict[Unit, str] = {
     "matrix": "matmul (tensor cores; CPU dot-product units)",
     "vector": "element-wise (vector units)",
@@ -89,6 +95,55 @@ def _facts(device: Device) -> list[str]:
         f"native: {', '.join(device.native)}" if device.native else None,
     ]
     return [fact for fact in found if fact]
+
+
+def show_calibration(devices: Sequence[Device]) -> None:
+    """Draw a button for each device that measures a sweep of it, and what the runs that it started changed."""
+    with st.container(horizontal=True):
+        for device in devices:
+            label = f"Calibrate {plain(device.title)}"
+            if st.button(label, key=f"calibrate.{device.id}", icon=":material/tune:", disabled=device.is_simulated):
+                queue_and_show(partial(_queued, device, devices), CALIBRATING)
+    runs = started(CALIBRATING)
+    if any(run.active for run in runs):
+        st.fragment(_show_measuring, run_every=2.0)()
+    elif runs:
+        _show_calibrated(runs)
+
+
+def _show_measuring() -> None:
+    """Show how many runs have ended, until all have: the page is drawn again then."""
+    runs = started(CALIBRATING)
+    if not any(run.active for run in runs):
+        st.rerun()
+    st.info(f"Measuring: {sum(not run.active for run in runs)} of {len(runs)} runs ended.", icon=":material/timer:")
+
+
+def _queued(device: Device, devices: Sequence[Device]) -> Sequence[str]:
+    check(Right.MEASURE)
+    experiments = sweep_of(device)
+    seconds = {experiment: estimate(experiment, devices).seconds for experiment in experiments}
+    queued = store().submit_all(seconds, owner(), address=address())
+    for run_id in queued:
+        store().describe(run_id, owner(), Description(title=TITLE))
+    return queued
+
+
+def _show_calibrated(runs: Sequence[Run]) -> None:
+    results = [result for run in runs for result in run.results if result.environment]
+    if not results or results[0].environment is None:
+        st.warning("No case was measured.", icon=":material/warning:")
+        return
+    device = results[0].environment.device
+    earlier = [result for run_id, result in store().measured_results(device) if run_id not in {run.id for run in runs}]
+    show_table(
+        lambda: [columns_of(row) for row in compared(device, results, earlier[::-1])],
+        tuple(run.id for run in runs),
+        {},
+        alt=f"Calibration of {device.title}: predicted before, measured, and predicted now",
+    )
+    for sentence in unlike_its_kind(device, results):
+        st.warning(plain(sentence), icon=":material/warning:")
 
 
 def show_accelerators(accelerators: Sequence[Accelerator]) -> None:

@@ -55,7 +55,7 @@ CORE = (
         "Devices",
         SERVER,
         f"The peaks of this machine with sources, and {len(ACCELERATORS)} accelerators to compare with.",
-        reads="q",
+        reads="q calibrating",
         terms=("Device", "Peak", "Measured peak"),
     ),
     Page(

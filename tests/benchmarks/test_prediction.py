@@ -7,10 +7,12 @@ from statistics import median
 import pytest
 
 from benchmarks.prediction import (
+    GIVEN,
     Claim,
     as_json,
     claims,
     efficiencies_without,
+    given_trials,
     leave_out,
     left_out_trials,
     measured_claim,
@@ -133,3 +135,13 @@ def test_rows_of_a_file_are_judged_by_what_ships(tmp_path):
     assert '"softmax"' in as_json([found], ["operation"])
     with pytest.raises(SystemExit, match="softmin"):
         trials_of_rows(tmp_path / "bad.csv")
+
+
+def test_given_measurements_of_a_device_its_others_are_predicted_with_and_without_them():
+    rows = [row for row in published_measurements() if row.spec_key == "gtx-1080-ti"]
+    trials = given_trials("gtx-1080-ti", 10)
+
+    assert len(trials) == len(rows) - 10
+    assert all(trial.guesses.keys() == {OURS, GIVEN} for trial in trials)
+    before, after = (errors_of(trials, way) for way in (OURS, GIVEN))
+    assert after.median < before.median

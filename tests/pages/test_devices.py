@@ -12,6 +12,11 @@ from tests.hardware.torch_answers import found_on
 from tests.pages.conftest import OWNER, texts
 
 
+def saves(app):
+    """Return the buttons that keep a peak, then a bandwidth."""
+    return [button for button in app.button if button.label == "Save"]
+
+
 def test_a_device_without_known_peaks_shows_dashes(page, monkeypatch):
     monkeypatch.setattr(session, "discover", lambda: (device(peaks=(), bandwidth=None),))
     app = page("devices")
@@ -104,7 +109,7 @@ def enter(app, rate, source="data sheet"):
     rates = next(one for one in app.text_input if one.label == "TFLOP/s")
     rates.set_value(rate)
     next(one for one in app.text_input if one.label == "Source").set_value(source)
-    return app.button[0].click().run()
+    return saves(app)[0].click().run()
 
 
 def test_own_peak_is_kept_for_its_owner_alone_until_it_is_deleted(page, store):
@@ -150,7 +155,7 @@ def test_an_own_peak_becomes_the_denominator_of_the_mfu(page, finished):
 def enter_bandwidth(app, rate, source=""):
     next(one for one in app.text_input if one.label == "GB/s").set_value(rate)
     [one for one in app.text_input if one.label == "Source"][1].set_value(source)
-    return app.button[1].click().run()
+    return saves(app)[1].click().run()
 
 
 def test_an_own_bandwidth_is_kept_shown_and_deleted(page, store):
@@ -188,3 +193,14 @@ def test_a_cpu_without_units_of_a_format_says_that_its_peak_is_the_rate_of_fp32(
     }
     table = app.dataframe[0].value
     assert set(table[table["Rate"] == "at the fp32 rate"]["Dtype"]) == {"bf16", "fp16"}
+
+
+def test_calibration_is_queued_as_runs_of_that_title(page, store):
+    app = page("devices")
+    app.button("calibrate.cpu").click().run()
+
+    assert not app.exception
+    queued = store.listed()
+    assert {run.title for run in queued} == {"Calibration"}
+    assert len(queued) == 6
+    assert "of 6 runs ended" in texts(app.info)

@@ -28,7 +28,7 @@ from gpuexplore.analysis.prediction.calibration import calibrate as calibrated_o
 from gpuexplore.analysis.prediction.calls import CALLS, USUAL, USUAL_CALLS, Calls, Conditions
 from gpuexplore.analysis.prediction.gpu import RELEVANT as RELEVANT_MEASUREMENT
 from gpuexplore.analysis.prediction.gpu import BatchEstimate, CallEstimate, Nearest
-from gpuexplore.analysis.prediction.gpu.facts import Numbers, facts_of, is_of_library, moves_only
+from gpuexplore.analysis.prediction.gpu.facts import GpuCall, Numbers, facts_of, is_of_library, moves_only
 from gpuexplore.analysis.prediction.gpu.terms import exponential
 from gpuexplore.analysis.prediction.ideal_time import CALL_S, Arithmetic, Support, arithmetic, ideal
 from gpuexplore.analysis.prediction.priors import LIBRARY, PRIORS, Posterior, Regime
@@ -256,7 +256,7 @@ def _by_kind(asked: Prediction, units: Arithmetic, calibration: Calibration, con
     calibration = calibration.without_namesakes(device)
     regime = regime_of(asked.case, device, units, best)
     luck = 0.0 if conditions.searched else UNSEARCHED_NOISE
-    features = {**features_of(asked.case, device, units, best), "device": calibration.device_key(device)}
+    features = calibration.of_device(regime, features_of(asked.case, device, units, best), device)
     found = calibration.process(regime)(features, hypot(NOISE, luck))
     floor_s = best.floor_s if best.bound == "overhead" else 0.0
     middle = max(best.time_s / regime.efficiency * exp(-found.mean), floor_s)
@@ -296,9 +296,12 @@ def _of_library(
     if calibration.is_measured(device, LIBRARY):
         seen = calibration.seen(LIBRARY)
         queued = gpus.estimate_of(judged, first + kinds.index("queued"))
-        of_queued = _measured(asked, queued, calibration)
-        found = of_queued if queued == estimate else _measured(asked, estimate, calibration)
+        facts = judged.rows[first]
+        of_queued = _measured(asked, queued, facts, calibration)
+        found = of_queued if queued == estimate else _measured(asked, estimate, facts, calibration)
         each = _as_queued(_around(queued.time_s, moved - of_queued.mean, of_queued.deviation), fitted_s)
+        if asked.calls in calibration.kinds_measured(device):
+            each[kind] = _around(estimate.time_s, moved - found.mean, found.deviation)
     else:
         found = Posterior(0.0, hypot(estimate.deviation, NOISE), ())
         deviations = judged.deviations[first : first + len(kinds)]
@@ -321,10 +324,10 @@ def _of_library(
     )
 
 
-def _measured(asked: Prediction, estimate: CallEstimate, calibration: Calibration) -> Posterior:
+def _measured(asked: Prediction, estimate: CallEstimate, facts: GpuCall, calibration: Calibration) -> Posterior:
     """Return by how much the device itself was measured to differ from the estimate, a natural logarithm."""
-    features = {**library_features(asked.case, estimate), "device": calibration.device_key(asked.device)}
-    return calibration.process(LIBRARY)(features, NOISE)
+    features = library_features(asked.case, estimate, facts)
+    return calibration.process(LIBRARY)(calibration.of_device(LIBRARY, features, asked.device), NOISE)
 
 
 def _around(time_s: float, moved: float, deviation: float) -> UncertainValue:

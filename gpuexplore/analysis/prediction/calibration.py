@@ -11,16 +11,18 @@ from dataclasses import dataclass, field, replace
 from math import hypot, log, log2
 from typing import Literal
 
-from gpuexplore.analysis.prediction.calls import Conditions, calls_of
+from gpuexplore.analysis.prediction.calls import Conditions, calls_of, conditions_of
 from gpuexplore.analysis.prediction.gpu import CallEstimate, Fitted, fitted
-from gpuexplore.analysis.prediction.gpu.facts import facts_of, is_of_library, moves_only
+from gpuexplore.analysis.prediction.gpu.facts import GpuCall, facts_of, is_of_library, moves_only, published_call
 from gpuexplore.analysis.prediction.ideal_time import Arithmetic, Ideal, arithmetic, ideal, processor_of
 from gpuexplore.analysis.prediction.priors import (
     LIBRARY,
+    DeviceLikeness,
     Estimator,
     Features,
     Regime,
     components_of,
+    likeliest,
     observe,
     partition,
 )
@@ -33,6 +35,7 @@ from gpuexplore.hardware import row_of, table_device
 from gpuexplore.hardware.identity import device_key, is_namesake, same_device
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Product
+from gpuexplore.recorded.published import PublishedMeasurement
 
 NOISE = 0.05  # of a published result, and of medians between days
 UNSEARCHED_NOISE = 0.1  # of an arbitrary shape: published shapes are the best of a search, others fit tiles less well
@@ -76,6 +79,7 @@ class Calibration:
     of_devices: dict[Device, "Calibration"] = field(default_factory=dict)
     keys: dict[Device, str] = field(default_factory=dict)
     measured: dict[str, frozenset[str]] = field(default_factory=dict)
+    likenesses: dict[tuple[str, object], DeviceLikeness] = field(default_factory=dict)
 
     def without_namesakes(self, device: Device) -> "Calibration":
         """Return the observations of `device`: none of other processors of its name, which are easily taken for it."""
@@ -110,12 +114,31 @@ class Calibration:
             self.measured[name] = frozenset(map(self.device_key, seen))
         return self.device_key(device) in self.measured[name]
 
+    def of_device(self, regime: Regime, features: Features, device: Device) -> Features:
+        """Return what a case on a device is like, with the device: of a library, and how that differs from its kind."""
+        key = self.device_key(device)
+        if regime != LIBRARY:
+            return {**features, "device": key}
+        whose = key, features["author"]  # a slow kernel of a user says nothing of the device
+        if whose not in self.likenesses:
+            own = [each for each in self._of_library_on(key) if each.features["author"] == whose[1]]
+            seen = [{**each.features, "device": key} for each in own]
+            self.likenesses[whose] = likeliest(seen, [each.value for each in own], [each.noise for each in own])
+        return self.likenesses[whose].of({**features, "device": key})
+
+    def kinds_measured(self, device: Device) -> frozenset[str | float | None]:
+        """Return the kinds of calls in which a library's calls were measured on the device itself."""
+        return frozenset(seen.features["calls"] for seen in self._of_library_on(self.device_key(device)))
+
+    def _of_library_on(self, key: str) -> list[ObservedEfficiency]:
+        return [seen for seen in self.seen(LIBRARY) if self.device_key(seen.device) == key]
+
     def process(self, regime: Regime) -> Estimator:
         """Return the process that this kind of case belongs to."""
         name = partition(regime)
         found = self.seen(regime)
         if name not in self.processes:
-            features = [{**seen.features, "device": self.device_key(seen.device)} for seen in found]
+            features = [self.of_device(regime, seen.features, seen.device) for seen in found]
             values = [seen.value for seen in found]
             noises = [seen.noise for seen in found]
             self.processes[name] = observe(components_of(regime), features, values, noises)
@@ -189,7 +212,7 @@ def _single_product(case: Case) -> Product | None:
     return products[0] if len(products) == 1 and products[0].batch == 1 and products[0].n > 1 else None
 
 
-def library_features(case: Case, estimate: CallEstimate) -> Features:
+def library_features(case: Case, estimate: CallEstimate, facts: GpuCall) -> Features:
     """Return what a library's call on a GPU is like, all but which device that is."""
     operation = operation_named(case.operation)
     dtype = format_named(case.dtype)
@@ -204,7 +227,8 @@ def library_features(case: Case, estimate: CallEstimate) -> Features:
         "dtype": f"{dtype.bits} bits" if moves_only(case) else case.dtype,
         "implementation": case.implementation,
         "shape": str(product or case.shape),
-        "log2_bytes": log2(operation.byte_count(case.shape, dtype)),
+        "calls": facts.calls,
+        **{f"position_{axis}": place for axis, place in enumerate(facts.position)},
     }
 
 
@@ -221,15 +245,28 @@ def _observation(
     return ObservedEfficiency(regime, device, origin, features_of(case, device, units, best), value, noise)
 
 
-def _of_library(result: Result, device: Device, gpus: Fitted) -> ObservedEfficiency | None:
+def _of_library(
+    call: tuple[Case, Device], time_s: float, conditions: Conditions, gpus: Fitted
+) -> ObservedEfficiency | None:
     """Return how much faster a library's call was than it is fitted to be; None where it is no such call."""
-    case = replace(result.case, options=replace(result.case.options, cache=cache_mode(result)))
+    case, device = call
     units = arithmetic(case, device)
-    if result.measurement is None or not is_of_library(case, device, units):
+    if not is_of_library(case, device, units):
         return None
-    estimate = gpus.estimate(facts_of(case, device, units, Conditions(calls_of(result))))
-    value = log(estimate.time_s / result.measurement.median_s)
-    return ObservedEfficiency(LIBRARY, device, "own", library_features(case, estimate), value, NOISE)
+    facts = facts_of(case, device, units, conditions)
+    estimate = gpus.estimate(facts)
+    features = library_features(case, estimate, facts)
+    return ObservedEfficiency(LIBRARY, device, "own", features, log(estimate.time_s / time_s), NOISE)
+
+
+def from_measured(rows: Iterable[PublishedMeasurement], gpus: Fitted) -> tuple[ObservedEfficiency, ...]:
+    """Return published measurements of a device as if they were results of one's own.
+
+    Args:
+        gpus: what was fitted without that device.
+    """
+    found = (_of_library(published_call(row), row.time_s, conditions_of(row), gpus) for row in rows)
+    return tuple(observed for observed in found if observed is not None)
 
 
 def from_published(
@@ -266,7 +303,8 @@ def _result(result: Result, origin: ObservationSource, gpus: Fitted) -> Observed
     known = _observation(result.case, device, result.measurement.median_s, noise=noise, origin=origin)
     if known is not None or device.kind == "cpu":
         return known
-    known = _of_library(result, device, gpus)
+    case = replace(result.case, options=replace(result.case.options, cache=cache_mode(result)))
+    known = _of_library((case, device), result.measurement.median_s, Conditions(calls_of(result)), gpus)
     return known and replace(known, origin=origin, noise=noise)
 
 

@@ -8,6 +8,8 @@ likeliest (the marginal likelihood), which is not the one that ships. `benchmark
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
+from math import log
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
@@ -123,6 +125,15 @@ def observe(
     return estimate
 
 
+def _log_evidence(
+    components: tuple[_Component, ...], observed: Sequence[Features], values: Sequence[float], noise: Sequence[float]
+) -> float:
+    """Return the logarithm of how likely the process made `values`, apart from a constant (algorithm 2.1, line 7)."""
+    factor = np.linalg.cholesky(covariance(components, observed, observed) + np.diag(np.square(noise)))
+    whitened = np.linalg.solve(factor, np.asarray(values, dtype=np.float64))
+    return float(-whitened @ whitened / 2 - np.log(np.diag(factor)).sum())
+
+
 Execution = Literal["native", "narrow", "emulated", "unsupported", "kernel", "library"]
 
 
@@ -191,10 +202,11 @@ _OF_ITS_OWN: Mapping[str, tuple[_Component, ...]] = MappingProxyType(
 )
 _GPU_OTHERWISE = (_REGIME, _Component(0.1, ("family", "implementation")), _Component(0.1, ("device",)))
 _GPU_LIBRARY = (  # shares of the variance of each estimate
-    _Component(0.5, ("device", "author"), scaled_by="deviation"),
-    _Component(0.45, ("device", "author", "kernels", "dtype"), scaled_by="deviation"),
-    _Component(0.6, ("device", *_LIBRARY), (("log2_bytes", 3.0),), scaled_by="deviation"),
-    _Component(0.43, ("device", *_LIBRARY, "shape"), scaled_by="deviation"),
+    _Component(1.0, ("device", "author"), scaled_by="device_deviation"),
+    _Component(0.2, ("device", "author", "dtype"), scaled_by="deviation"),
+    _Component(0.2, ("device", "author", "kernels"), scaled_by="deviation"),
+    _Component(0.7, ("device", *_LIBRARY), tuple((f"position_{axis}", 2.0) for axis in range(4)), "deviation"),
+    _Component(0.6, ("device", *_LIBRARY, "shape"), scaled_by="deviation"),
 )
 _CPU = (
     _REGIME,
@@ -207,6 +219,39 @@ _CPU = (
     _Component(0.3, _LIBRARY, (("log2_bytes", 3.5),)),
     _Component(0.2, ("device", *_LIBRARY), (("log2_bytes", 0.5),)),
 )
+
+
+class DeviceLikeness(NamedTuple):
+    """How a device differs from its kind, in multiples of the deviations of its estimates.
+
+    Attributes:
+        shared: of what all its calls have in common: large under a lower power limit or lower clocks.
+        own: of what each kind of call has of its own.
+    """
+
+    shared: float = 0.2
+    own: float = 1.0
+
+    def of(self, features: Features) -> Features:
+        """Return features of a library's call on this device."""
+        deviation = float(features["deviation"] or 0.0)
+        return {**features, "deviation": self.own * deviation, "device_deviation": self.shared * deviation}
+
+
+def likeliest(observed: Sequence[Features], values: Sequence[float], noise: Sequence[float]) -> DeviceLikeness:
+    """Return how a device differs from its kind, by the results of a library's calls on it.
+
+    Most published devices differ little as a whole: the others need evidence, so that a few results move nothing far.
+    """
+
+    def plausibility(likeness: DeviceLikeness) -> float:
+        rarity = 0.7 * log(likeness.shared / USUAL_LIKENESS.shared) + 1.5 * abs(log(likeness.own))
+        return _log_evidence(_GPU_LIBRARY, [likeness.of(each) for each in observed], values, noise) - rarity
+
+    return max((DeviceLikeness(*pair) for pair in product((0.2, 0.6, 2.0), (1.0, 0.7, 1.5, 2.2))), key=plausibility)
+
+
+USUAL_LIKENESS = DeviceLikeness()
 
 
 def partition(regime: Regime) -> str:

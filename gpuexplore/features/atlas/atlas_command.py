@@ -4,6 +4,7 @@ import argparse
 import csv
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from gpuexplore.analysis.prediction import CALLS, USUAL_CALLS
@@ -39,6 +40,7 @@ from gpuexplore.features.atlas.analysis.answers import (
     point_row,
     points_asked,
 )
+from gpuexplore.features.atlas.analysis.contribution import contribution, written
 from gpuexplore.features.atlas.analysis.which_gpu import ORDERS, GpuChoice
 from gpuexplore.hardware import discover, ensure_ceiling, readings
 from gpuexplore.operations import OPERATIONS
@@ -50,7 +52,8 @@ MOST_ROWS = 40  # of a table for people
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `atlas`; values stay text."""
     add = parser.add_argument
-    add("operation", nargs="?", metavar="OPERATION", help=f"{', '.join(OPERATIONS)}; default: a summary")
+    add("operation", nargs="?", metavar="OPERATION", help=f"{', '.join(OPERATIONS)}, or add; default: a summary")
+    add("recording", nargs="?", metavar="RECORDING", help="after `add`: a file of record or selftest for the atlas")
     for option, metavar, about in (
         ("--gpu", "LIST", "names or keys of `specs` (default: all that were measured)"),
         ("--dtype", "LIST", f"{', '.join(FORMATS)} (default: all; with --which fp32)"),
@@ -73,7 +76,25 @@ def execute(arguments: argparse.Namespace) -> int:
     for name in ("operation", "gpu", "dtype", "source", "size", "shape", "calls", "by", "price"):
         if getattr(arguments, name) is not None and not getattr(arguments, name).strip():
             raise InvalidInput.of(name, getattr(arguments, name), "a value; leave the option out for all")
+    if (arguments.operation == "add") != (arguments.recording is not None):
+        raise InvalidInput.of("arguments", arguments.recording or "add", "`atlas add RECORDING`, or an operation alone")
+    if arguments.recording:
+        return _add(Path(arguments.recording))
     return (_which if arguments.which else _points)(arguments)
+
+
+def _add(path: Path) -> int:
+    found = contribution(path)
+    for operation, count in found.points.items():
+        print(f"{operation}: {count} more points in the atlas")
+    if not found.points:
+        print("No more points in the atlas, whose devices are those of the table; predictions use the recording")
+    if found.error and found.width:
+        before, after = map(format_percent, found.error)
+        print(f"Given half of its results, the median error of {found.judged} others goes from {before} to {after}")
+        print("Their intervals span a factor of " + " instead of ".join(f"{width:.2f}" for width in found.width[::-1]))
+    print(f"Written: {written(found, path)}; commit it and open a pull request (CONTRIBUTING.md, Add a recording)")
+    return EXIT_OK
 
 
 def _points(arguments: argparse.Namespace) -> int:

@@ -134,6 +134,7 @@ def _write(report: SelftestReport, folder: Path, page_file: Path) -> None:
     (folder / "report.txt").write_text(_report_text(report) + "\n", encoding="utf-8")
     page_file.write_text(report_html(report), encoding="utf-8")
     say(f"The report to send is {page_file}; {folder} has it as JSON and text, and the recording, if there is one.")
+    say("To make this device a row of the atlas, run `gpuexplore atlas add RECORDING` in a checkout and send the file.")
 
 
 def _show(doing: str) -> None:

@@ -45,7 +45,7 @@ def test_a_single_call_takes_a_launch_more_than_a_queued_one_and_that_more_than_
 def test_two_products_by_one_call_are_not_far_from_one():
     both = Shape.of(outer=1, inner=2, m=512, k=512, n=512, right=2)
     (alone,) = times("batched_matmul", [both], "bf16", "single")["h100-sxm5-80gb"]
-    assert 8e-6 <= alone <= 15e-6  # not the 117 us of an offset that single products of other sizes had
+    assert 8e-6 <= alone <= 16e-6  # not the 117 us of an offset that single products of other sizes had
     for dtype in ("fp32", "bf16"):
         for size in SIZES:
             one = times("matmul", [Shape.of(m=size, k=size, n=size)], dtype)

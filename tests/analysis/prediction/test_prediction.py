@@ -276,7 +276,7 @@ def test_a_device_with_a_fast_product_is_expected_to_be_fast_at_two():
     both = Case("batched_matmul", Shape.of(outer=1, inner=2, m=3000, k=3000, n=3000, right=2), "fp32", "torch", "t4")
     rows = Case("softmax", Shape.of(m=3000, n=3000), "fp32", "torch", "t4")
     by_batch, by_rows = (predict(each, t4, taught).time_s / predict(each, t4, HERE).time_s for each in (both, rows))
-    assert 0.7 < by_batch < 0.9 < by_rows <= 1.0
+    assert 0.7 < by_batch < 0.95 < by_rows <= 1.0
 
 
 def test_a_triton_kernel_is_predicted_as_it_was_measured_there():

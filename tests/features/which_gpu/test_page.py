@@ -10,7 +10,7 @@ from gpuexplore.features.atlas.analysis import points, usual_calls
 from gpuexplore.features.atlas.analysis.which_gpu import ORDERS, ranked, usual_devices
 from gpuexplore.features.atlas.ui.picked import usual_dtype, usual_shape
 from gpuexplore.features.which_gpu import ui as which
-from gpuexplore.features.which_gpu.chart import ranking
+from gpuexplore.features.which_gpu.ui import ranking
 from gpuexplore.operations import OPERATIONS
 from tests.pages.conftest import compiler, home, page, texts
 

@@ -9,7 +9,7 @@ from gpuexplore.analysis.what_if.what_if import Known
 from gpuexplore.core.model import Shape
 from gpuexplore.core.units import format_bytes, format_energy, format_money, format_seconds
 from gpuexplore.features.atlas.analysis.which_gpu import ORDERS, ranked, usual_devices, which_gpu
-from gpuexplore.features.which_gpu.chart import ranking
+from gpuexplore.features.which_gpu.ui import ranking
 from gpuexplore.hardware import ACCELERATORS, as_device
 from tests.charts.conftest import _checked_once
 

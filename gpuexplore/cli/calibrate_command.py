@@ -1,0 +1,84 @@
+"""`gpuexplore calibrate`: a minute of measuring, what it changes in predictions, and how a device is unlike its kind.
+
+Its runs are kept like any other, so that predictions use them.
+"""
+
+import argparse
+
+from gpuexplore.analysis.prediction.own_results import (
+    TITLE,
+    CalibrationRow,
+    columns_of,
+    compared,
+    sweep_of,
+    unlike_its_kind,
+)
+from gpuexplore.cli.output import exit_code, print_columns, print_json
+from gpuexplore.cli.predict_command import measured_here
+from gpuexplore.cli.run_command import OWNER, measure
+from gpuexplore.cli.streams import say
+from gpuexplore.core.model import Device, Result
+from gpuexplore.core.serialization import encode
+from gpuexplore.hardware import GPU_KINDS, device_named, discover, ensure_ceiling
+from gpuexplore.jobs.engines.local import LocalEngine
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `calibrate`."""
+    parser.add_argument(
+        "--device", default="", metavar="ID", help="cpu, cuda:0, .. (default: the first GPU, else the CPU)"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Measure the sweep, keep it, and print what it changes."""
+    from gpuexplore.store import open_store
+    from gpuexplore.store.listing import Description
+
+    here = [device for device in discover() if not device.is_simulated]
+    first = next((device.id for device in here if device.kind in GPU_KINDS), here[0].id)
+    device = ensure_ceiling(device_named(arguments.device or first, here))
+    experiments = sweep_of(device)
+    earlier = measured_here([device])[::-1]  # newest last
+    engine = LocalEngine([device])
+    results: list[Result] = []
+    try:
+        with open_store() as store:
+            for experiment in experiments:
+                found = measure(experiment, [device], engine)
+                run_id = store.record(experiment, OWNER, results=found)
+                store.describe(run_id, OWNER, Description(title=TITLE))
+                results += found
+    finally:
+        engine.close()
+    rows = compared(device, results, earlier)
+    unlike = unlike_its_kind(device, results)
+    if arguments.json:
+        print_json(
+            {"device": encode(device), "cases": [row_json(row) for row in rows], "unlike_its_kind": list(unlike)}
+        )
+    else:
+        _print(device, rows, unlike)
+    return exit_code(results)
+
+
+def row_json(row: CalibrationRow) -> dict[str, object]:
+    """Return one case as `gpuexplore calibrate --json` prints it."""
+    case = row.now.case
+    ends = {"before": row.before, "now": row.now}
+    return {
+        "operation": case.operation,
+        "shape": dict(case.shape.axes),
+        "dtype": case.dtype,
+        "measured_s": row.measured_s,
+        **{name: {"time_s": said.time_s, "low_s": said.low_s, "high_s": said.high_s} for name, said in ends.items()},
+    }
+
+
+def _print(device: Device, rows: tuple[CalibrationRow, ...], unlike: tuple[str, ...]) -> None:
+    table = [columns_of(row) for row in rows]
+    print(device.title)
+    print_columns([tuple(table[0]), *(tuple(row.values()) for row in table)], one_unit=False)
+    print(*unlike, sep="\n", end="\n" if unlike else "")
+    say("gpuexplore: predictions of this device use these results from now on")
