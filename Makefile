@@ -101,8 +101,9 @@ kernels: $(VENV)/.dev $(VENV)/.cuda130  ## compile every CUDA kernel and record 
 	$(BIN)/python -m scripts.compiled_kernels --other $(VENV)/cuda130/bin/python
 	$(BIN)/pytest $(PARALLEL) -m "ptx" tests/operations tests/kernels/test_cuda_compile.py
 
-prediction: $(VENV)/.dev  ## fit the predictor of GPUs to the published measurements that ship
+prediction: $(VENV)/.dev  ## fit the predictor of GPUs to the published measurements that ship, and predict what Explore shows of them
 	$(BIN)/python -m scripts.fit_prediction
+	$(BIN)/python -m scripts.explore_gpus
 
 docs: $(VENV)/.dev  ## write docs/support.md and the tables of docs/gpu.md again
 	$(BIN)/python -m scripts.support_matrix

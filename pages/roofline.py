@@ -8,6 +8,7 @@ from gpuexplore.ui.navigation import file_of
 from gpuexplore.ui.roofline import (
     choose,
     offer,
+    recorded_example,
     restore_after_back,
     show_progress,
     show_roofline,
@@ -36,10 +37,11 @@ choice = choose(devices)
 view = view_of(choice)
 if choice.here:
     with st.container(horizontal=True, vertical_alignment="center"):
-        if view.roofs and not any(point.origin == "live" for point in view.points):
+        if view.roofs and (view.borrowed or not any(point.origin == "live" for point in view.points)):
             open_benchmark()
             none = "Runs are hidden." if choice.runs == "none" else "None of your runs is on this roofline yet."
-            st.caption(none, width="content")
+            shown = " The points are runs of all users of this server." if view.borrowed else ""
+            st.caption(none + shown, width="content")
         offer(choice.device)
     show_progress()
 
@@ -60,6 +62,12 @@ if not choice.here and not view.measured:
         f"{shown or 'No result from elsewhere matches these choices.'}",
         icon=":material/info:",
     )
+example = None if view.points or view.measured or not choice.here else recorded_example(choice)
+if example:
+    st.subheader(f"Example: recorded runs on {example.device.title}", anchor=False)
+    st.caption(f"Measured by gpuexplore on another machine, below that GPU's roofs. {choice.device.title} follows.")
+    show_roofline(view_of(example), example)
+    st.subheader(choice.device.title, anchor=False)
 show_roofline(view, choice)
 if all(device.kind == "cpu" for device in devices):
     st.caption("No CUDA device was found in this machine; any GPU of the table can be chosen above.")

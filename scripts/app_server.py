@@ -8,9 +8,10 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
+from urllib.error import HTTPError
 
 ROOT = Path(__file__).resolve().parent.parent
 START_S = 300  # a busy machine takes minutes
@@ -108,6 +109,8 @@ def database_of(home: Path) -> str:
 
 def _is_warm(address: str) -> bool:
     try:
+        with suppress(HTTPError), urllib.request.urlopen(f"{address}/api/ready", timeout=5):  # starts the supervisor
+            pass
         with urllib.request.urlopen(f"{address}/api/status", timeout=5) as answer:
             return any(supervisor["state"] == "ready" for supervisor in json.load(answer)["supervisors"])
     except OSError:  # the database is still being made

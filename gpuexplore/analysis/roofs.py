@@ -55,6 +55,7 @@ class Roof:
         rate: FLOP/s of a compute roof, bytes/s of the others.
         peak_kind: how it was found.
         source: who says so, or which case reached it and when.
+        rate_note: ``at the fp32 rate`` where the dtype has no units of its own.
         reached: the best result so far: a limit is above it.
         dtype: of a compute roof, as its unit.
         size_bytes: of a cache, for all threads together.
@@ -69,6 +70,7 @@ class Roof:
     dtype: str | None = None
     unit: Unit | None = None
     size_bytes: int | None = None
+    rate_note: str = ""
 
     @property
     def measured(self) -> bool:
@@ -119,12 +121,13 @@ def _limits(device: Device) -> tuple[Roof, ...]:
     compute = [
         Roof(
             "compute",
-            _units(peak.dtype, peak.unit),
+            ", ".join(filter(None, (_units(peak.dtype, peak.unit), peak.rate_note))),
             peak.flop_per_s,
             peak.kind,
             peak.source,
             dtype=peak.dtype,
             unit=peak.unit,
+            rate_note=peak.rate_note,
         )
         for peak in device.peaks
     ]

@@ -6,7 +6,7 @@ from typing import Any
 
 import altair as alt
 
-from gpuexplore.core.units import COMPARABLE, common_unit
+from gpuexplore.core.units import common_unit
 
 LABEL_LIMIT = 180
 MOST_TICKS = 9
@@ -64,10 +64,10 @@ def si_label(unit: str, values: Sequence[float] = ()) -> str:
 
     Args:
         unit: of the axis.
-        values: of its ticks, or of what is drawn; where they compare, they all have one prefix.
+        values: of its ticks, or of what is drawn: with them, every tick has the same prefix.
     """
     known = [abs(value) for value in values if value]
-    if known and max(known) <= COMPARABLE * min(known):
+    if known:
         size, name = common_unit(known, unit, binary=False)
-        return f"format(datum.value / {size!r}, '.3~r') + ' {name}'"
+        return f"format(datum.value / {size!r}, ',.3~r') + ' {name}'"
     return f"replace(format(datum.value, '.3~s'), regexp('([a-zA-Zµ]?)$'), ' $1{unit}')"

@@ -10,8 +10,9 @@ import altair as alt
 import pandas as pd
 
 from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
-from gpuexplore.charts.axes import LABEL_LIMIT
+from gpuexplore.charts.axes import LABEL_LIMIT, x_value
 from gpuexplore.charts.points import TOOLTIPS
+from gpuexplore.charts.reference_lines import with_halo
 from gpuexplore.charts.series import (
     FADED,
     Series,
@@ -137,7 +138,10 @@ def lines(
     if ends is not None:
         text = alt.Chart(ends).mark_text(align="left", dx=LABEL_OFFSET, fontSize=12, tooltip=None)
         named = text.encode(x=x, y=y, color=color(points, order, legend=False), text=alt.Text("name:N"))
-        marks.append(named)
+        marks += with_halo(named)
+    if margin:  # a line through the names would strike them out
+        end: Any = alt.XValue(alt.ExprRef(f"width - {margin}"))  # type: ignore[no-untyped-call]
+        rules = [(line.encode(x=x_value(0), x2=end), *labels) for line, *labels in rules]
     layers = [*(line for line, *_ in rules), *marks, *chain.from_iterable(labels for _, *labels in rules)]
     for index, layer in enumerate(layers):
         layer.name = f"layer_{index}"  # else Altair names it by a hash of its data, as pandas would print them
@@ -170,11 +174,9 @@ def _size_axis(points: pd.DataFrame, operation: Operation, *, margin: int = 0) -
     Args:
         margin: pixels that are left free at its right end, for the names of lines.
     """
-    few = 3  # so many whole shapes fit a phone side by side
     if points["size"].isna().any():
         order = points.sort_values("order")["shape"].unique().tolist()
-        axis = alt.Axis(labelLimit=LABEL_LIMIT, labelAngle=0 if len(order) <= few else -35)
-        return alt.X("shape:O", sort=order, title=" × ".join(operation.axes), axis=axis)
+        return alt.X("shape:O", sort=order, title=" × ".join(operation.axes), axis=_axis_of_names(order))
     sizes = sorted({int(point) for point in points["size"]})
     is_round = max(sizes) >= 10_000 and all(size % 100 == 0 for size in sizes)  # 10k, and not 4,096
     axis = alt.Axis(
@@ -186,6 +188,19 @@ def _size_axis(points: pd.DataFrame, operation: Operation, *, margin: int = 0) -
     # the axes that are as long as a size says, e.g. ``m = k = n``, or for a convolution ``h = w``
     equal = [name for name in operation.axes if all(shapes[size][name] == size for size in shapes)]
     return alt.X("size:Q", title=" = ".join(equal) or "size", axis=axis, scale=scale)
+
+
+def _axis_of_names(names: Sequence[str], **more: Any) -> alt.Axis:
+    """Return the axis of names below a chart: side by side where they fit its width, else slanted."""
+    fits = f"width > {round(max((6.6 * len(name) for name in names), default=0) + 12) * len(names)}"  # pixels
+    return alt.Axis(
+        labelAngle=alt.ExprRef(f"{fits} ? 0 : -40"),
+        labelAlign=alt.ExprRef(f"{fits} ? 'center' : 'right'"),
+        labelBaseline=alt.ExprRef(f"{fits} ? 'top' : 'middle'"),
+        labelLimit=LABEL_LIMIT,
+        labelOverlap=False,
+        **more,
+    )
 
 
 def _is_recorded(points: pd.DataFrame) -> pd.Series:
@@ -263,7 +278,9 @@ def _one_size_axis(points: pd.DataFrame, order: Iterable[str]) -> alt.X:
     crowded = column == "series" and bool(_is_recorded(points).any())  # the legend has space for such names
     said = legend_names(points)
     words = alt.Undefined if column != "series" or not said else f"{json.dumps(said, ensure_ascii=False)}[datum.value]"
-    axis = alt.Axis(labelAngle=0, labelLimit=LABEL_LIMIT, labels=not crowded, ticks=not crowded, labelExpr=words)
+    drawn = points[column].unique()
+    shown = [said.get(name, name) for name in names if name in drawn]
+    axis = _axis_of_names(shown, labels=not crowded, ticks=not crowded, labelExpr=words)
     return alt.X(f"{column}:N", sort=names, title=title, axis=axis)
 
 

@@ -4,8 +4,10 @@ Bars are 95 % intervals. Each takes a `panel`: a dtype, or lines; only their poi
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import altair as alt
+import numpy as np
 import pandas as pd
 
 from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
@@ -167,11 +169,28 @@ def _rate(source: Source, panel: str | Lines | None, *, by_memory: bool) -> alt.
     words = _words(by_memory)
     peaks_of = _memory_peaks if by_memory else _compute_peaks
     drawn = points(analysis, rate)
-    every_peak = peak_labels(peaks_of(analysis, None), words)
-    y = log_axis(title, [*ends_of(drawn), *every_peak.values()], "B/s" if by_memory else "FLOP/s")
-    rules = peak_rules(peak_labels(peaks_of(analysis, panel), words))
+    shown = in_panel(drawn, panel)
+    own = shown[~shown["elsewhere"]] if panel else shown  # peaks of dtypes differ: each panel has an axis of its own
+    peaks = peak_labels(peaks_of(analysis, panel), words)
+    on_axis = [*peaks.values(), *peak_labels(_memory_peaks(analysis, None) if by_memory else (), words).values()]
+    on_axis += [1.2 * rate for rate in on_axis]  # space for a label above
+    y = log_axis(title, [*ends_of(shown if by_memory else own), *on_axis], "B/s" if by_memory else "FLOP/s")
+    domain: Any = y["scale"]["domain"]
+    rules = peak_rules(peaks, domain, _drawn_at(own, domain))
     description = _alt_text(title, drawn, analysis, words)
-    return lines(in_panel(drawn, panel), analysis, y=y, description=description, rules=rules)
+    return lines(shown, analysis, y=y, description=description, rules=rules)
+
+
+def _drawn_at(points: pd.DataFrame, domain: tuple[float, float]) -> list[tuple[float, float]]:
+    """Return where about the lines of a panel run on a log axis, as shares of its width and height."""
+    names_from = 0.7  # of the width: names stand right of the last size
+    across = [step / 40 for step in range(41)]
+    found: list[tuple[float, float]] = []
+    for _, line in points.sort_values("order").groupby(["series", "dtype"]):
+        x = names_from * line["order"] / (points["order"].max() or 1)
+        y = np.interp(across, x, np.log(line["value"] / domain[0]) / np.log(domain[1] / domain[0]))
+        found += zip(across, map(float, y), strict=True)
+    return found
 
 
 def _at_rate(rate: float | None, analyzed: AnalyzedResult, measurement: Measurement) -> Spread | None:
@@ -197,29 +216,34 @@ def _memory_peaks(analysis: RunAnalysis, panel: str | Lines | None) -> list[Peak
 
 
 def _compute_peaks(analysis: RunAnalysis, panel: str | Lines | None) -> list[PeakLine]:
-    """Return the peaks that the cases of a panel are compared with.
-
-    Where cases of one dtype and device have several, each label says of which implementations it is.
-    """
+    """Return the peaks that the cases of a panel are compared with."""
     owners = owners_of(analysis.shown)
     drawn = drawn_in(panel, analysis)
-    known = [(analyzed, peak) for analyzed in drawn if (peak := analyzed.peak.peak) and analyzed.flop_per_s]
-    rivals: dict[tuple[str, str], set[float]] = {}
-    implementations: dict[tuple[str, float], dict[str, None]] = {}
+    of_panel = {analyzed.case.dtype for analyzed in drawn} if panel else set()
+    return [
+        PeakLine(
+            owners[series_of(analyzed)],
+            "" if of_panel == {peak.dtype} else peak.dtype,
+            PEAK_SOURCES[peak.kind].label,
+            peak.flop_per_s,
+        )
+        for analyzed in drawn
+        if (peak := analyzed.peak.peak) and analyzed.flop_per_s
+    ]
+
+
+def peak_notes(source: Source) -> str | None:
+    """Return which lines each peak belongs to; None where each dtype of a device has its own."""
+    analysis = analysis_of(source)
+    known = [(analyzed, peak) for analyzed in drawn_in(None, analysis) if (peak := analyzed.peak.peak)]
+    names: dict[tuple[str, float], dict[str, None]] = {}
     for analyzed, peak in known:
-        rivals.setdefault((analyzed.device_label, analyzed.case.dtype), set()).add(peak.flop_per_s)
-        where = f" in {analyzed.case.dtype}" if analyzed.case.dtype != peak.dtype else ""
-        name = f"{analyzed.case.implementation}{where}"
-        implementations.setdefault((analyzed.device_label, peak.flop_per_s), {})[name] = None
-    mixed = {(device, rate) for (device, _), rates in rivals.items() if len(rates) > 1 for rate in rates}
-    found = []
-    for analyzed, peak in known:
-        key = (analyzed.device_label, peak.flop_per_s)
-        kind = PEAK_SOURCES[peak.kind].label
-        said = f"{kind} of {', '.join(implementations[key])}" if key in mixed else kind
-        dtype = "" if peak.dtype == panel else peak.dtype
-        found.append(PeakLine(owners[series_of(analyzed)], dtype, said, peak.flop_per_s))
-    return found
+        names.setdefault((analyzed.device_label, peak.flop_per_s), {})[analyzed.label] = None
+    of_dtype = {(analyzed.device_label, analyzed.case.dtype, peak.flop_per_s) for analyzed, peak in known}
+    if len(of_dtype) == len({key[:2] for key in of_dtype}):
+        return None
+    listed = (f"{format_flop_per_s(rate)} is the peak of {', '.join(lines)}" for (_, rate), lines in names.items())
+    return f"{'; '.join(listed)}."
 
 
 def share(source: Source, panel: str | Lines | None = None, *, by_memory: bool | None = None) -> alt.LayerChart:

@@ -21,7 +21,7 @@ def peaks(devices: Sequence[Device]) -> alt.LayerChart:
             (
                 peak.dtype if len(devices) == 1 else f"{device.id}, {peak.dtype}",
                 peak.flop_per_s,
-                format_flop_per_s(peak.flop_per_s),
+                ", ".join(filter(None, (format_flop_per_s(peak.flop_per_s), peak.rate_note))),
                 PEAK_SOURCES[peak.kind].label,
                 peak.source,
             )

@@ -227,7 +227,7 @@ def shown_lines(analysis: RunAnalysis, hidden: Collection[str]) -> Lines:
 
 
 def panels(
-    analysis: RunAnalysis, hidden: Collection[str] = (), *, apart: bool = True
+    analysis: RunAnalysis, hidden: Collection[str] = (), *, apart: bool = True, by_peak: bool = False
 ) -> Mapping[str | None, Lines | None]:
     """Return what each panel shows, by its dtype; of a single chart under None, all of it where nothing is hidden.
 
@@ -235,12 +235,14 @@ def panels(
         analysis: of a run.
         hidden: as of `shown_lines`.
         apart: whether many lines get a panel for each dtype.
+        by_peak: whether dtypes whose compute peaks differ get one, however few lines there are.
     """
     most_lines = 6  # of one chart
-    most_panels = 4  # that stand side by side
     lines = shown_lines(analysis, hidden)
     dtypes = [dtype for dtype in DTYPES if any(dtype == of for _, of in lines)]
-    over_sizes = len({analyzed.case.shape for analyzed in analysis.shown if analyzed.measurement}) > 1
-    if apart and over_sizes and len(lines) > most_lines and 1 < len(dtypes) <= most_panels:
+    measured = [analyzed for analyzed in analysis.shown if analyzed.measurement]
+    crowded = len(lines) > most_lines and len({analyzed.case.shape for analyzed in measured}) > 1
+    peaks = {analyzed.peak.peak.flop_per_s for analyzed in measured if analyzed.flop_count and analyzed.peak.peak}
+    if len(dtypes) > 1 and ((apart and crowded) or (by_peak and len(peaks) > 1)):
         return {panel: frozenset(line for line in lines if line[1] == panel) for panel in dtypes}
     return {None: lines if hidden else None}

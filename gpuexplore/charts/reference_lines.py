@@ -1,10 +1,12 @@
 """Reference lines across a chart, 1×, a peak, 100 %, and the words at those of peaks."""
 
 from collections.abc import Callable, Iterable, Mapping
+from math import log
 from typing import Literal, NamedTuple
 
 import altair as alt
 
+from gpuexplore.charts.axes import x_value, y_value
 from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.core.dtypes import DTYPES
 
@@ -58,11 +60,11 @@ def rule(value: float) -> ReferenceLine:
     return (_base(value, "").mark_rule(color=NEUTRAL, strokeDash=[2, 3], strokeWidth=1.5),)
 
 
-def labelled_rule(value: float, label: str, *, at_right: bool = False) -> ReferenceLine:
-    """Return a dashed line at `value` of the y axis, with its label above one end."""
+def labelled_rule(value: float, label: str, *, at_right: bool = False, below: bool = False) -> ReferenceLine:
+    """Return a dashed line at `value` of the y axis, with its label above or below one end."""
     base = _base(value, label)
     align: Literal["left", "right"] = "right" if at_right else "left"
-    text = base.mark_text(color=NEUTRAL, align=align, dx=-4 if at_right else 4, dy=-8)
+    text = base.mark_text(color=NEUTRAL, align=align, dx=-4 if at_right else 4, dy=9 if below else -8)
     end = alt.XValue("width" if at_right else 0)  # type: ignore[no-untyped-call]  # Altair annotates no XValue
     return *rule(value), *with_halo(text.encode(text=alt.Text("label:N"), x=end))
 
@@ -78,17 +80,41 @@ def with_halo(text: alt.Chart) -> ReferenceLine:
     return rim, text
 
 
-def peak_rules(peaks: Mapping[str, float]) -> list[ReferenceLine]:
-    """Return a line for each peak by its label, crowded labels at alternate ends."""
+def peak_rules(
+    peaks: Mapping[str, float], domain: tuple[float, float], drawn_at: Iterable[tuple[float, float]] = ()
+) -> list[ReferenceLine]:
+    """Return a line for each peak by its label, which covers no curve: at an end of the line, or above the chart.
+
+    Args:
+        peaks: rates by their labels.
+        domain: of the log axis.
+        drawn_at: where curves run, as shares of the width and of the height.
+    """
+    heights = {label: log(rate / domain[0]) / log(domain[1] / domain[0]) for label, rate in peaks.items()}
+    taken = [*drawn_at, *((step / 10, height) for height in heights.values() for step in range(11))]
     drawn: list[ReferenceLine] = []
-    above = None
-    at_right = False
-    crowded = 3.0  # two labels closer than this factor would touch at one end
-    for label, value in sorted(peaks.items(), key=lambda item: -item[1]):
-        at_right = above is not None and above / value < crowded and not at_right
-        drawn.append(labelled_rule(value, label, at_right=at_right))
-        above = value
+    above = []
+    for label, height in sorted(heights.items(), key=lambda item: -item[1]):
+        ends = [(right, under) for under in (False, True) for right in (False, True)]
+        at_right, below = min(ends, key=lambda end: _covered(taken, height, *end))
+        if _covered(taken, height, at_right, below):
+            above.append(label)
+            continue
+        taken += [(step / 10 * 0.7 + 0.3 * at_right, height + (-0.03 if below else 0.03)) for step in range(11)]
+        drawn.append(labelled_rule(peaks[label], label, at_right=at_right, below=below))
+    for line, label in enumerate(reversed(above)):
+        text = _base(peaks[label], f"\N{MIDLINE HORIZONTAL ELLIPSIS} {label}").mark_text(
+            color=NEUTRAL, align="left", dy=-10 - 15 * line
+        )
+        drawn.append((*rule(peaks[label]), text.encode(text=alt.Text("label:N"), x=x_value(0), y=y_value(0))))
     return drawn
+
+
+def _covered(taken: Iterable[tuple[float, float]], height: float, at_right: bool, below: bool) -> int:
+    """Return how many places a label covers; one that leaves the chart counts as one that covers many."""
+    low, high = (height - 0.06, height) if below else (height, height + 0.06)
+    inside = sum(low < y < high and (x > 0.3 if at_right else x < 0.7) for x, y in taken)  # of a phone's width
+    return inside + 1000 * (low < 0 or high > 1)
 
 
 def _base(value: float, label: str) -> alt.Chart:

@@ -385,7 +385,9 @@ def _units_label(roofs: Iterable[Roof]) -> str:
 
 
 def _units_at(roof: Roof, roofs: Iterable[Roof]) -> str:
-    return _units_label(each for each in roofs if each.dtype and not each.reached and each.rate == roof.rate)
+    alike = [each for each in roofs if each.dtype and not each.reached and each.rate == roof.rate]
+    own = [each for each in alike if not each.rate_note]
+    return _units_label(own) if own else f"{_units_label(alike)} {roof.rate_note}"
 
 
 def _distinct(roofs: Iterable[Roof]) -> list[Roof]:

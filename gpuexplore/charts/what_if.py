@@ -5,6 +5,7 @@ What was measured here is drawn filled, everything else hollow, predictions with
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import log10
 from typing import Any
 
 import altair as alt
@@ -63,7 +64,7 @@ class ComparedQuantity:
         title: of the axis.
         of: its value in a row; None where it is unknown.
         words: formats a value.
-        tick: the Vega expression of a tick's label.
+        unit: of the axis; empty where the title has it.
         missing: why it can be unknown.
     """
 
@@ -71,7 +72,7 @@ class ComparedQuantity:
     title: str
     of: Callable[[WhatIf], UncertainValue | None]
     words: Words
-    tick: str
+    unit: str
     missing: str
 
 
@@ -80,7 +81,7 @@ def what_if_times(rows: Sequence[WhatIf]) -> alt.LayerChart:
     frame = _frame(rows, lambda row: row.time, format_seconds)
     values = [*frame["low"].dropna(), *frame["high"].dropna()]
     title = _of_calls("Time", rows)
-    x = _log_x(title, values, si_label("s"))
+    x = _log_x(title, values, "s")
     return _listed(frame, x, _describe(title, frame))
 
 
@@ -115,8 +116,17 @@ def trade_off(rows: Sequence[WhatIf], baseline: str) -> alt.LayerChart:
     unbeaten = _frontier(frame)
     line = alt.Chart(unbeaten).mark_line(strokeDash=[5, 4], strokeWidth=1.5, color=NEUTRAL, tooltip=None)
     whisker = base.mark_rule(strokeWidth=2, opacity=0.5, tooltip=None).encode(y=alt.Y("low:Q"), y2=alt.Y2("high:Q"))
-    names = base.mark_text(align="left", dx=9, dy=-9, fontSize=13, fontWeight=600).encode(text=alt.Text("dtype:N"))
-    layers = [line.encode(x=x, y=y), whisker, *_points(base), *with_halo(names)]
+    is_left = _name_is_left(frame)
+    names = [
+        part
+        for left in (True, False)
+        for part in with_halo(
+            base.mark_text(align="right" if left else "left", dx=-9 if left else 9, dy=-9, fontSize=13, fontWeight=600)
+            .encode(text=alt.Text("dtype:N"))
+            .properties(data=frame[[each == left for each in is_left]])
+        )
+    ]
+    layers = [line.encode(x=x, y=y), whisker, *_points(base), *names]
     points = [
         f"{itertuple.dtype} {itertuple.value_text} at an error of {itertuple.error:.1e}"
         for itertuple in frame.itertuples()
@@ -132,6 +142,15 @@ def trade_off(rows: Sequence[WhatIf], baseline: str) -> alt.LayerChart:
     return chart
 
 
+def _name_is_left(frame: pd.DataFrame) -> list[bool]:
+    """Return of each point whether its name stands left of it, as on a phone another point's is at its right."""
+    points = list(zip(map(log10, frame["error"]), map(log10, frame["value"]), strict=True))
+    width, height = (max(axis) - min(axis) for axis in zip(*points, strict=True)) if points else (0.0, 0.0)
+    return [
+        any(0 < right - x < 0.2 * width and abs(top - y) < 0.08 * height for right, top in points) for x, y in points
+    ]
+
+
 def across_devices(rows: Sequence[WhatIf], quantity: ComparedQuantity) -> alt.LayerChart:
     """Return a quantity of each format on each device on a log scale, devices one below the other."""
     frame = _frame(rows, quantity.of, quantity.words).dropna(subset=["value"])
@@ -139,8 +158,9 @@ def across_devices(rows: Sequence[WhatIf], quantity: ComparedQuantity) -> alt.La
     shown = [name for name in FORMATS if name in set(frame["dtype"])]
     values = [*frame["low"], *frame["high"]]
     title = _of_calls(quantity.title, rows)
-    x = _log_x(title, values, quantity.tick)
-    y = alt.Y("device:N", sort=names, title=None, axis=alt.Axis(labelLimit=150), scale=alt.Scale(domain=names))
+    x = _log_x(title, values, quantity.unit)
+    axis = alt.Axis(labelLimit=150, labelFlush=False)
+    y = alt.Y("device:N", sort=names, title=None, axis=axis, scale=alt.Scale(domain=names))
     color = alt.Color(
         "dtype:N",
         scale=SCALE_OF_DTYPES,
@@ -181,7 +201,8 @@ def _listed(
 ) -> alt.LayerChart:
     """Return a row for each format: its mark and interval, and above them at the right what they say."""
     names = list(frame["row"])
-    y = alt.Y("row:N", sort=names, title=None, scale=alt.Scale(domain=names), axis=alt.Axis(labelFontSize=13))
+    axis = alt.Axis(labelFontSize=13, labelFlush=False)
+    y = alt.Y("row:N", sort=names, title=None, scale=alt.Scale(domain=names), axis=axis)
     color = alt.Color("dtype:N", scale=SCALE_OF_DTYPES, legend=None)
     known = alt.Chart(frame.dropna(subset=["value"])).encode(y=y, x=x, color=color)
     whisker = known.mark_rule(strokeWidth=2, opacity=0.6, tooltip=None).encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"))
@@ -219,10 +240,11 @@ def _tooltip() -> list[alt.Tooltip]:
     return [alt.Tooltip(f"{name}:N", title=title) for name, title in TOOLTIPS.items()]
 
 
-def _log_x(title: str, values: Sequence[float], label: str) -> alt.X:
+def _log_x(title: str, values: Sequence[float], unit: str) -> alt.X:
     ticks = log_ticks(values)
     decades = [tick for tick in ticks if f"{tick:e}".startswith("1.0")]
     shown = ticks if len(ticks) <= 6 else decades[:: max(1, -(-len(decades) // 6))]
+    label = si_label(unit, shown) if unit else "format(datum.value, ',~r')"
     axis = alt.Axis(values=shown, labelExpr=label, labelOverlap="greedy")
     scale = alt.Scale(type="log", nice=False, domain=[ticks[0], ticks[-1]])
     return alt.X("value:Q", title=title, axis=axis, scale=scale)
@@ -289,7 +311,10 @@ def _describe_devices(title: str, frame: pd.DataFrame) -> str:
 
 def entered_shares(results: Sequence[EnteredResult]) -> alt.LayerChart:
     """Return a bar for each entered result and each peak it can be compared with; the line is 100 %."""
-    frame = _shares(results)
+    frame = pd.DataFrame(
+        [row for entered in results for row in _share_rows(entered)],
+        columns=["row", "dtype", "against", "share", "said", "description"],
+    )
     said = [f"{row.description} {row.said}" for row in frame.itertuples()]
     rows = list(frame["row"])
     y = alt.Y("row:N", sort=rows, title=None, axis=alt.Axis(labels=False, ticks=False, domain=False))
@@ -314,11 +339,6 @@ def entered_shares(results: Sequence[EnteredResult]) -> alt.LayerChart:
         height=ROW_HEIGHT * max(1, len(rows)) + AXIS_HEIGHT,
         description=f"MFU against each peak: {'; '.join(said) or 'nothing to draw'}.",
     )
-
-
-def _shares(results: Sequence[EnteredResult]) -> pd.DataFrame:
-    rows = [row for entered in results for row in _share_rows(entered)]
-    return pd.DataFrame(rows, columns=["row", "dtype", "against", "share", "said", "description"])
 
 
 def _share_rows(entered: EnteredResult) -> list[tuple[object, ...]]:

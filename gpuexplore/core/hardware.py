@@ -10,6 +10,9 @@ MachineKind = Literal["bare metal", "virtual", "shared"]
 PeakKind = Literal["datasheet", "formula", "measured_ceiling", "own", "held_clock", "published"]
 
 
+WIDENED = "is widened to fp32"  # ends the source of a peak whose dtype has no such units: fp32 computes
+
+
 @dataclass(frozen=True, slots=True)
 class Peak:
     """The peak FLOP/s of one dtype on one kind of unit, with its source."""
@@ -19,6 +22,11 @@ class Peak:
     flop_per_s: float
     kind: PeakKind
     source: str
+
+    @property
+    def rate_note(self) -> str:
+        """What a reader has to know of the rate: ``at the fp32 rate`` for a dtype that fp32 computes, else nothing."""
+        return "at the fp32 rate" if f"{self.dtype} {WIDENED}" in self.source else ""
 
 
 @dataclass(frozen=True, slots=True)

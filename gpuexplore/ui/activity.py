@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import streamlit as st
 
@@ -133,14 +134,16 @@ def pending_words(run: Run | ActivityRun) -> str:
     return f"Running on {plain(run.activity.device)}: about {format_whole_seconds(run.activity.expected_s)} in total"
 
 
-def show_newest(asked: Activity, within: timedelta, draw: Draw, *, missing: str, label: str) -> None:
+def show_newest(
+    asked: Activity, within: timedelta, draw: Draw, *, missing: str | Callable[[], None], label: str
+) -> None:
     """Show a button that starts `asked`, and the activity the URL names if it is that, else the newest like it.
 
     The button is the page's primary one until it was done, and disabled while it goes on.
 
     Args:
         within: how long ago the newest may have ended.
-        missing: the caption where there is none.
+        missing: the caption where there is none, or draws what is shown then.
         label: of the button, a verb; the device follows it.
     """
     run = started_activity(asked.kind)
@@ -152,7 +155,8 @@ def show_newest(asked: Activity, within: timedelta, draw: Draw, *, missing: str,
     if st.button(words, type="secondary" if again else "primary", icon=":material/play_arrow:", disabled=waits):
         start_activity(asked)
     if run is None:
-        st.caption(missing)
+        show = missing if callable(missing) else partial(st.caption, missing)
+        show()
     else:
         show_activity(run, draw)
 

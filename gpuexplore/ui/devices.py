@@ -9,7 +9,7 @@ from streamlit.delta_generator import DeltaGenerator
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Bandwidth, Device, Peak, PeakKind, Unit
+from gpuexplore.core.model import Bandwidth, Device, Peak, Unit
 from gpuexplore.core.typed_text import check_text
 from gpuexplore.core.units import format_bytes, format_bytes_per_s, format_flop_per_s, read_number
 from gpuexplore.hardware import TORCH_KINDS, Accelerator, bandwidth_of, peaks_of
@@ -37,19 +37,22 @@ def show_device(device: Device) -> None:
     with st.container(border=True):
         st.subheader(device.title, anchor=device.id.replace(":", "-"))
         st.caption(" · ".join(_facts(device)))
-        *columns, memory = st.columns(4)
-        for column, dtype in zip(columns, ("fp32", "bf16", "fp16"), strict=True):
-            peak = device.peak(dtype, "matrix")
+        *columns, memory = st.columns(5)
+        for column, dtype in zip(columns, ("fp64", "fp32", "bf16", "fp16"), strict=True):
+            peak = device.peak(dtype, "matrix") or (device.peak(dtype, "vector") if dtype == "fp64" else None)
             column.metric(
                 f"{dtype} matmul",
                 format_flop_per_s(peak.flop_per_s if peak else None),
-                help=f"{_kind_words(peak.kind)}: {peak.source}" if peak else "no peak is known for this dtype",
+                delta=peak.rate_note or None if peak else None,
+                delta_color="off",
+                delta_arrow="off",
+                help=f"{PEAK_SOURCES[peak.kind].label}: {peak.source}" if peak else "no peak is known for this dtype",
             )
         bandwidth = device.bandwidth
         memory.metric(
             "Memory",
             format_bytes_per_s(bandwidth.bytes_per_s if bandwidth else None),
-            help=f"{_kind_words(bandwidth.kind)}: {bandwidth.source}" if bandwidth else "unknown",
+            help=f"{PEAK_SOURCES[bandwidth.kind].label}: {bandwidth.source}" if bandwidth else "unknown",
         )
         for note in device.notes:
             st.caption(note)
@@ -59,9 +62,10 @@ def show_device(device: Device) -> None:
                     lambda: [
                         {
                             "Dtype": peak.dtype,
+                            "Rate": peak.rate_note or "own",
                             "Units": peak.unit,
                             "Peak": peak.flop_per_s,
-                            "Kind": _kind_words(peak.kind),
+                            "Kind": PEAK_SOURCES[peak.kind].label,
                             "Source": peak.source,
                         }
                         for peak in device.peaks
@@ -85,10 +89,6 @@ def _facts(device: Device) -> list[str]:
         f"native: {', '.join(device.native)}" if device.native else None,
     ]
     return [fact for fact in found if fact]
-
-
-def _kind_words(kind: PeakKind) -> str:
-    return PEAK_SOURCES[kind].label
 
 
 def show_accelerators(accelerators: Sequence[Accelerator]) -> None:
@@ -143,10 +143,35 @@ def edit_own_peaks(devices: Sequence[Device]) -> None:
         "it; other visitors are not affected."
     )
     compute, memory = st.tabs(["Compute peak", "Memory bandwidth"])
-    with compute:
-        _compute_form(devices)
-    with memory:
-        _memory_form(devices)
+    with compute, st.form("own_peak", clear_on_submit=True):
+        target, dtype, units, rate, source = st.columns([3, 2, 5, 2, 3])
+        device = _choose(target, devices)
+        format_name = dtype.selectbox("Dtype", list(DTYPES), index=list(DTYPES).index("fp32"))
+        unit = units.selectbox("Of", list(UNIT_WORDS), format_func=UNIT_WORDS.__getitem__)
+        text = rate.text_input("TFLOP/s", placeholder="0.53")
+        said_by = source.text_input("Source", placeholder="datasheet, page 2")
+        if st.form_submit_button("Save", icon=":material/save:"):
+
+            def save() -> str:
+                peak = Peak(format_name, unit, _rate(text, "peak", "TFLOP/s"), "own", _said_in(said_by))
+                store().set_own_peak(owner(), device, peak=peak)
+                rate = format_flop_per_s(peak.flop_per_s)
+                return f"{rate} in {peak.dtype}, {UNIT_WORDS[peak.unit]}, for {device.title}"
+
+            _save(save)
+    with memory, st.form("own_bandwidth", clear_on_submit=True):
+        target, rate, source = st.columns([5, 2, 4])
+        device = _choose(target, devices)
+        text = rate.text_input("GB/s", placeholder="3350")
+        said_by = source.text_input("Source", placeholder="datasheet, page 2")
+        if st.form_submit_button("Save", icon=":material/save:"):
+
+            def save() -> str:
+                bandwidth = Bandwidth(_rate(text, "bandwidth", "GB/s"), "own", _said_in(said_by))
+                store().set_own_bandwidth(owner(), device, bandwidth=bandwidth)
+                return f"{format_bytes_per_s(bandwidth.bytes_per_s)} of memory for {device.title}"
+
+            _save(save)
     for device in devices:
         own = own_peaks(device)
         for peak in own.compute:
@@ -176,41 +201,6 @@ def _rate(text: str, what: str, unit: str) -> float:
 def _said_in(text: str) -> str:
     check_text("source", text)
     return text.strip() or "entered by you"
-
-
-def _compute_form(devices: Sequence[Device]) -> None:
-    with st.form("own_peak", clear_on_submit=True):
-        target, dtype, units, rate, source = st.columns([3, 2, 5, 2, 3])
-        device = _choose(target, devices)
-        format_name = dtype.selectbox("Dtype", list(DTYPES), index=list(DTYPES).index("fp32"))
-        unit = units.selectbox("Of", list(UNIT_WORDS), format_func=UNIT_WORDS.__getitem__)
-        text = rate.text_input("TFLOP/s", placeholder="0.53")
-        said_by = source.text_input("Source", placeholder="datasheet, page 2")
-        if st.form_submit_button("Save", icon=":material/save:"):
-
-            def save() -> str:
-                peak = Peak(format_name, unit, _rate(text, "peak", "TFLOP/s"), "own", _said_in(said_by))
-                store().set_own_peak(owner(), device, peak=peak)
-                rate = format_flop_per_s(peak.flop_per_s)
-                return f"{rate} in {peak.dtype}, {UNIT_WORDS[peak.unit]}, for {device.title}"
-
-            _save(save)
-
-
-def _memory_form(devices: Sequence[Device]) -> None:
-    with st.form("own_bandwidth", clear_on_submit=True):
-        target, rate, source = st.columns([5, 2, 4])
-        device = _choose(target, devices)
-        text = rate.text_input("GB/s", placeholder="3350")
-        said_by = source.text_input("Source", placeholder="datasheet, page 2")
-        if st.form_submit_button("Save", icon=":material/save:"):
-
-            def save() -> str:
-                bandwidth = Bandwidth(_rate(text, "bandwidth", "GB/s"), "own", _said_in(said_by))
-                store().set_own_bandwidth(owner(), device, bandwidth=bandwidth)
-                return f"{format_bytes_per_s(bandwidth.bytes_per_s)} of memory for {device.title}"
-
-            _save(save)
 
 
 def _choose(target: DeltaGenerator, devices: Sequence[Device]) -> Device:

@@ -8,10 +8,11 @@ import streamlit as st
 from gpuexplore.core.errors import GpuExploreError, StoreUnavailable
 from gpuexplore.ui.header import navigation, show_header, show_places
 from gpuexplore.ui.identity import show_account
+from gpuexplore.ui.navigation import FIRST_PAGE
 from gpuexplore.ui.present import is_presented
 from gpuexplore.ui.roles import show_role
 from gpuexplore.ui.run_head import show_recent_runs
-from gpuexplore.ui.session import RETRY_S, draw_once_back, draw_once_writable, note_visit
+from gpuexplore.ui.session import RETRY_S, SUPERVISOR_DUE, draw_once_back, draw_once_writable, note_visit
 from gpuexplore.ui.shared.pace import wait_for_samples
 from gpuexplore.ui.turns import PAGE_LIMIT, page_drawn_in_turn
 from gpuexplore.ui.url_widgets import show_problem
@@ -28,6 +29,8 @@ def _draw() -> None:
     if not _is_bare():
         st.logo(Path(__file__).with_name("logo.svg"), size="large", icon_image=ICON)
     page, known = navigation()
+    if page.name != FIRST_PAGE:  # its visitor may come to measure
+        SUPERVISOR_DUE.set()
     st.set_page_config(page_title=f"{page.title} · gpuexplore", page_icon=ICON, layout="wide")
     if not _is_bare():
         show_places(page, known)
@@ -58,3 +61,4 @@ def _draw() -> None:
 
 with PAGE_LIMIT.one():
     _draw()
+SUPERVISOR_DUE.set()

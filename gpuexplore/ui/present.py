@@ -27,9 +27,16 @@ from gpuexplore.ui.url_widgets import show_problem
 
 ChartName = Literal["time", "speedup", "share", "rate"]
 STYLE = """<style>
-[data-testid="stMainBlockContainer"] { padding-top: 4.5rem; max-width: none; }
-[data-testid="stMarkdownContainer"] p, [data-testid="stMarkdownContainer"] li { font-size: 24px; line-height: 1.4; }
-[data-testid="stHeading"] h1 { font-size: 44px; }
+[data-testid="stMainBlockContainer"] { padding: 2.5vh 3vw 0; max-width: none; }
+[data-testid="stMarkdownContainer"] p, [data-testid="stMarkdownContainer"] li { font-size: 3.4vh; line-height: 1.5; }
+[data-testid="stColumn"] [data-testid="stMarkdownContainer"] li { margin-bottom: 2vh; }
+[data-testid="stBaseButton-secondary"] [data-testid="stMarkdownContainer"] p { font-size: 2.4vh; }
+[data-testid="stMarkdownContainer"] strong { font-size: 4.6vh; line-height: 1.3; }
+[data-testid="stHeading"] h1 { font-size: 5.6vh; padding: 0.5vh 0; }
+[data-testid="stElementContainer"]:has([data-testid="stVegaLiteChart"]) { height: 86vh; }
+:is([data-testid="stFullScreenFrame"], [data-testid="stFullScreenFrame"] > div) { height: 100%; }
+[data-testid="stHeader"] { background: none; pointer-events: none; }
+[data-testid="stToolbarActions"], [data-testid="stAppDeployButton"], [data-testid="stMainMenu"] { display: none; }
 </style>"""
 ANALYSES: Shared[RunAnalysis] = Shared(50)
 
@@ -57,10 +64,12 @@ def _steps_of(analysis: RunAnalysis) -> Sequence[_Step]:
     found = [_Step()]
     if analysis.fastest is None:
         return found
-    shown = {panel: lines or shown_lines(analysis, ()) for panel, lines in panels(analysis).items()}
     best = analysis.fastest.case.dtype
     for chart in ("time", "speedup", "share", "rate"):
         if chart != "share" or has_share(analysis):
+            by_peak = chart == "rate" and not is_memory_bound(analysis)
+            drawn_in = panels(analysis, by_peak=by_peak)
+            shown = {panel: lines or shown_lines(analysis, ()) for panel, lines in drawn_in.items()}
             kept = [panel for panel in shown if chart == "time" or panel in (best, None)]
             found += [_Step(chart, panel, shown[panel]) for panel in kept]
     return found
@@ -93,7 +102,9 @@ def show_presentation(run: Run) -> None:
         return
     build = _build(step.chart, analysis)
     spec = spec_of(lambda: build(analysis, step.lines))
-    show_spec(for_the_back_row(spec), key=f"present.{run.id}.{step.chart}.{step.panel}.{len(step.lines)}")
+    show_spec(
+        for_the_back_row(spec), key=f"present.{run.id}.{step.chart}.{step.panel}.{len(step.lines)}", height="stretch"
+    )
 
 
 def _step_of_link(count: int) -> int:
@@ -124,18 +135,24 @@ def _build(chart: ChartName, analysis: RunAnalysis) -> Callable[[RunAnalysis, Li
 
 def for_the_back_row(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return a chart whose type, lines and points can be seen from the back row."""
-    found = deepcopy(dict(spec)) | {"height": 700}  # pixels: a screen of 900 less its heading
+    found = deepcopy({name: value for name, value in spec.items() if name != "height"})
     for layer in found.get("layer", ()):
         mark = layer.get("mark", {})
         if mark.get("type") == "text":
-            mark |= {"fontSize": 22, "fontWeight": 600} | ({"dx": 18} if mark.get("align") == "left" else {})
+            mark |= {"fontSize": _scaled(22), "fontWeight": 600}
+            mark |= {name: _scaled(2 * mark[name]) for name in ("dx", "dy") if mark.get(name)}
         if mark.get("type") == "line":
-            mark["strokeWidth"] = 4
+            mark["strokeWidth"] = _scaled(4)
         if mark.get("type") == "point":
-            mark["size"] = max(mark.get("size", 0), 220)
+            mark["size"] = _scaled(220)
         for channel in layer.get("encoding", {}).values():
             _enlarge(channel)
     return found
+
+
+def _scaled(pixels: float) -> dict[str, str]:
+    """Return a length, given for a screen that is 900 pixels high, on any screen."""
+    return {"expr": f"{pixels} * windowSize()[1] / 900"}
 
 
 def _enlarge(channel: Any) -> None:
@@ -143,13 +160,14 @@ def _enlarge(channel: Any) -> None:
     if not isinstance(channel, dict):
         return
     if isinstance(axis := channel.get("axis"), dict):
-        axis |= {"labelFontSize": 22, "titleFontSize": 24, "labelLimit": 400}
+        axis |= {"labelFontSize": _scaled(22), "titleFontSize": _scaled(24), "labelLimit": 700, "labelOverlap": True}
     if isinstance(legend := channel.get("legend"), dict):
-        legend |= {"labelFontSize": 22, "symbolSize": 260, "labelLimit": 600}
-    end = (channel.get("scale") or {}).get("rangeMax")
-    if isinstance(end, dict):
-        margin = int(str(end["expr"]).rpartition(" ")[2])
-        channel["scale"]["rangeMax"] = {"expr": f"width - {2 * margin}"}
+        legend |= {"labelFontSize": _scaled(22), "symbolSize": _scaled(260), "labelLimit": 1000}
+    for holder, name in ((channel.get("scale") or {}, "rangeMax"), (channel, "value")):
+        end = holder.get(name)
+        if isinstance(end, dict) and str(end.get("expr")).startswith("width - "):
+            margin = int(str(end["expr"]).rpartition(" ")[2])
+            holder[name] = {"expr": f"width - {_scaled(2 * margin)['expr']}"}
 
 
 def _show_navigation(at: int, count: int, run: Run) -> None:

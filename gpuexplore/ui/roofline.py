@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import streamlit as st
@@ -104,6 +104,7 @@ class _View:
         measured: results of this device there are, whatever was chosen.
         without_flops: chosen results that compute nothing and so are no points.
         truncated: there are older results that are not shown.
+        borrowed: the visitor has no results, and those of all users are drawn.
         other_processors: recorded results of other processors of this name, counted by how they differ.
     """
 
@@ -112,6 +113,7 @@ class _View:
     measured: int
     without_flops: int
     truncated: bool
+    borrowed: bool = False
     other_processors: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -124,9 +126,20 @@ def view_of(choice: _Choice) -> _View:
     live = NOTHING
     if choice.runs != "none":
         live = measured_results(choice.device, None if choice.runs == "all" else owner())
+    borrowed = choice.runs == "mine" and not live.found and bool(all_results.found)
+    if borrowed:
+        live = all_results
     runs = tuple(dict.fromkeys(run for run, _ in live.found))  # of whom they are does not matter to what is drawn
     key = (choice, all_results, runs, len(live.found))
-    return VIEWS.get(key, lambda: _view(choice, all_results.found, live.found))
+    return VIEWS.get(key, lambda: replace(_view(choice, all_results.found, live.found), borrowed=borrowed))
+
+
+def recorded_example(choice: _Choice) -> _Choice | None:
+    """Return the same choices of a GPU with recorded runs, for a machine without any; None where they have no point."""
+    h100 = next(accelerator for accelerator in NEWEST_FIRST if accelerator.key == "h100-sxm5-80gb")
+    example = replace(choice, device=as_device(h100), here=False)
+    is_known = choice.runs != "none" and any(each.origin is Origin.RECORDED for each in view_of(example).points)
+    return example if is_known else None
 
 
 def _view(choice: _Choice, all_results: Found, live: Found) -> _View:
@@ -188,7 +201,23 @@ def show_roofline(view: _View, choice: _Choice) -> None:
     if sentences := explain(view.roofs, view.points):
         st.markdown("\n".join(f"- {sentence}" for sentence in sentences))
     _show_points(view)
-    _show_roofs(view)
+    count = len(view.roofs)
+    with st.expander(f"Roofs: {count} with their sources", icon=":material/roofing:"):
+        show_table(
+            lambda: [
+                {
+                    "Roof": roof.label,
+                    "Compute": roof.rate if roof.kind == "compute" else None,
+                    "Bandwidth": None if roof.kind == "compute" else roof.rate,
+                    "Kind": basis(roof) if roof.reached else PEAK_SOURCES[roof.peak_kind].label,
+                    "Source": roof.source,
+                }
+                for roof in view.roofs
+            ],
+            view,
+            {"Compute": "FLOP/s", "Bandwidth": "B/s"},
+            alt=f"Table of {count} roofs with rate, kind and source",
+        )
 
 
 def restore_after_back() -> None:
@@ -247,26 +276,6 @@ def _show_points(view: _View) -> None:
             {"Rate": "FLOP/s", "Share of roof": "%", "Intensity": "FLOP/byte", "Time": "s"},
             alt=f"Table of {count} points with intensity, rate and share of the roof above",
             config={"Share of roof": st.column_config.NumberColumn(help="Rate over the attainable at this intensity")},
-        )
-
-
-def _show_roofs(view: _View) -> None:
-    count = len(view.roofs)
-    with st.expander(f"Roofs: {count} with their sources", icon=":material/roofing:"):
-        show_table(
-            lambda: [
-                {
-                    "Roof": roof.label,
-                    "Compute": roof.rate if roof.kind == "compute" else None,
-                    "Bandwidth": None if roof.kind == "compute" else roof.rate,
-                    "Kind": basis(roof) if roof.reached else PEAK_SOURCES[roof.peak_kind].label,
-                    "Source": roof.source,
-                }
-                for roof in view.roofs
-            ],
-            view,
-            {"Compute": "FLOP/s", "Bandwidth": "B/s"},
-            alt=f"Table of {count} roofs with rate, kind and source",
         )
 
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from threading import Lock
+from threading import Event, Lock
 
 import streamlit as st
 
@@ -22,6 +22,7 @@ __all__ = [
     "MOST_RESULTS",
     "NOTHING",
     "PAGE_ERRORS",
+    "SUPERVISOR_DUE",
     "DeviceResults",
     "draw_once_back",
     "draw_once_writable",
@@ -39,6 +40,7 @@ __all__ = [
 ]
 
 MOST_RESULTS = 400  # of the newest runs: as many as a chart can show and a page can read at once
+SUPERVISOR_DUE = Event()  # set once the start page is drawn, or another one or readiness is asked for
 RETRY_S = 2.0  # a page without a database looks for it again
 _VISITS: dict[str, float] = {}
 PAGE_ERRORS: list[str] = []  # references of unexpected errors since the server started

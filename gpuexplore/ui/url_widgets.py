@@ -87,11 +87,11 @@ def several(
         words = [_read(name, word, options) for word in split(link.parameters().get(name, usual))]
         unknown = [word for word in words if word not in options]
         most = 5
-        for word in unknown[:most]:
-            show_problem(_unknown(name, word, options))
+        problems = [_unknown(name, word, options) for word in unknown[:most]]
         if len(unknown) > most:
-            show_problem(InvalidInput(f"{name}: {len(unknown) - most} more are invalid"))
-        st.session_state[_key(name)] = [word for word in dict.fromkeys(words) if word in options]
+            problems.append(InvalidInput(f"{name}: {len(unknown) - most} more are invalid"))
+        _use_instead(name, [word for word in dict.fromkeys(words) if word in options], problems)
+    _say_refused(name)
     now = [word for word in st.session_state[_key(name)] if word in options]
     chosen: list[str] = st.multiselect(label, options, default=now, key=_key(name), format_func=shown)
     _say_readings(name, chosen)
@@ -124,11 +124,14 @@ def slider(label: str, name: str, most: int, default: int) -> int:
     from_outside = _changed(name, str(default))
     given = link.parameters().get(name, str(default)) if from_outside else str(st.session_state[_key(name)])
     number = read_whole(given)
+    problems = []
     if number is None or not 1 <= number <= most:
-        if from_outside:
-            show_problem(InvalidInput.of(name, given, f"whole numbers from 1 to {most}"))
+        problems.append(InvalidInput.of(name, given, f"whole numbers from 1 to {most}"))
         number = default
+    if from_outside:
+        _use_instead(name, number, problems)
     st.session_state[_key(name)] = number
+    _say_refused(name)
     chosen: int = st.slider(label, 1, most, number, key=_key(name))
     _remember(name, str(chosen), default=str(default))
     return chosen
@@ -249,15 +252,32 @@ def _changed(name: str, default: str) -> bool:
 
 def _restore(name: str, default: str, accepted: Sequence[str] | None = None) -> None:
     """Take the URL's value, or the default, where one of them was changed from outside."""
-    if not _changed(name, default):
-        return
-    given = link.parameters().get(name)
-    if given is not None and accepted is not None:
-        given = _read(name, given, accepted)
-        if given not in accepted:
-            show_problem(_unknown(name, given, accepted))
-            given = None
-    st.session_state[_key(name)] = default if given is None else given
+    if _changed(name, default):
+        given = link.parameters().get(name)
+        problems = []
+        if given is not None and accepted is not None:
+            given = _read(name, given, accepted)
+            if given not in accepted:
+                problems.append(_unknown(name, given, accepted))
+                given = None
+        _use_instead(name, default if given is None else given, problems)
+    _say_refused(name)
+
+
+def _use_instead(name: str, value: object, problems: Sequence[InvalidInput]) -> None:
+    """Take a value, in place of what the link has for `name` where that cannot be used."""
+    st.session_state[_key(name)] = value
+    st.session_state[f"{_key(name)}.refused"] = (value, *problems)
+
+
+def _say_refused(name: str) -> None:
+    """Name what of the link cannot be used, as long as nothing else is chosen: a page may redraw itself at once."""
+    value, *problems = st.session_state[f"{_key(name)}.refused"]
+    if st.session_state[_key(name)] != value:
+        problems = []
+        st.session_state[f"{_key(name)}.refused"] = (None,)
+    for problem in problems:
+        show_problem(problem)
 
 
 def _take(name: str, typed: str, *, default: str) -> str:

@@ -43,6 +43,24 @@ def test_the_tour_is_offered_begun_and_kept_over_a_reload_and_others_use_its_mea
     tells(page, "Which one is faster?")
 
 
+def test_cards_fill_the_width_and_open_their_lesson_by_mouse_and_keys(page, address):
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.goto(f"{address}/lessons")
+    cards = page.locator(".cards > a")
+    expect(cards.first).to_be_visible()
+    assert len({round(card.bounding_box()["x"]) for card in cards.all()}) == 3
+    cards.nth(1).get_by_role("img").click()
+    page.wait_for_url("**/lessons?lesson=how-long")
+    tells(page, "A guess in seconds")
+
+    page.go_back()
+    page.set_viewport_size({"width": 390, "height": 844})
+    expect(cards.first).to_be_visible()
+    assert len({round(card.bounding_box()["x"]) for card in cards.all()}) == 1
+    page.get_by_role("link", name=re.compile("By a notebook")).press("Enter")
+    expect(page.get_by_role("heading", level=1, name="Fact check")).to_be_visible()
+
+
 def test_a_training_is_cancelled_and_keeps_its_losses(page, address):
     page.goto(f"{address}/training?model=784-784-10&steps=2000")
     press(page, re.compile("^.*Train"))

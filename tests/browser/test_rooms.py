@@ -66,6 +66,28 @@ def test_a_class_guesses_measures_sees_it_on_the_wall_and_is_told_what_comes_nex
     closed_and_deleted(leader, learner, visitor(), f"{address}/rooms?room={code}", f"{code[:3]} {code[3:]}")
 
 
+def test_the_steps_of_a_lesson_replace_each_other_in_one_tab_which_leads_on(address, leader, learner):
+    leader.get_by_role("button", name="Open its first step").press("Enter")
+    with learner.context.expect_page() as opened:
+        learner.get_by_role("link", name="Open this step").click()
+    lesson = opened.value
+    expect(lesson.get_by_text("the leader opens the steps one by one")).to_be_visible()
+    tabs = len(learner.context.pages)
+
+    leader.get_by_role("button", name=re.compile("Open step b")).press("Enter")
+    expect(lesson.get_by_role("link", name="The leader went on to step b")).to_be_visible()
+    link = learner.get_by_role("link", name="Open this step")
+    expect(link).to_have_attribute("href", re.compile("step=b"))
+    link.click()
+    lesson.wait_for_url("**step=b")
+    expect(lesson.get_by_role("heading", name=re.compile("^b[.]"))).to_be_visible()
+
+    leader.get_by_role("button", name=re.compile("Open step c")).press("Enter")
+    lesson.get_by_role("link", name="The leader went on to step c").click()
+    expect(lesson.get_by_role("heading", name=re.compile("^c[.]"))).to_be_visible()
+    assert len(learner.context.pages) == tabs
+
+
 def asked_and_revealed(leader, learner, wall):
     what = leader.get_by_role("combobox", name="What")  # by keys, as the list that opens may be drawn again
     what.fill("Guess, then")

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuexplore.charts.axes import log_ticks, powers_of_two, si_label
-from gpuexplore.charts.lines import _size_axis
+from gpuexplore.charts.lines import _axis_of_names, _size_axis
 from gpuexplore.charts.reference_lines import labelled_rule, peak_rules
 from gpuexplore.operations import OPERATIONS
 
@@ -44,9 +44,41 @@ def test_labels_carry_their_unit():
     assert si_label("FLOP/s").endswith("' $1FLOP/s')")
 
 
-def test_crowded_labels_stand_at_alternate_ends():
-    ends = [text.to_dict()["mark"]["align"] for _, _, text in peak_rules({"a": 4.0, "b": 3.0, "c": 2.0, "d": 0.1})]
-    assert ends == ["left", "right", "left", "left"]
+def test_an_axis_has_one_unit_however_many_decades_it_spans():
+    label = si_label("s", [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0])
+    assert label == "format(datum.value / 0.001, ',.3~r') + ' ms'"
+
+
+def places_of(rules):
+    """Return where the label of each rule lies, by what it says: align, and above or below the line."""
+    texts = [text.to_dict() for *_, text in rules]
+    return {
+        text["datasets"][text["data"]["name"]][0]["label"]
+        if "name" in text["data"]
+        else text["data"]["values"][0]["label"]: (text["mark"]["align"], "below" if text["mark"]["dy"] > 0 else "above")
+        for text in texts
+    }
+
+
+def test_labels_of_peaks_near_each_other_do_not_touch():
+    assert places_of(peak_rules({"a": 4.0, "b": 3.6}, (0.1, 10.0))) == {"a": ("left", "above"), "b": ("left", "below")}
+
+
+def test_the_label_of_a_peak_covers_no_line():
+    at_left_above = [(0.0, 0.52), (0.5, 0.52), (0.7, 0.52), (1.0, 0.52)]
+    through = [(step / 10, 0.5 + 0.04 * (-1) ** step) for step in range(11)]
+
+    assert places_of(peak_rules({"peak": 1.0}, (0.1, 10.0), at_left_above)) == {"peak": ("left", "below")}
+    assert list(places_of(peak_rules({"peak": 1.0}, (0.1, 10.0), through))) == ["⋯ peak"]  # above the chart
+
+
+def test_the_label_of_a_peak_at_the_top_stays_within_the_chart():
+    assert places_of(peak_rules({"peak": 10.0}, (0.1, 10.0))) == {"peak": ("left", "below")}
+
+
+def test_names_below_a_chart_are_slanted_where_they_would_print_over_each_other():
+    axis = _axis_of_names(["numba-cpu-reordered"] * 6).to_dict()
+    assert axis["labelAngle"] == {"expr": f"width > {6 * 137} ? 0 : -40"}
 
 
 def test_a_label_has_a_rim_in_the_colour_of_the_background_that_lines_do_not_cross():

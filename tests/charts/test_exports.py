@@ -241,7 +241,7 @@ def test_panels_side_by_side_each_draw_their_own_lines(exported):
     assert list(shown) == ["fp32", "bf16"]
     for dtype in shown:
         assert svg.count(f"Case: numpy · cpu in {dtype}") == 2, dtype
-    assert '"rangeMax": {' not in json.dumps(spec)
+    assert '"expr": "width' not in json.dumps(spec)
 
 
 @pytest.mark.parametrize("dtypes", [("fp32",), ("fp32", "bf16", "fp16")])

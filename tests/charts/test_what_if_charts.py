@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 
 from gpuexplore.analysis.prediction import UncertainValue
@@ -8,6 +9,7 @@ from gpuexplore.analysis.what_if.what_if import Known, what_if
 from gpuexplore.analysis.what_if.workload import of_operation
 from gpuexplore.charts.what_if import (
     ComparedQuantity,
+    _name_is_left,
     across_devices,
     entered_shares,
     trade_off,
@@ -207,3 +209,10 @@ def test_a_time_that_is_impossible_says_so_in_its_row():
     assert data(what_if_times([row]).to_dict(), labels)[0]["said"] == "1.00 µs, entered, impossible"
     _, labels = layers(what_if_speedups([row], "fp32").to_dict(), "text")
     assert data(what_if_speedups([row], "fp32").to_dict(), labels)[0]["said"] == "not compared: impossible"
+
+
+def test_the_name_of_a_point_gives_way_to_a_point_at_its_right():
+    frame = pd.DataFrame({"error": [1e-15, 4e-4, 3e-3, 3e-2], "value": [1.2, 14.3, 14.6, 21.6]})
+
+    assert _name_is_left(frame) == [False, True, False, False]
+    assert _name_is_left(frame[:0]) == []

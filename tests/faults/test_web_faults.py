@@ -41,6 +41,7 @@ def serve(home, repository):
         process.url = f"http://127.0.0.1:{port}"
         started.append(process)
         wait_until(lambda: asked(process, "/_stcore/health") == 200, START_S, "the web server")
+        asked(process, "/api/ready")  # which starts the supervisor
         return process
 
     yield start

@@ -1,6 +1,9 @@
 import json
+from dataclasses import replace
 
 from gpuexplore.hardware import ACCELERATORS
+from gpuexplore.hardware.cpu_ceiling.cache import with_ceiling
+from gpuexplore.hardware.cpu_ceiling.ceiling import Ceiling
 from gpuexplore.hardware.discovery import _device_from
 from gpuexplore.hardware.nvml import GpuFacts
 from gpuexplore.ui import session
@@ -28,8 +31,8 @@ def test_page_shows_the_devices_of_this_machine_and_the_table_of_accelerators(pa
     columns = json.loads(shown.proto.columns)
 
     assert not app.exception
-    assert app.metric[0].label == "fp32 matmul"
-    assert "FLOP/s" in app.metric[0].value
+    assert app.metric[1].label == "fp32 matmul"
+    assert "FLOP/s" in app.metric[1].value
     assert "No CUDA device was found" in texts(app.caption)
     assert "measuring process is not running" in texts(app.warning)
     assert len(table) == len(ACCELERATORS)
@@ -167,3 +170,21 @@ def test_bad_own_bandwidth_is_named_and_not_kept(page, store):
         enter_bandwidth(app, rate)
         assert f"bandwidth {rate!r}: expected numbers above 0, up to 1,000,000 (GB/s)" in texts(app.error)
     assert store.own_bandwidth(OWNER, device()) is None
+
+
+def test_a_cpu_without_units_of_a_format_says_that_its_peak_is_the_rate_of_fp32(page, monkeypatch):
+    rates = {"fp64": 103e9, "fp32": 206e9}
+    ceiling = Ceiling("Haswell", 2, rates, 20e9, 60, "2026-11-30T00:00:00+00:00")
+    cpu = with_ceiling(replace(device(peaks=()), native=("fp64", "fp32")), ceiling)
+    monkeypatch.setattr(session, "discover", lambda: (cpu,))
+    app = page("devices")
+
+    assert {metric.label: (metric.value, metric.delta) for metric in app.metric} == {
+        "fp64 matmul": ("103 GFLOP/s", ""),
+        "fp32 matmul": ("206 GFLOP/s", ""),
+        "bf16 matmul": ("206 GFLOP/s", "at the fp32 rate"),
+        "fp16 matmul": ("206 GFLOP/s", "at the fp32 rate"),
+        "Memory": ("20.0 GB/s", ""),
+    }
+    table = app.dataframe[0].value
+    assert set(table[table["Rate"] == "at the fp32 rate"]["Dtype"]) == {"bf16", "fp16"}

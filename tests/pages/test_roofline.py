@@ -52,14 +52,27 @@ def test_without_a_run_the_roofs_are_shown_and_the_way_to_one(page):
     assert box.options[0] == "a made-up processor (this machine, cpu)"
     assert len(box.options) == 1 + len(ACCELERATORS)
     assert any(one.label == "Run a benchmark" for one in app.button)
-    assert len(app.dataframe) == 1
+
+
+def test_without_any_run_recorded_ones_of_a_gpu_are_drawn_as_an_example(page):
+    app = page("roofline")
+
+    assert [header.value for header in app.subheader] == [
+        "Example: recorded runs on H100 SXM5 80GB",
+        "a made-up processor",
+    ]
+    assert "Measured by gpuexplore on another machine" in texts(app.caption)
+    assert from_column(app) <= {"recorded", "published"}
+    assert not page("roofline", recorded="off").subheader
+    assert not page("roofline", runs="none").subheader
 
 
 def test_runs_of_others_are_shown_when_asked_for(page, store, experiment, results):
     store.record(experiment, "somebody else", results=results)
 
-    assert "None of your runs" in texts(page("roofline").caption)
-    assert len(page("roofline", runs="all").dataframe[0].value) == 8
+    borrowed = page("roofline")
+    assert "None of your runs is on this roofline yet. The points are runs of all users" in texts(borrowed.caption)
+    assert len(borrowed.dataframe[0].value) == len(page("roofline", runs="all").dataframe[0].value) == 8
     assert "Runs are hidden" in texts(page("roofline", runs="none").caption)
 
 

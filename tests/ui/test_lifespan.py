@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from gpuexplore.core.errors import StoreUnavailable
+from gpuexplore.ui.server import api
 from tests.waiting import DEADLINE_S
 
 lifespan = import_module("gpuexplore.ui.server.lifespan")  # its package calls the function so
@@ -24,10 +25,13 @@ def collector():
     gc.set_threshold(*threshold)
 
 
-def test_what_pages_need_is_imported_and_searched_for_garbage_no_more(collector):
+def test_what_pages_need_is_imported_and_searched_for_garbage_no_more(collector, monkeypatch):
+    monkeypatch.setattr(lifespan, "VISITOR_WAIT_S", 0.0)
+
     lifespan._settle()
 
     assert sys.modules.keys() >= set(lifespan.PAGES_NEED)
+    assert gc.isenabled()
     assert gc.get_freeze_count() > 10 * len(gc.get_objects())
     assert gc.get_threshold()[0] == lifespan.GC_THRESHOLD
 
@@ -47,6 +51,52 @@ def test_no_thread_keeps_the_others_waiting_for_long(monkeypatch):
         assert asyncio.run(shortest()) == pytest.approx(lifespan.SWITCH_S)
     finally:
         sys.setswitchinterval(before_s)
+
+
+@pytest.fixture
+def watched(monkeypatch):
+    """Let no page be drawn yet, and return when a supervisor was looked after."""
+    page, watched = threading.Event(), []
+    monkeypatch.setattr(lifespan, "SUPERVISOR_DUE", page)
+    monkeypatch.setattr(lifespan, "watch", lambda _: watched.append(page.is_set()))
+    return watched
+
+
+def test_supervisor_starts_after_the_first_page(watched, monkeypatch):
+    monkeypatch.setattr(lifespan, "VISITOR_WAIT_S", DEADLINE_S)
+    thread = threading.Thread(target=lifespan._watch_when_due, args=(threading.Event(),))
+    thread.start()
+    lifespan.SUPERVISOR_DUE.set()
+    thread.join()
+
+    assert watched == [True]
+
+
+def test_supervisor_starts_for_who_asks_for_readiness(monkeypatch):
+    due = threading.Event()
+    monkeypatch.setattr(api, "SUPERVISOR_DUE", due)
+    monkeypatch.setattr(api, "store", lambda: SimpleNamespace(ready=due.is_set))
+
+    assert api._ready(None).status_code == 200
+    assert due.is_set()
+
+
+def test_supervisor_starts_without_a_visitor_after_a_while(watched, monkeypatch):
+    monkeypatch.setattr(lifespan, "VISITOR_WAIT_S", 0.0)
+
+    lifespan._watch_when_due(threading.Event())
+
+    assert watched == [False]
+
+
+def test_no_supervisor_starts_for_a_server_that_has_ended(watched):
+    stop = threading.Event()
+    stop.set()
+    lifespan.SUPERVISOR_DUE.set()
+
+    lifespan._watch_when_due(stop)
+
+    assert watched == []
 
 
 def test_server_steps_back_once_workers_are_warm_for_its_first_visitors_wait_meanwhile(monkeypatch):

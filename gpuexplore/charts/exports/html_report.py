@@ -73,10 +73,16 @@ def _pictures(exported: Exported, wanted: Collection[str] = ()) -> list[tuple[st
         drawn["Share of the limit"] = charts.share
     drawn["Rate"] = charts.bandwidth if is_memory_bound(analysis) else charts.throughput
     drawn = {title: build for title, build in drawn.items() if not wanted or title in wanted}
-    shown = panels(analysis)
     with unchecked():
         specs = [
-            specification({panel: build(analysis, lines) for panel, lines in shown.items()}, title, exported.facts)
+            specification(
+                {
+                    panel: build(analysis, lines)
+                    for panel, lines in panels(analysis, by_peak=build is charts.throughput).items()
+                },
+                title,
+                exported.facts,
+            )
             for title, build in drawn.items()
         ]
     return [(title, Markup(svg.decode())) for title, svg in zip(drawn, pictures(specs, "svg"), strict=True)]

@@ -4,6 +4,7 @@ Vega is run by a process of its own, which goes when it has answered: it takes 1
 """
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -79,7 +80,13 @@ def specification(
     if len(made) == 1:
         (spec,) = made.values()
         return {**spec, "title": heading, "config": CONFIG}
-    return {"hconcat": list(made.values()), "title": heading, "config": CONFIG, "spacing": 24}
+    rows = {"concat": list(made.values()), "columns": columns_of(len(made))}
+    return {**rows, "title": heading, "config": CONFIG, "spacing": 24}
+
+
+def columns_of(count: int) -> int:
+    """Return how many of so many panels stand side by side."""
+    return 2 if count == 4 else min(count, 3)
 
 
 def _sized(chart: alt.LayerChart, panel: str | None, count: int) -> dict[str, Any]:
@@ -93,9 +100,9 @@ def _sized(chart: alt.LayerChart, panel: str | None, count: int) -> dict[str, An
             layer.pop(name, None)
         encoding = layer.get("encoding", {})
         for name, channel in encoding.items():
-            _fix_axis_end(channel, width)
             encoding[name] = _as_if_picked(channel)
     spec |= {"width": width, "height": min(int(spec.get("height", 400)), 520)}
+    spec = _at_width(spec, width)
     return spec | ({"title": panel} if panel else {})
 
 
@@ -106,9 +113,13 @@ def _as_if_picked(channel: Any) -> Any:
     return {"value": of_legend[0]["value"]} if of_legend else channel
 
 
-def _fix_axis_end(channel: Any, width: int) -> None:
-    """State in pixels where an axis ends that leaves space for names: no panel of several knows its width."""
-    scale = channel.get("scale") if isinstance(channel, dict) else None
-    end = scale.get("rangeMax") if scale else None
-    if scale and isinstance(end, dict):
-        scale["rangeMax"] = width - int(str(end["expr"]).rpartition(" ")[2])
+def _at_width(spec: Any, width: int) -> Any:
+    """Return a chart whose expressions state its width in pixels: no panel of several knows it."""
+    if isinstance(spec, list):
+        return [_at_width(part, width) for part in spec]
+    if not isinstance(spec, dict):
+        return spec
+    return {
+        name: re.sub(r"\bwidth\b", str(width), part) if name == "expr" else _at_width(part, width)
+        for name, part in spec.items()
+    }

@@ -1,8 +1,10 @@
 """Tables of the chart of Explore: predicted lines and measured points of each operation, dtype and device."""
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -13,7 +15,6 @@ from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.core.dtypes import format_named
 from gpuexplore.core.model import Case, Device, Result, Shape
 from gpuexplore.core.units import format_seconds
-from gpuexplore.features.atlas.analysis import points
 from gpuexplore.features.atlas.analysis.lines import case_of, work_of
 from gpuexplore.hardware import table_device
 from gpuexplore.operations import operation_named
@@ -53,6 +54,8 @@ GPUS = {  # rows of the table of accelerators, by their short names
 FIRST_GPUS = ("h100-sxm5-80gb", "a100-sxm4-80gb", "l4", "t4")
 CALLS: Calls = "queued"  # how calls follow one another where they are predicted
 OWN = "measured here"
+TIMES = ("time", "low", "high")
+SHIPPED = Path(__file__).with_name("gpus.json")
 MIN_INTENSITY, MAX_INTENSITY = 2.0**-4, 2.0**13  # FLOPs a byte, the ends of roofs
 MAX_ASPECT = 4.0  # of a measured shape's axes to those of the size with as much work
 VIEWS = {"time": "Time", "rate": "Rate", "roofline": "Roofline"}
@@ -114,7 +117,7 @@ class ExploreFacts:
         for row in self.lines.to_dict("records"):
             of_device = found.setdefault(row["op"], {}).setdefault(row["dtype"], {})
             times = of_device.setdefault(row["key"], [None] * len(places[row["op"]]))
-            times[places[row["op"]][row["n"]]] = [float(f"{row[name]:.3g}") for name in ("time", "low", "high")]
+            times[places[row["op"]][row["n"]]] = [float(f"{row[name]:.3g}") for name in TIMES]
         return found
 
     def times_s(self, operation: str, dtype: str, key: str) -> dict[int, float]:
@@ -130,7 +133,8 @@ def facts(devices: Sequence[Device], results: Sequence[Result]) -> ExploreFacts:
         devices: of this machine.
         results: measured on them.
     """
-    lines = [*_gpu_lines(), *_lines(devices, calibrate(results))]
+    known = [device for device in devices if device.kind != "cpu" or device.bandwidth]  # others have no line yet
+    lines = [*_gpu_lines(), *(predicted_lines(known, calibrate(results)) if known else ())]
     measured = [*_gpu_points(), *_own_points(devices, results)]
     roofs = [row for device in (*devices, *map(table_device, GPUS)) for row in _roofs(device)]
     return ExploreFacts(tuple(devices), pd.DataFrame(lines), pd.DataFrame(measured), pd.DataFrame(roofs))
@@ -140,8 +144,20 @@ Row = dict[str, Any]
 
 
 @cache
+def _shipped() -> Any:
+    """Return what `scripts.explore_gpus` wrote: working it out takes a second, for which the first page would wait."""
+    return json.loads(SHIPPED.read_text(encoding="utf-8"))
+
+
+@cache
 def _gpu_lines() -> tuple[Row, ...]:
-    return tuple(_lines([*map(table_device, GPUS)], calibrate()))
+    return tuple(
+        _place(case_of(operation, operation_named(operation).shape_of_size(size), dtype, table_device(key)), size)
+        | dict(zip(TIMES, times, strict=True))
+        for operation, dtype, key, found in _shipped()["lines"]
+        for size, times in zip(sizes(operation), found, strict=True)
+        if times
+    )
 
 
 def sizes(operation: str) -> tuple[int, ...]:
@@ -163,7 +179,7 @@ def dtypes_of(operation: str) -> tuple[str, ...]:
     return tuple(name for name in DTYPES_SHOWN if contract.unsupported(format_named(name)) is None)
 
 
-def _lines(devices: Iterable[Device], calibration: Calibration) -> Iterable[Row]:
+def predicted_lines(devices: Iterable[Device], calibration: Calibration) -> Iterable[Row]:
     """Return a row for each size: of the fastest of the libraries that a request compares by default."""
     asked = [
         (
@@ -215,12 +231,10 @@ def _place(case: Case, size: int) -> Row:
 
 @cache
 def _gpu_points() -> tuple[Row, ...]:
-    shown = [point for point in points() if point.spec_key in GPUS]
-    cases = [case_of(point.operation, point.shape, point.dtype, point.device) for point in shown]
-    measured = [
-        _point(case, point.time_s, f"{point.origin} by {point.citation.name}")
-        for case, point in zip(cases, shown, strict=True)
-    ]
+    measured = (
+        measured_point(case_of(operation, Shape.of(**axes), dtype, table_device(key)), time_s, source)
+        for operation, dtype, key, axes, time_s, source in _shipped()["points"]
+    )
     return tuple(row for row in measured if row)
 
 
@@ -236,14 +250,14 @@ def _own_points(devices: Sequence[Device], results: Iterable[Result]) -> Iterato
             if known.measurement and result.measurement.median_s < known.measurement.median_s:
                 fastest[about] = result
     for result in fastest.values():
-        row = result.measurement and _point(
+        row = result.measurement and measured_point(
             result.case, result.measurement.median_s, f"{OWN}, {result.case.implementation}"
         )
         if row:
             yield row
 
 
-def _point(case: Case, time_s: float, source: str) -> Row | None:
+def measured_point(case: Case, time_s: float, source: str) -> Row | None:
     """Return the row of a measured call; None where no size stands for its shape, or its dtype is not drawn."""
     size = _size_of(case.operation, case.shape) if case.operation in OFFERED and case.dtype in DTYPES_SHOWN else None
     if size is None:

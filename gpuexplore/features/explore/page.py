@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from gpuexplore.features.explore.ui import choose, show, show_measured
+from gpuexplore.features.explore.ui import choose, is_being_measured, show, show_measured
 from gpuexplore.ui.benchmark.form import show_offers
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page, parameters
@@ -18,7 +18,9 @@ if not st.context.is_embedded:
 open_page("explore")
 devices = known_devices()
 runs = started()
-st.fragment(show, run_every=1.0 if any(run.active for run in runs) else None)(devices, choose(devices))
+follows = is_being_measured(devices)
+is_live = follows or any(run.active for run in runs)
+st.fragment(show, run_every=1.0 if is_live else None)(devices, choose(devices), follows=follows)
 show_measured(runs, devices)
 if not st.context.is_embedded:
     show_offers()

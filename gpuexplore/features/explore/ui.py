@@ -25,6 +25,7 @@ from gpuexplore.features.explore.facts import (
     facts,
     sizes,
 )
+from gpuexplore.jobs.server_settings import is_external
 from gpuexplore.operations import operation_named
 from gpuexplore.request import Request, resolve
 from gpuexplore.shapes import split
@@ -32,7 +33,7 @@ from gpuexplore.ui.link import href, parameters
 from gpuexplore.ui.markdown import plain, small
 from gpuexplore.ui.run.state import show_what_ended, start
 from gpuexplore.ui.run.view import show_run
-from gpuexplore.ui.session import DeviceResults, measured_results
+from gpuexplore.ui.session import DeviceResults, known_devices, live_supervisor, measured_results
 from gpuexplore.ui.shared import shared_values
 from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.url_widgets import show_problem
@@ -41,6 +42,7 @@ CHART = "explore_chart"  # the key of the chart's container, by which the contro
 STYLE = f"""<style>
 .st-key-{CHART} form.vega-bindings {{ display: none; }}
 </style>"""  # the controls set the chart's parameters
+FOLLOWS = " :material/hourglass_top: This CPU's line follows in a few seconds: its peaks are being measured."
 MAX_SECONDS = 0.5  # a predicted call of what is measured here from this page
 MAX_SIZES = 6
 
@@ -87,8 +89,23 @@ def _facts(devices: tuple[Device, ...], known: tuple[DeviceResults, ...]) -> Exp
     return facts(devices, [result for each in known for _, result in reversed(each.found)])
 
 
-def show(devices: Sequence[Device], choice: ExploreChoice) -> None:
-    """Draw the controls and the chart, and measure here what the button of the controls asks for."""
+def is_being_measured(devices: Sequence[Device]) -> bool:
+    """Return whether the peaks of this CPU, and with them its line, follow in a few seconds."""
+    supervisor = live_supervisor()
+    is_starting = supervisor.state == "warming" if supervisor else not is_external()
+    return is_starting and any(device.kind == "cpu" and not device.bandwidth for device in devices)
+
+
+def show(devices: Sequence[Device], choice: ExploreChoice, *, follows: bool = False) -> None:
+    """Draw the controls and the chart, and measure here what the button of the controls asks for.
+
+    Args:
+        devices: of this machine.
+        choice: what is drawn first.
+        follows: whether the line of this CPU was still missing when the page was drawn.
+    """
+    if follows and not is_being_measured(known_devices()):
+        st.rerun()
     found = facts_of(devices)
     asked = _controls()(
         data=_data(found, choice, can_run=not st.context.is_embedded), key="explore", on_run_change=lambda: None
@@ -100,6 +117,7 @@ def show(devices: Sequence[Device], choice: ExploreChoice) -> None:
             small(
                 "Lines: predicted. Bands: 90 % intervals. Points: measured here, or by others, as "
                 f"tooltips say ([all in the Atlas]({href('atlas')}))."
+                f"{FOLLOWS if follows else ''}"
             )
         )
     if asked:

@@ -1,7 +1,8 @@
-"""The page Fact check: claims and verdicts as a table, the reasons of one, and a button that measures it here."""
+"""The page Fact check: the reasons of a verdict, a button that measures it here, and every claim with its verdict."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from html import escape
 from typing import Any
 
 import streamlit as st
@@ -10,12 +11,12 @@ from gpuexplore.core.model import Device, Result, Run
 from gpuexplore.features.fact_check.analysis import Claim, claims, claims_of
 from gpuexplore.features.fact_check.analysis.judge import Judgement, Verdict, judge
 from gpuexplore.features.fact_check.analysis.measured import experiments
+from gpuexplore.ui.link import href
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.run.state import show_what_ended, start, started
 from gpuexplore.ui.run.view import show_run
 from gpuexplore.ui.session import known_devices, measured_results
 from gpuexplore.ui.shared import Shared
-from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.ui.url_widgets import select
 
 VERDICTS: Mapping[Verdict, str] = {
@@ -27,6 +28,28 @@ VERDICTS: Mapping[Verdict, str] = {
     "possible": "Not refuted, and not confirmed by anything on this server.",
     "confirmed here": "Computed or measured on this server, with the same result.",
 }
+COLOURS: Mapping[Verdict, str] = {
+    "impossible": "refuted",
+    "contradicts itself": "refuted",
+    "wrong": "refuted",
+    "not a measurement": "doubtful",
+    "not confirmed here": "doubtful",
+    "confirmed here": "confirmed",
+}
+STYLE = """<style>
+.claims { padding: 0 !important; margin: 0; line-height: 1.6; }
+.claims a { color: light-dark(#1f66b0, #7cbaf5); font-weight: 600; }
+.claims li { display: grid; grid-template-columns: 10rem 1fr; gap: 1rem; align-items: start; padding: 0.6rem 0;
+  margin: 0; border-top: 1px solid light-dark(#d9dee5, #343c47); list-style: none; }
+.claims span { justify-self: start; display: inline-block; border-radius: 0.4rem; padding: 0 0.5rem;
+  color: light-dark(#3d4653, #d5dbe3); background: light-dark(#e9edf1, #2c333d); margin-bottom: 0.2rem;
+  white-space: nowrap; }
+.claims .refuted { color: light-dark(#8c1a10, #ffb9ae); background: light-dark(#fde7e3, #4c201b); }
+.claims .doubtful { color: light-dark(#6b4700, #fbd38d); background: light-dark(#fdf0d2, #45330f); }
+.claims .confirmed { color: light-dark(#00543f, #9be3c9); background: light-dark(#dcf5ec, #123d31); }
+.claims small { display: block; margin-top: 0.15rem; color: light-dark(#5c5f69, #a3a8b4); overflow-wrap: anywhere; }
+@media (max-width: 640px) { .claims li { grid-template-columns: 1fr; gap: 0.3rem; } }
+</style>"""
 JUDGED: Shared[tuple[Judgement, ...]] = Shared(4)
 
 
@@ -63,31 +86,26 @@ def show_claims() -> None:
     results = tuple(result for device in known for _, result in device.found)
     judged = JUDGED.get(known, lambda: _judgements(results))
     counts = Counter(judgement.verdict for judgement in judged)
-    st.markdown(" · ".join(f"{verdict} **{counts[verdict]}**" for verdict in VERDICTS if counts[verdict]))
-    show_table(
-        lambda: [
-            {
-                "Row": judgement.claim.id,
-                "Verdict": judgement.verdict,
-                "Claim": judgement.claim.claim,
-                "Evidence": next(iter(judgement.evidence), None),
-            }
-            for judgement in judged
-        ],
-        ("claims", known),
-        {},
-        alt=f"Table of {len(judged)} claims of the notebooks with their verdicts and the strongest evidence",
-        config={
-            "Row": st.column_config.TextColumn(width=130),
-            "Claim": st.column_config.TextColumn(width="large"),
-            "Evidence": st.column_config.TextColumn(width="large"),
-        },
-    )
-    st.subheader("Why", anchor="why")
+    shown = [_badge(verdict, f"{verdict} {counts[verdict]}") for verdict in VERDICTS if counts[verdict]]
+    st.html(f'{STYLE}<div class="claims">{" ".join(shown)}</div>')
     _offer_measuring(_show_one(judged), devices, results)
+    st.subheader("All claims", anchor="claims")
+    st.html(f'<ul class="claims">{"".join(map(_entry, judged))}</ul>')
     with st.expander("What the verdicts mean"):
         st.markdown("\n".join(f"- **{verdict}**: {meaning}" for verdict, meaning in VERDICTS.items()))
         st.caption("A claim with several findings gets the verdict that comes first in this list.")
+
+
+def _badge(verdict: Verdict, text: str) -> str:
+    return f'<span class="{COLOURS.get(verdict, "")}">{text}</span>'
+
+
+def _entry(judgement: Judgement) -> str:
+    """Return the line of a claim: the verdict, a link to its reasons with what is claimed, the strongest evidence."""
+    claim = judgement.claim
+    evidence = escape(next(iter(judgement.evidence), ""))
+    said = f'<a href="{href(f"fact-check?row={claim.id}")}" target="_self">{claim.id}</a> {escape(claim.claim)}'
+    return f"<li>{_badge(judgement.verdict, judgement.verdict)}<div>{said}<small>{evidence}</small></div></li>"
 
 
 def _judgements(results: Sequence[Result] = ()) -> tuple[Judgement, ...]:
@@ -99,7 +117,7 @@ def _show_one(judged: Sequence[Judgement]) -> Claim:
     """Show the evidence of one claim, and return it: by default the one whose verdict is the strongest."""
     by_id = {found.claim.id: found for found in sorted(judged, key=lambda found: list(VERDICTS).index(found.verdict))}
     chosen = by_id[select("Claim", "row", list(by_id), shown=lambda row: f"{row}: {by_id[row].claim.claim}")]
-    st.markdown(f"**{chosen.verdict[:1].upper()}{chosen.verdict[1:]}**")
+    st.html(f'<div class="claims">{_badge(chosen.verdict, chosen.verdict)}</div>')
     if chosen.evidence:
         st.markdown("\n".join(f"- {plain(sentence)}" for sentence in chosen.evidence))
     else:

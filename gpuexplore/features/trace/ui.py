@@ -4,6 +4,7 @@ import shlex
 from collections import defaultdict
 from collections.abc import Sequence
 from hashlib import sha256
+from pathlib import Path
 from urllib.parse import urlencode
 
 import altair as alt
@@ -40,6 +41,10 @@ from gpuexplore.ui.url_widgets import select, show_problem
 MOST_BYTES = 40_000_000  # unpacked: reading more stalls all other visitors; the command takes more
 GPUS = {accelerator.key: accelerator.name for accelerator in NEWEST_FIRST}
 TABLES: Shared[tuple[TraceTable, bool]] = Shared(32)
+EXAMPLE = (
+    "Not a trace of yours: two training steps of a `TransformerEncoderLayer` (256 wide, 8 heads, batch 4 × 128 tokens) "
+    "in fp32 with AdamW, by torch 2.13.0 on one thread of an Intel Xeon (Sapphire Rapids), 2026-11-30."
+)
 MOST_ROWS = 300  # in the table: the others took less
 UNITS = {
     "Time": "s",
@@ -61,7 +66,25 @@ def show_trace(table: TraceTable) -> None:
         return
     show_chart(lambda: _time_by_operation(table), (table.name, table.rows), key="chart.trace")
     st.subheader("Operations", anchor="operations")
-    shown = [_cells(table, row) for row in rows[:MOST_ROWS]]
+    shown: list[Cells] = [
+        {
+            "Operation": row.operation,
+            "Shapes": shape_words(row),
+            "Dtype": dtype_words(row),
+            "Calls": row.calls,
+            "Time": row.time_s,
+            "Share": row.share,
+            "Of the roof": row.roof_share,
+            "Measure": href(f"benchmark?{urlencode(row.counterpart.query)}") if row.counterpart else None,
+            "Predict": _predict_link(table, row),
+            "Bound": row.least.bound if row.least else None,
+            "FLOPs per call": row.flop_count,
+            "FLOP/s": row.flop_per_s,
+            "Bytes/s": row.bytes_per_s,
+            "CPU time": row.self_cpu_s if row.gpu_s is not None else None,
+        }
+        for row in rows[:MOST_ROWS]
+    ]
     links = {name: st.column_config.LinkColumn(display_text=name.lower()) for name in ("Measure", "Predict")}
     names = {name: st.column_config.TextColumn(width="medium") for name in ("Operation", "Shapes")}
     alt = f"Table of {len(shown)} operations with shape, dtype, calls, time, work and share of the roof"
@@ -73,25 +96,6 @@ def show_trace(table: TraceTable) -> None:
         commands = [command for found, predict in ours if found for command in (found.run_command, predict) if command]
         lines = dict.fromkeys((f"gpuexplore trace {shlex.quote(table.name)}", *commands))
         st.code("\n".join(lines), language="bash")
-
-
-def _cells(table: TraceTable, row: TraceRow) -> Cells:
-    return {
-        "Operation": row.operation,
-        "Shapes": shape_words(row),
-        "Dtype": dtype_words(row),
-        "Calls": row.calls,
-        "Time": row.time_s,
-        "Share": row.share,
-        "Of the roof": row.roof_share,
-        "Measure": href(f"benchmark?{urlencode(row.counterpart.query)}") if row.counterpart else None,
-        "Predict": _predict_link(table, row),
-        "Bound": row.least.bound if row.least else None,
-        "FLOPs per call": row.flop_count,
-        "FLOP/s": row.flop_per_s,
-        "Bytes/s": row.bytes_per_s,
-        "CPU time": row.self_cpu_s if row.gpu_s is not None else None,
-    }
 
 
 def _predict_link(table: TraceTable, row: TraceRow) -> str | None:
@@ -108,7 +112,10 @@ def _predict_link(table: TraceTable, row: TraceRow) -> str | None:
 
 
 def choose_trace() -> TraceTable | None:
-    """Draw the field of the file and the choice of the device; return the table, None without one that can be read."""
+    """Draw the field of the file and the choice of the device; return the table, None of a file that cannot be read.
+
+    Without a file it is that of a recorded example, which is labelled.
+    """
     file = st.file_uploader("Trace of torch.profiler", type=["json", "gz"], key="trace.file")
     if file is None:
         select("Taken on", "device", ["", CPU, *GPUS], shown=_device_title)
@@ -118,7 +125,12 @@ def choose_trace() -> TraceTable | None:
             f"{MOST_COMMAND_BYTES // 1_000_000} MB, and prints JSON. The file is not stored."
         )
         _explain()
-        return None
+        st.badge("Recorded example", icon=":material/inventory_2:", color="violet")
+        st.caption(EXAMPLE)
+        return TABLES.get(
+            (EXAMPLE, "", ""),
+            lambda: _read("transformer-layer.json.gz", Path(__file__).with_name("example.json.gz").read_bytes(), ""),
+        )[0]
     content = file.getvalue()
     try:
         return _chosen(file.name, content)
@@ -129,13 +141,13 @@ def choose_trace() -> TraceTable | None:
 
 
 def _explain() -> None:
-    st.info("To record a trace, wrap a training step or any other torch code:", icon=":material/add_chart:")
-    st.code(
-        "with torch.profiler.profile(record_shapes=True) as prof:\n"
-        "    step()  # a few calls of the code to profile, after some warm-up calls\n"
-        'prof.export_chrome_trace("trace.json.gz")\n',
-        language="python",
-    )
+    with st.expander("Record a trace of your own", icon=":material/add_chart:"):
+        st.code(
+            "with torch.profiler.profile(record_shapes=True) as prof:\n"
+            "    step()  # a few calls of the code to profile, after some warm-up calls\n"
+            'prof.export_chrome_trace("trace.json.gz")\n',
+            language="python",
+        )
 
 
 def _chosen(name: str, content: bytes) -> TraceTable:
@@ -186,11 +198,13 @@ def _time_by_operation(table: TraceTable) -> alt.LayerChart:
             "operation:N",
             title=None,
             sort=list(frame["operation"]),
-            axis=alt.Axis(labelLimit=260, labelOverlap=False),
+            axis=alt.Axis(
+                labelLimit=alt.ExprRef("containerSize()[0] < 500 ? 130 : 260"), labelOverlap=False, labelFlush=False
+            ),
         ),
     )
     kinds = sorted(dict.fromkeys(frame["kind"]), key=lambda kind: kind == OF_NO_KIND)  # the others last
-    legend = alt.Legend(title=None, orient="top", columns=3)
+    legend = alt.Legend(title=None, orient="top", columns=alt.ExprRef("containerSize()[0] < 500 ? 1 : 3"))
     drawn = base.mark_bar(height={"band": 0.6}).encode(
         color=alt.Color("kind:N", scale=alt.Scale(domain=kinds), legend=legend),
         tooltip=[

@@ -1,7 +1,9 @@
 """A training on a page: what to train, the losses live, then the times, phases, scaler and processes."""
 
+import json
 from collections.abc import Hashable, Iterator, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import altair as alt
@@ -48,7 +50,20 @@ def show_training() -> None:
         show_problem(error)
         st.button("Train", type="primary", icon=":material/play_arrow:", disabled=True)
         return
-    show_newest(asked, timedelta(days=30), _draw, missing="Not trained on this server yet.", label="Train")
+    show_newest(asked, timedelta(days=30), _draw, missing=_show_example, label="Train")
+
+
+def _show_example() -> None:
+    """Show a training that gpuexplore recorded, labelled as such."""
+    st.caption("Not trained on this server yet.")
+    report = joined([json.loads(Path(__file__).with_name("example.json").read_text(encoding="utf-8"))])
+    st.badge("Recorded example", icon=":material/inventory_2:", color="violet")
+    st.caption(
+        "Not of this server and not with the choices above: 100 steps of 784-784-10 on two cores of an Intel Xeon "
+        "(Sapphire Rapids), 2026-11-30, while other work took 62 % of the CPU: times are longer than on an idle one."
+    )
+    if report:
+        _draw_charts(report, ("example", 0))
 
 
 def _draw(run: ActivityRun) -> None:
@@ -271,7 +286,9 @@ def _losses(report: TrainingReport) -> alt.LayerChart:
             ],
         )
     )
-    guessing = labelled_rule(report.chance_loss, f"random guessing: ln {report.classes} = {report.chance_loss:.3f}")
+    guessing = labelled_rule(
+        report.chance_loss, f"random guessing: ln {report.classes} = {report.chance_loss:.3f}", at_right=True
+    )
     chart: alt.LayerChart = alt.LayerChart(layer=[lines, *guessing]).properties(
         width="container", height=360, description=_describe_losses(report)
     )

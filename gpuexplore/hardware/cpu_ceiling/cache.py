@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from gpuexplore.core.errors import GpuExploreError, InvalidInput
+from gpuexplore.core.hardware import WIDENED
 from gpuexplore.core.model import Bandwidth, CacheRoof, Device, Peak, ThreadRoofs, Unit
 from gpuexplore.core.serialization import decode, write_json
 from gpuexplore.hardware.cpu import ACCOUNTING_UNREADABLE
@@ -193,7 +194,7 @@ def _peak(ceiling: Ceiling, dtype: str, unit: Unit) -> Peak | None:
     if own and not is_slower and not is_other:
         loop = "dot-product loop" if dtype == DOT_PRODUCT else "FMA loop"
         return Peak(dtype, unit, own, "measured_ceiling", _source(loop, ceiling))
-    source = _source("fp32 FMA loop", ceiling) + f" ({dtype} is widened to fp32)"
+    source = _source("fp32 FMA loop", ceiling) + f" ({dtype} {WIDENED})"
     return Peak(dtype, unit, fp32, "measured_ceiling", source)
 
 

@@ -13,10 +13,11 @@ from threading import Lock
 
 import altair as alt
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.charts.exports import Exported
-from gpuexplore.charts.exports.picture import PictureType, pictures, specification
+from gpuexplore.charts.exports.picture import PictureType, columns_of, pictures, specification
 from gpuexplore.charts.points import Lines, panels
 from gpuexplore.core.model import Run
 from gpuexplore.ui.run.comparison import RunView
@@ -36,6 +37,7 @@ class Drawing:
         build: makes the chart, of some lines or all.
         left_out: says what the chart leaves out, or None.
         in_panels: whether many lines are drawn in a panel for each dtype.
+        by_peak: whether dtypes with peaks of their own are.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Drawing:
     build: Callable[[RunAnalysis, Lines | None], alt.LayerChart]
     left_out: Callable[[RunAnalysis], str | None] = lambda _: None
     in_panels: bool = True
+    by_peak: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,7 +77,7 @@ class _LiveCharts:
         if self._lock.acquire(blocking=not run.active):
             try:
                 for drawing in self._due(run, drawn, drawings):
-                    drawn_in = panels(drawn.analysis, self._hidden, apart=drawing.in_panels)
+                    drawn_in = panels(drawn.analysis, self._hidden, apart=drawing.in_panels, by_peak=drawing.by_peak)
                     specs = {
                         panel: spec_of(partial(drawing.build, drawn.analysis, lines))
                         for panel, lines in drawn_in.items()
@@ -106,8 +109,10 @@ def show_made(chart: MadeChart, run: Run) -> None:
     """Show a chart and what it leaves out."""
     key = f"chart.{chart.drawing.name}.{run.id}"
     if len(chart.specs) > 1:
-        for column, (panel, spec) in zip(st.columns(len(chart.specs), gap="small"), chart.specs.items(), strict=True):
-            with column:
+        row: list[DeltaGenerator] = []
+        for panel, spec in chart.specs.items():
+            row = row or list(st.columns(columns_of(len(chart.specs)), gap="small"))
+            with row.pop(0):
                 st.markdown(f"**{panel}**")
                 show_spec(spec, key=f"{key}.{panel}")
     else:

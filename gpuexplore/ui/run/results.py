@@ -214,7 +214,7 @@ def _chosen_chart(run: Run, drawn: RunView, hidden: tuple[str, ...]) -> MadeChar
     analysis = drawn.analysis
     if analysis.fastest is None:
         return None
-    rate = Drawing("rate", "Rate", charts.throughput)
+    rate = Drawing("rate", "Rate", charts.throughput, charts.peak_notes, by_peak=True)
     if is_memory_bound(analysis):
         rate = Drawing("bandwidth", "Rate", charts.bandwidth)
     drawings = {

@@ -25,7 +25,7 @@ from gpuexplore.rooms import HERE, WRONG_CODES, Participant, Room, RoomState, na
 from gpuexplore.store import Store
 from gpuexplore.store.room_tasks import owner_of_sender
 from gpuexplore.ui.identity import OWNER_COOKIE
-from gpuexplore.ui.session import store
+from gpuexplore.ui.session import SUPERVISOR_DUE, store
 from gpuexplore.ui.shared import shared_values
 
 MAX_RUN_BYTES = 4_000_000
@@ -39,6 +39,7 @@ _ONE_AT_A_TIME = Lock()  # what is counted stands until it is kept
 
 def _ready(_: Request) -> JSONResponse:
     """Answer 200 when what is queued now would be measured, else 503 with the reason: for balancers and monitors."""
+    SUPERVISOR_DUE.set()
     try:
         store().ready()
     except GpuExploreError as error:

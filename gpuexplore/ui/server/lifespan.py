@@ -22,12 +22,13 @@ from gpuexplore.jobs.quiet import serving
 from gpuexplore.jobs.server_settings import check_settings
 from gpuexplore.registry import features
 from gpuexplore.ui.server.connections import CONNECTIONS
-from gpuexplore.ui.session import live_supervisor
+from gpuexplore.ui.session import SUPERVISOR_DUE, live_supervisor
 from gpuexplore.ui.undocumented import remember_theme
 
 NICE = 5  # a lower priority would leave visitors nothing where other programs keep every core busy
 SWITCH_S = 0.0005  # for so long a thread keeps the others waiting; the loop that sends runs often and briefly
 POLL_S = 0.5
+VISITOR_WAIT_S = 10.0  # that the supervisor waits for a first visitor
 PAGES_NEED = ("gpuexplore.ui.run.view", "gpuexplore.ui.roofline", "gpuexplore.ui.what_if.view")
 MAX_OPEN_FILES = 65536
 MIN_OPEN_FILES = 2048  # a hundred browsers that load a page need this many
@@ -54,7 +55,7 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(PACKAGE.parent), os.environ.get("PYTHONPATH"))))
     stop = threading.Event()
     threads = [
-        threading.Thread(target=watch, args=(stop,), name="supervisor-watch"),
+        threading.Thread(target=_watch_when_due, args=(stop,), name="supervisor-watch"),
         threading.Thread(target=_settle, name="settle"),
     ]
     for thread in threads:
@@ -69,8 +70,16 @@ async def lifespan(_: st.App) -> AsyncIterator[None]:
         logging.setLogRecordFactory(make_record)
         stepping_back.cancel()
         stop.set()
+        SUPERVISOR_DUE.set()
         for thread in threads:
             await asyncio.to_thread(thread.join)
+
+
+def _watch_when_due(stop: threading.Event) -> None:
+    """Keep a supervisor alive, once the first page is drawn: at its start a worker takes every core for seconds."""
+    SUPERVISOR_DUE.wait(VISITOR_WAIT_S)
+    if not stop.is_set():
+        watch(stop)
 
 
 def _bounded_records(
@@ -117,10 +126,16 @@ def _raise_file_limit() -> None:
 def _settle() -> None:
     """Import what pages need before the first request, and leave all that out of every search for garbage.
 
-    Half a million objects that stay take a tenth of a second to search, in which no request is served.
+    Half a million objects that stay take a tenth of a second to search, in which no request is served: there is no
+    search before the first page is drawn.
     """
-    for name in (*PAGES_NEED, *(feature.preload for feature in features() if feature.preload)):
-        import_module(name)
+    gc.disable()
+    try:
+        for name in (*PAGES_NEED, *(feature.preload for feature in features() if feature.preload)):
+            import_module(name)
+        SUPERVISOR_DUE.wait(VISITOR_WAIT_S)
+    finally:
+        gc.enable()
     gc.collect()
     gc.freeze()
     gc.set_threshold(GC_THRESHOLD)

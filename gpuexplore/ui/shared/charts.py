@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from hashlib import sha256
 from threading import Lock
-from typing import Any
+from typing import Any, Literal
 
 import altair as alt
 import pyarrow as pa
@@ -34,9 +34,11 @@ def chart_of(build: Callable[[], alt.TopLevelMixin], of: Hashable, *, key: str) 
     return CHARTS.get((key, of), lambda: spec_of(build))
 
 
-def show_spec(spec: Spec, *, key: str, on_select: Any = "ignore") -> Any:
+def show_spec(
+    spec: Spec, *, key: str, on_select: Any = "ignore", height: Literal["content", "stretch"] = "content"
+) -> Any:
     """Show a chart that `spec_of` made."""
-    return st.vega_lite_chart(dict(spec), key=key, on_select=on_select)
+    return st.vega_lite_chart(dict(spec), key=key, on_select=on_select, height=height)
 
 
 def spec_of(build: Callable[[], alt.TopLevelMixin]) -> Spec:

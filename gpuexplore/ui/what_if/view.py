@@ -12,7 +12,6 @@ from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.what_if.summary import EnteredResult, entered_results, explain_entered, summarize
 from gpuexplore.analysis.what_if.what_if import WhatIf
 from gpuexplore.analysis.what_if.workload import Workload
-from gpuexplore.charts.axes import si_label
 from gpuexplore.charts.what_if import (
     ComparedQuantity,
     across_devices,
@@ -65,14 +64,14 @@ def _cost_of_million(row: WhatIf) -> float | None:
 PER: Mapping[str, ComparedQuantity] = MappingProxyType(
     {
         "time": ComparedQuantity(
-            "Time", "Time", lambda row: row.credible_time, format_seconds, si_label("s"), "no time is known"
+            "Time", "Time", lambda row: row.credible_time, format_seconds, "s", "no time is known"
         ),
         "energy": ComparedQuantity(
             "Energy",
             "Energy at the board's power limit: an upper bound",
             lambda row: _in_proportion(row, row.energy_j),
             format_energy,
-            si_label("J"),
+            "J",
             "the table lists no power limit",
         ),
         "cost": ComparedQuantity(
@@ -80,7 +79,7 @@ PER: Mapping[str, ComparedQuantity] = MappingProxyType(
             "Cost per million calls, in the currency you entered",
             lambda row: _in_proportion(row, _cost_of_million(row)),
             format_money,
-            "format(datum.value, ',~r')",
+            "",
             "enter a price per hour under Your measurements, peaks and prices",
         ),
     }
@@ -140,7 +139,7 @@ def _charts(facts: WhatIfFacts, own: Sequence[WhatIf], choice: WhatIfChoice) -> 
     of_calls = "" if choice.device.kind == "cpu" else f"{CALLS_WORDS[choice.calls]}, "
     st.caption(
         "● Filled: measured here. □ ◇ Hollow: recorded elsewhere or entered. ○ Hollow, bars dashed: predicted. "
-        f"Predictions: {of_calls}{_interval_words()}; measurements: 95 % intervals of the median."
+        f"Predictions: {of_calls}{100 * INTERVAL:g} % prediction intervals; measurements: 95 % intervals of the median."
     )
     if any(row.speedup and row.error for row in own):
         st.markdown("**Speed against error**")
@@ -153,11 +152,6 @@ def _charts(facts: WhatIfFacts, own: Sequence[WhatIf], choice: WhatIfChoice) -> 
         # A typical matrix product can overflow in these
         sentences += [f"{each.name}: {each.about}." for each in formats if each.largest is not None]
         st.caption(" ".join(sentences))
-
-
-def _interval_words() -> str:
-    """Return what the intervals of predictions are."""
-    return f"{100 * INTERVAL:g} % prediction intervals"
 
 
 def _show_entered(workload: Workload, facts: WhatIfFacts, choice: WhatIfChoice) -> None:

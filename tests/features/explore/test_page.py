@@ -1,13 +1,15 @@
 """The page Explore: what the browser is given at once, what a link means, and what is measured from it."""
 
 import json
+from types import SimpleNamespace
 from urllib.parse import parse_qs
 
 import pytest
 
 from gpuexplore.core.model import Shape
 from gpuexplore.features.explore import ui
-from gpuexplore.features.explore.facts import FIRST_GPUS, GPUS, OFFERED, dtypes_of, facts, sizes
+from gpuexplore.features.explore.facts import FIRST_GPUS, GPUS, OFFERED, SHIPPED, dtypes_of, facts, sizes
+from scripts.explore_gpus import worked_out
 from tests.analysis.made import device, ok
 from tests.pages.conftest import compiler, home, page
 
@@ -83,6 +85,40 @@ def test_every_operation_dtype_and_device_has_a_time_at_every_size():
             for key in GPUS:
                 assert all(found[operation][dtype][key]), (operation, dtype, key)
                 assert len(found[operation][dtype][key]) == len(sizes(operation))
+
+
+def test_what_ships_of_gpus_is_what_is_predicted_and_was_measured():
+    shipped, found = json.loads(SHIPPED.read_text(encoding="utf-8")), worked_out()
+    again = "run python -m scripts.explore_gpus"
+
+    assert shipped["points"] == found["points"], again
+    assert [row[:3] for row in shipped["lines"]] == [row[:3] for row in found["lines"]], again
+    for (*_, before), (*about, now) in zip(shipped["lines"], found["lines"], strict=True):
+        for times, others in zip(before, now, strict=True):
+            assert times == pytest.approx(others, rel=1e-6), (about, again)
+
+
+@pytest.mark.parametrize(
+    ("state", "bandwidth", "follows"),
+    [(None, None, True), ("warming", None, True), ("ready", None, False), ("warming", 1e11, False)],
+)
+def test_the_line_of_this_cpu_follows_once_its_peaks_are_measured(page, monkeypatch, state, bandwidth, follows):
+    here = device(bandwidth=bandwidth, peaks=())
+    monkeypatch.setattr("gpuexplore.ui.session.discover", lambda: (here,))
+    monkeypatch.setattr(ui, "live_supervisor", lambda: SimpleNamespace(state=state) if state else None)
+
+    app = page("explore")
+
+    assert not app.exception
+    assert any(ui.FOLLOWS in each.value for each in app.markdown) is follows
+    assert ui.is_being_measured([here]) is follows
+
+
+def test_nothing_follows_where_another_program_looks_after_a_supervisor_that_is_away(monkeypatch):
+    monkeypatch.setattr(ui, "live_supervisor", lambda: None)
+    monkeypatch.setenv("GPUEXPLORE_SUPERVISOR", "external")
+
+    assert not ui.is_being_measured([device(bandwidth=None)])
 
 
 def test_measured_points_stand_at_the_size_with_as_much_work():

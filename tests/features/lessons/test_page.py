@@ -1,7 +1,9 @@
 """Lessons in each state: the list, a guess, waiting, judged, cancelled, reused, taught."""
 
 import json
+import re
 from dataclasses import replace
+from html import unescape
 
 import pytest
 
@@ -11,7 +13,9 @@ from gpuexplore.core.model import Flag, RunState
 from gpuexplore.core.serialization import encode
 from gpuexplore.features.lessons.lesson import catalog
 from gpuexplore.features.lessons.lesson.evidence import tasks_of
+from gpuexplore.features.lessons.ui.cards import cards
 from gpuexplore.hardware import lessons_directory
+from gpuexplore.ui.navigation import pages
 from tests.analysis.made import device, ok
 from tests.features.lessons.lesson.conftest import module_if_installed, needs
 from tests.hardware.processors import ZEN_4, ZEN_5, measured_on
@@ -55,13 +59,25 @@ def buttons(app):
     return [button.label for button in app.button]
 
 
-def test_every_lesson_is_listed_with_its_question(page):
+def shown(app):
+    return " ".join(each.proto.body for each in app.get("html"))
+
+
+def links(app):
+    """Return the addresses of the cards by their title."""
+    found = re.findall(r'<a href="./([^"]*)" target="_self"><b>([^<]*)</b>', shown(app))
+    return {unescape(title): address for address, title in found}
+
+
+def test_every_lesson_and_every_other_page_of_the_place_has_a_card_that_links_to_it(page):
     app = page("lessons")
 
     assert not app.exception
-    said = texts(app.markdown)
-    assert all(lesson.question in said for lesson in catalog().lessons.values())
-    assert buttons(app).count("Begin") == len(catalog().lessons)
+    lessons = [f"lessons?lesson={name}" for name in catalog().lessons]
+    others = [each.name for each in pages().values() if each.place == "Learn" and each.name != "lessons"]
+    assert list(links(app).values()) == lessons + others
+    assert shown(app).count('role="img" aria-label="') == len(cards())
+    assert "0.38 % of the compute peak" in shown(app)
 
 
 def test_a_lesson_dropped_into_the_home_is_listed_and_a_broken_one_with_its_reason(page):
@@ -70,7 +86,8 @@ def test_a_lesson_dropped_into_the_home_is_listed_and_a_broken_one_with_its_reas
     (lessons_directory() / "broken.md").write_text("?")
     app = page("lessons")
 
-    assert "Mine <3" in texts(app.markdown)
+    assert links(app)["Mine <3"] == "lessons?lesson=mine"
+    assert "What?" in shown(app)
     assert "broken.md, line 1: front matter" in texts(app.warning)
 
 
@@ -90,7 +107,7 @@ def test_an_unknown_lesson_in_a_link_is_named_and_the_list_is_shown(page):
     app = page("lessons", lesson="cooking")
 
     assert "lesson 'cooking': expected" in texts(app.error)
-    assert "Begin" in buttons(app)
+    assert links(app)["A tour in ten steps"] == "lessons?lesson=tour"
 
 
 def test_a_step_asks_before_it_measures(page):
@@ -256,14 +273,30 @@ def test_the_way_leads_from_step_to_step_and_back_to_the_list(page):
     app.button(key="lesson.back").click().run()
     assert "A guess in seconds" in texts(app.subheader)
     next(button for button in app.button if button.label == "All lessons").click().run()
-    assert "Begin" in buttons(app)
+    assert links(app)["A tour in ten steps"] == "lessons?lesson=tour"
 
 
 def test_progress_counts_outcomes(page, store):
     number = store.add_answer(OWNER, place("a"), guesses={}, runs=[])
     store.set_outcomes(number, ["right"])
 
-    assert f"1 of {len(catalog().lesson(LESSON).steps)} steps: 1 right" in texts(page("lessons").markdown)
+    assert f"1 of {len(catalog().lesson(LESSON).steps)} steps: 1 right" in shown(page("lessons"))
+
+
+def test_a_step_that_was_left_before_its_measurement_ended_is_judged_all_the_same(page, store):
+    run_id = measured(store, "a", product())
+    store.add_answer(OWNER, place("a"), guesses={"seconds": "2"}, runs=[run_id])
+    app = page("lessons", lesson=LESSON, step="b")
+
+    assert "a · right" in app.segmented_control[0].options
+    assert store.answers_of(OWNER)[0].outcomes == ("right",)
+
+
+def test_a_step_that_is_measured_says_so_while_another_one_is_shown(page, store):
+    run_id = store.submit(experiment_of("a"), OWNER)
+    store.add_answer(OWNER, place("a"), guesses={"seconds": "2"}, runs=[run_id])
+
+    assert "a · measuring" in page("lessons", lesson=LESSON, step="b").segmented_control[0].options
 
 
 def test_answers_are_erased_on_request_and_nobody_elses(page, store):

@@ -642,3 +642,15 @@ def test_an_operation_without_a_notebooks_kernel_shows_none(page):
 
 def small(target):
     return replace(compiled(target), registers_per_thread=16)
+
+
+def test_an_operation_without_kernels_is_named_until_another_one_is_chosen(page):
+    app = page("kernels", op="cnn_step")
+    said = "op 'cnn_step': expected matmul, "
+    assert said in texts(app.error)
+    assert said in texts(app.run().error)  # as the page redraws itself once a kernel is compiled
+    app.selectbox(key="kernels.op").set_value("softmax").run()
+    assert said not in texts(app.error)
+    app.selectbox(key="kernels.op").set_value("matmul").run()
+
+    assert not app.error

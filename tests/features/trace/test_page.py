@@ -29,15 +29,19 @@ def uploaded(page, monkeypatch):
     return opened
 
 
-def test_without_a_file_three_lines_say_how_to_make_one(page):
+def test_without_a_file_a_labelled_example_is_drawn_and_three_lines_say_how_to_make_one(page, monkeypatch):
+    monkeypatch.setattr(ui, "read_apart", read_here)
     app = page("trace")
 
     assert not app.exception
-    assert "To record a trace" in texts(app.info)
-    (code,) = app.code
+    assert "Record a trace of your own" in {expander.label for expander in app.expander}
+    code = app.code[0]
     assert "record_shapes=True" in code.value
     assert len([line for line in code.value.splitlines() if line]) == 3
-    assert not app.dataframe
+    assert "Recorded example" in texts(app.markdown)
+    assert "Not a trace of yours" in texts(app.caption)
+    assert len(app.get("vega_lite_chart")) == 1
+    assert "aten::mm" in set(app.dataframe[0].value["Operation"])
     assert "`gpuexplore trace FILE` takes up to 200 MB" in texts(app.caption)
 
 
@@ -57,7 +61,7 @@ def test_a_trace_of_a_cpu_has_a_headline_a_chart_and_a_table_and_no_roof(uploade
     table = app.dataframe[0].value
     assert "aten::mm" in set(table["Operation"])
     assert "Of the roof" not in table.columns, "a column in which nothing is known is left out"
-    assert not app.info
+    assert "Recorded example" not in texts(app.markdown)
 
 
 def test_a_trace_of_a_gpu_has_its_roof_and_ways_to_the_same_here(uploaded):
@@ -116,7 +120,7 @@ def test_what_is_no_trace_is_told_in_a_sentence_beside_how_to_make_one(uploaded,
 
     assert not app.exception
     assert message in texts(app.error)
-    assert "To record a trace" in texts(app.info)
+    assert "Record a trace of your own" in {expander.label for expander in app.expander}
     assert not app.dataframe
 
 

@@ -49,6 +49,9 @@ def test_a_device_that_trainings_were_not_made_for_is_refused(page, monkeypatch,
 def test_nothing_was_trained_yet_and_a_click_queues_it(page, store):
     app = page("training", modes="fp32", steps="7")
     assert "Not trained on this server yet" in texts(app.caption)
+    assert "Recorded example" in texts(app.markdown)
+    assert "Not of this server and not with the choices above: 100 steps of 784-784-10" in texts(app.caption)
+    assert len(app.get("vega_lite_chart")) == 3
     assert max(map(len, app.selectbox[0].options)) <= 26  # the model is short in its field, and explained below
     assert "3-10-2: the notebook's training loop: call overhead is all of its time." in texts(app.caption)
     button(app, "Train on cpu").click().run()

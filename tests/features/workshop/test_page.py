@@ -1,14 +1,19 @@
 """The page Rooms as its leader, somebody in it and a stranger see it."""
 
+from html import escape
 from types import SimpleNamespace
 
 import pytest
 
+from gpuexplore.core.model import RunState
+from gpuexplore.features.lessons.lesson import catalog
+from gpuexplore.features.lessons.lesson.evidence import tasks_of
 from gpuexplore.features.lessons.ui.view import FOLLOWED
 from gpuexplore.features.workshop.goals import KINDS, goal_of
 from gpuexplore.features.workshop.ui import known
 from gpuexplore.rooms import ALL_STEPS, LESSON, MOST_OF_ONE, WrongCodes
 from gpuexplore.ui.shared import Shared
+from tests.analysis.made import device
 from tests.pages.conftest import OWNER, compiler, home, page, store, texts
 
 LEADER = "the one who leads"
@@ -310,3 +315,50 @@ def test_a_lesson_shows_those_in_a_room_the_steps_that_are_open(page, store, roo
     store.add_task(LEADER, room, kind=LESSON, settings={"lesson": "tour", "step": ALL_STEPS})
     FOLLOWED.forget()
     assert "Skip this step" in [button.label for button in page("lessons", lesson="tour").button]
+
+
+def test_the_steps_of_a_lesson_open_in_one_tab(page, store, room):
+    store.join_room(OWNER, room, "Ada")
+    for letter in ("a", "b"):
+        store.add_task(LEADER, room, kind=LESSON, settings={"lesson": "tour", "step": letter})
+        known.forget()
+        (link,) = page("rooms", room=room.code).get("bidi_component")
+        assert f"./lessons?lesson=tour&step={letter}" in str(link.proto)
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "words", "place"),
+    [
+        (LESSON, {"lesson": "tour", "step": "b"}, "step b", "lessons?lesson=tour&step=b"),
+        (LESSON, {"lesson": "how-long", "step": "a"}, "another lesson", "lessons?lesson=how-long&step=a"),
+        (LESSON, {"lesson": "how-long", "step": ALL_STEPS}, "another lesson", "lessons?lesson=how-long"),
+        ("error", {"bound": "1e-4"}, "another task", "rooms?room={code}"),
+    ],
+)
+def test_a_lesson_leads_on_to_what_the_room_is_at(page, store, room, kind, settings, words, place):
+    store.join_room(OWNER, room, "Ada")
+    FOLLOWED.forget()
+    store.add_task(LEADER, room, kind=LESSON, settings={"lesson": "tour", "step": "a"})
+    assert page("lessons", lesson="tour", step="a").get("html") == []
+    store.add_task(LEADER, room, kind=kind, settings=settings)
+    FOLLOWED.forget()
+    (link,) = page("lessons", lesson="tour", step="a").get("html")
+
+    href = f"./{place.format(code=room.code)}"
+    assert f'href="{escape(href)}" target="_self">The leader went on to {words}</a>' in link.proto.body
+
+
+def test_a_step_whose_measurement_has_ended_is_done_on_the_wall_though_its_learner_went_on(page, store, led):
+    store.join_room("bob", led, "Bob")
+    lesson = catalog().lesson("how-long")
+    store.add_task(OWNER, led, kind=LESSON, settings={"lesson": lesson.name, "step": "a"})
+    work = tasks_of(lesson.step("a"), (device(memory_bytes=2**34),))[0].work
+    run_id = store.submit(work, "bob")
+    store.add_answer("bob", (lesson.name, lesson.digest, "a"), guesses={"seconds": "2"}, runs=[run_id])
+    assert "**0 of 1 done**, 1 begun" in texts(page("rooms", room=led.code, view="wall").markdown)
+    claim = store.claim("tests", {"cpu"})
+    store.finish(claim, RunState.DONE)
+    known.forget()
+
+    assert "**1 of 1 done**, 0 begun" in texts(page("rooms", room=led.code, view="wall").markdown)
+    assert store.answers_of("bob")[0].outcomes is not None

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import streamlit as st
@@ -89,6 +90,34 @@ def show_step(lesson: Lesson, step: LessonStep, answer: Answer | None, *, is_clo
     _again(lesson, step, tasks, answer=answer, key=key)
 
 
+def settled(step: LessonStep, answer: Answer) -> Answer:
+    """Return an answer with its outcomes, stored once its measurements have ended, whether its step is shown or not."""
+    if answer.outcomes is not None:
+        return answer
+    devices = known_devices()
+    try:
+        tasks = tasks_of(step, devices)
+        found = found_runs(answer.runs, tasks)
+        if found.pending:
+            return answer
+        outcomes = _outcomes(_judged(step, tasks, answer, found=found, devices=devices))
+    except GpuExploreError:  # the step itself says so where it is shown
+        return answer
+    store().set_outcomes(answer.number, outcomes)
+    return replace(answer, outcomes=outcomes)
+
+
+def _judged(
+    step: LessonStep, tasks: Sequence[StepTask], answer: Answer, *, found: StepRuns, devices: Sequence[Device]
+) -> JudgedStep:
+    names = names_of(step, devices, found.measured, tasks)
+    return judged_by(step, names, answer.guesses, _own_rows(step, devices, answer.owner))
+
+
+def _outcomes(judged: JudgedStep) -> tuple[str, ...]:
+    return tuple(found.outcome.value for found in judged.checks)
+
+
 def _show_before(step: LessonStep, names: StepNames) -> None:
     """Show what stands before the first check, with the figures that need no measurement."""
     for _, part in step.parts:
@@ -133,15 +162,14 @@ def _show_after(
 ) -> None:
     """Show what was measured, the verdicts, and what stands behind them."""
     try:
-        names = names_of(step, devices, found.measured, tasks)
-        judged = judged_by(step, names, answer.guesses, _own_rows(step, devices))
+        judged = _judged(step, tasks, answer, found=found, devices=devices)
     except InvalidInput as error:
         show_problem(error)
         return
     show_figures(step, tasks, found.measured, devices=devices, key=f"{answer.lesson}.{answer.step}")
     if found.finished_utc and (run := next(iter(found.runs.values()), None)):
         st.caption(f"Measured {format_whole_seconds(_age_s(run))} ago on this machine, run {run.id}.")
-    outcomes = tuple(found.outcome.value for found in judged.checks)
+    outcomes = _outcomes(judged)
     if answer.outcomes != outcomes:
         store().set_outcomes(answer.number, outcomes)
         st.rerun()  # the progress above counts it
@@ -210,14 +238,14 @@ def _again(lesson: Lesson, step: LessonStep, tasks: Sequence[StepTask], *, answe
             st.rerun()
 
 
-def _own_rows(step: LessonStep, devices: Sequence[Device]) -> list[QuantityRow]:
-    """Return the reader's own results, where the step has a task that one of them may have done."""
+def _own_rows(step: LessonStep, devices: Sequence[Device], whose: str) -> list[QuantityRow]:
+    """Return the results of who answered, where the step has a task that one of them may have done."""
     if not any(check.reach for check in step.of(CheckBlock)):
         return []
     runs = defaultdict[tuple[str, str], list[Result]](list)
     called = dict[str, str]()
     for device in devices:
-        for run_id, result in measured_results(device, owner()).found:
+        for run_id, result in measured_results(device, whose).found:
             runs[run_id, result.case.operation].append(result)
             called[result.case.device] = GPU if device.kind == "cuda" else device.kind
     found = (analyzed for results in runs.values() for analyzed in analyze(results).results)

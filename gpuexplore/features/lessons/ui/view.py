@@ -5,7 +5,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
+from html import escape
 from typing import Literal
+from urllib.parse import quote, urlencode
 
 import streamlit as st
 
@@ -19,32 +21,37 @@ from gpuexplore.features.lessons.lesson.expression import StepNames
 from gpuexplore.features.lessons.lesson.format import Lesson, LessonStep
 from gpuexplore.features.lessons.lesson.outcome import GuessOutcome, JudgedStep, judged_by
 from gpuexplore.features.lessons.lesson.quantities import facts_of
+from gpuexplore.features.lessons.ui.cards import STYLE, TAB_STYLE, linked
 from gpuexplore.features.lessons.ui.measuring import alike, found_runs
-from gpuexplore.features.lessons.ui.step import guessed, show_step
+from gpuexplore.features.lessons.ui.step import guessed, settled, show_step
 from gpuexplore.rooms import ALL_STEPS, LESSON, Room, RoomTask, spoken
 from gpuexplore.store.answers import Answer
 from gpuexplore.ui import link
 from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.navigation import pages
 from gpuexplore.ui.roles import Right, check, may, show_key
 from gpuexplore.ui.session import known_devices, note_visit, owner, store
 from gpuexplore.ui.shared import Shared, moment
 from gpuexplore.ui.shared.tables import table_of
 from gpuexplore.ui.url_widgets import segments, show_problem
 
-Kind = Literal["primary", "secondary"]
-
 
 def _show_lessons(found: Catalog) -> None:
-    """Show the lessons in their order, and the files that are none with their reasons."""
-    first, *others = found.lessons.values()
-    _show_card(first, is_first=True)
-    for start in range(0, len(others), 2):
-        for column, lesson in zip(st.columns(2), others[start : start + 2], strict=False):
-            with column:
-                _show_card(lesson)
+    """Show a card for each lesson, in their order, and each other page of the place, and files that are no lessons."""
+    answers = store().answers_of(owner())
+    shown = []
+    for lesson in found.lessons.values():
+        number = f"{lesson.order}. " if lesson.order else ""
+        said = _summary(lesson, _of_lesson(lesson, answers))
+        footer = f"<b>{said}</b>" if said else f"{lesson.minutes} min, {len(lesson.steps)} steps"
+        href = link.href(f"lessons?lesson={quote(lesson.name)}")
+        shown.append(linked(lesson.name, f"{number}{lesson.title}", href, about=lesson.question, footer=footer))
+    others = [page for page in pages().values() if page.place == "Learn" and page.name != "lessons"]
+    shown += [linked(page.name, page.title, link.href(page.name), about=page.about) for page in others]
+    st.html(f'{STYLE}<div class="cards">{"".join(shown)}</div>')
     for name, reason in found.unreadable.items():
         st.warning(f"**{plain(name)}** cannot be read. {plain(reason)}", icon=":material/warning:")
-    _show_own_answers()
+    _show_own_answers(answers)
 
 
 def _exported(answers: Sequence[Answer]) -> str:
@@ -52,23 +59,7 @@ def _exported(answers: Sequence[Answer]) -> str:
     return json.dumps([asdict(answer) | {"owner": "you"} for answer in answers], indent=2)
 
 
-def _show_card(lesson: Lesson, *, is_first: bool = False) -> None:
-    said = _summary(lesson, _answers_to(lesson))
-    with st.container(border=True, height="stretch"):
-        words, button = st.columns([7, 2], vertical_alignment="center")
-        number = "" if lesson.order is None else f"{lesson.order}. " if lesson.order else ""
-        words.markdown(
-            f"**{number}{plain(lesson.title)}** · {lesson.minutes} min, {len(lesson.steps)} steps\n\n"
-            + "\n\n".join(filter(None, (plain(lesson.question), said and f":small[{plain(said)}]")))
-        )
-        label = "Go on" if said else "Begin"
-        kind: Kind = "primary" if is_first and not said else "secondary"
-        if button.button(label, key=f"open.{lesson.name}", type=kind, width="stretch", help=lesson.title):
-            _open(lesson.name)
-
-
-def _show_own_answers() -> None:
-    answers = store().answers_of(owner())
+def _show_own_answers(answers: Sequence[Answer]) -> None:
     if not answers:
         return
     with st.expander(f"Your answers: {len(answers)}"):
@@ -87,10 +78,15 @@ def _show_own_answers() -> None:
 # How far a visitor is: the last answer of each step, in the words of its outcome.
 
 
+def _of_lesson(lesson: Lesson, answers: Sequence[Answer]) -> Mapping[str, Answer]:
+    """Return the last answer to each step of this version of a lesson, by letter."""
+    return {answer.step: answer for answer in answers if (answer.lesson, answer.digest) == (lesson.name, lesson.digest)}
+
+
 def _answers_to(lesson: Lesson) -> Mapping[str, Answer]:
-    """Return the visitor's last answer to each step of this version of a lesson, by letter."""
-    found = store().answers_of(owner(), lesson.name)
-    return {answer.step: answer for answer in found if answer.digest == lesson.digest}
+    """Return the visitor's last answer to each step, judged where its measurements have ended, by letter."""
+    found = _of_lesson(lesson, store().answers_of(owner(), lesson.name))
+    return {letter: settled(lesson.step(letter), answer) for letter, answer in found.items()}
 
 
 def _labelled(letter: str, answer: Answer | None) -> str:
@@ -107,9 +103,9 @@ def _labelled(letter: str, answer: Answer | None) -> str:
 
 def _summary(lesson: Lesson, answers: Mapping[str, Answer]) -> str:
     """Return how far a lesson is, e.g. ``3 of 6 steps: 2 right, 1 off``; empty where it was not begun."""
-    done = [answer for answer in answers.values() if answer.outcomes is not None]
-    if not done:
+    if not answers:
         return ""
+    done = [answer for answer in answers.values() if answer.outcomes is not None]
     outcomes = [outcome for answer in done for outcome in answer.outcomes or ()]
     counts = [f"{outcomes.count(outcome)} {outcome}" for outcome in GuessOutcome if outcome in outcomes]
     return f"{len(done)} of {len(lesson.steps)} steps" + (f": {', '.join(counts)}" if counts else "")
@@ -128,13 +124,13 @@ class _Followed:
         room: the newest open one of the visitor that follows it.
         letters: of the steps that are open, in the lesson's order.
         closed: of those whose answers do not count any more.
-        newest: the step that the room is at; empty where every step is open.
+        newest: what the room is at, in words, with its address.
     """
 
     room: Room
     letters: tuple[str, ...]
     closed: frozenset[str]
-    newest: str
+    newest: tuple[str, str]
 
 
 def _followed(lesson: Lesson) -> _Followed | None:
@@ -150,7 +146,16 @@ def _followed(lesson: Lesson) -> _Followed | None:
         return None
     letters = tuple(step.letter for step in lesson.steps if step.letter in tasks)
     closed = frozenset(letter for letter in letters if not tasks[letter].takes_answers)
-    return _Followed(room, letters, closed, str(mine[-1][1].settings.get("step")))
+    return _Followed(room, letters, closed, _newest(lesson, [task for where, task in found if where == room][-1], room))
+
+
+def _newest(lesson: Lesson, task: RoomTask, room: Room) -> tuple[str, str]:
+    name = task.settings.get("lesson")
+    letter = task.settings.get("step")
+    if task.kind != LESSON:
+        return "another task", f"rooms?room={room.code}"
+    words = f"step {letter}" if name == lesson.name else "another lesson"
+    return words, f"lessons?{urlencode({'lesson': name} | ({} if letter == ALL_STEPS else {'step': letter}))}"
 
 
 def show() -> None:
@@ -194,11 +199,21 @@ def _show_lesson(lesson: Lesson) -> None:
     st.progress(min(1.0, done / len(lesson.steps)), text=said or f"{len(lesson.steps)} steps")
     together = _followed(lesson)
     letters = [step.letter for step in lesson.steps if together is None or step.letter in together.letters]
-    if together is not None:
-        st.fragment(_wait_for_leader, run_every=2.0)(lesson, together)
-        if not letters:
-            return
+    if together is not None or done < len(answers):
+        st.fragment(_watch, run_every=2.0)(lesson, together, answers)
+    if letters:
+        _show_steps(lesson, letters, answers, together)
+
+
+def _show_steps(
+    lesson: Lesson, letters: Sequence[str], answers: Mapping[str, Answer], together: _Followed | None
+) -> None:
+    """Show the choice of a step among those that are open, the chosen one, and the ways to the others."""
     letter = segments("Step", "step", letters, shown=lambda letter: _labelled(letter, answers.get(letter)))
+    if together is not None and together.newest[0] != f"step {letter}":
+        words, place = together.newest
+        label = f"The leader went on to {words}"
+        st.html(f'{TAB_STYLE}<a class="lesson" href="{escape(link.href(place))}" target="_self">{label}</a>')
     show_step(
         lesson, lesson.step(letter), answers.get(letter), is_closed=together is not None and letter in together.closed
     )
@@ -208,7 +223,7 @@ def _show_lesson(lesson: Lesson) -> None:
         if index and st.button("Back", icon=":material/arrow_back:", key="lesson.back"):
             _open(lesson.name, letters[index - 1])
         if index + 1 < len(letters):
-            kind: Kind = "primary" if is_answered else "secondary"
+            kind: Literal["primary", "secondary"] = "primary" if is_answered else "secondary"
             label = "Next step" if is_answered else "Skip this step"
             if st.button(label, icon=":material/arrow_forward:", type=kind, key="lesson.next"):
                 _open(lesson.name, letters[index + 1])
@@ -220,13 +235,14 @@ def _show_lesson(lesson: Lesson) -> None:
             _open(None)
 
 
-def _wait_for_leader(lesson: Lesson, known: _Followed) -> None:
-    """Say who opens the steps, and show the page again once there is one more, or answers to one close."""
+def _watch(lesson: Lesson, known: _Followed | None, answers: Mapping[str, Answer]) -> None:
+    """Show the page again once the leader opens or closes a step, or a measurement of another step has ended."""
     note_visit()
-    if _followed(lesson) != known:
+    if _followed(lesson) != known or _answers_to(lesson) != answers:
         st.rerun()
-    code = spoken(known.room.code)
-    st.markdown(f":material/groups: Followed together in room **{code}**: the leader opens the steps one by one.")
+    if known is not None:
+        code = spoken(known.room.code)
+        st.markdown(f":material/groups: Followed together in room **{code}**: the leader opens the steps one by one.")
 
 
 def _take_key() -> None:

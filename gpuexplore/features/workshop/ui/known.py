@@ -8,8 +8,11 @@ from typing import NoReturn
 import streamlit as st
 
 from gpuexplore.core.errors import NotFound
+from gpuexplore.features.lessons.lesson import catalog
+from gpuexplore.features.lessons.ui.step import settled
 from gpuexplore.features.workshop.report.facts import Column, RoomFacts, RoomRun, Standing, runs_of, standings
 from gpuexplore.rooms import HERE, WRONG_CODES, Participant, Room, RoomTask, read_code, spoken
+from gpuexplore.store.answers import Answer
 from gpuexplore.ui import link
 from gpuexplore.ui.identity import address
 from gpuexplore.ui.session import owner, store
@@ -122,6 +125,7 @@ def _reading_runs() -> ReadRuns:
 READERS: Shared[ReadRuns] = Shared(MOST_ROOMS)
 FACTS: Shared[RoomFacts] = Shared(MOST_ROOMS)
 TASKS: Shared[tuple[RoomTask, ...]] = Shared(MOST_ROOMS)
+ANSWERS: Shared[Answer] = Shared(500)  # a measuring room's are judged once a second
 STANDINGS: Shared[Mapping[int, Standing]] = Shared(500)
 
 
@@ -137,9 +141,17 @@ def facts_now(room: Room) -> RoomFacts:
         people_in(room),
         tasks_of(room),
         store().guesses_of_room(room),
-        store().answers_of_room(room),
+        tuple((number, _settled(answer)) for number, answer in store().answers_of_room(room)),
         READERS.get(room.number, _reading_runs)(room),
     )
+
+
+def _settled(answer: Answer) -> Answer:
+    """Return an answer with its outcomes once its measurements have ended, wherever its learner is by then."""
+    lesson = catalog().lessons.get(answer.lesson)
+    if answer.outcomes is not None or lesson is None or lesson.digest != answer.digest:
+        return answer
+    return ANSWERS.get((answer.number, moment(LOOKS)), lambda: settled(lesson.step(answer.step), answer))
 
 
 def standings_of(facts: RoomFacts, column: Column) -> Mapping[int, Standing]:

@@ -1,12 +1,15 @@
 """The task of a participant of a room: the sentence, a guess where one is wanted, and their progress."""
 
 from collections import OrderedDict
+from typing import Any, Literal
 
 import streamlit as st
 
 from gpuexplore.core.errors import GpuExploreError, InvalidInput, StoreUnavailable
+from gpuexplore.core.once import once
 from gpuexplore.core.units import format_seconds, format_whole_seconds, read_seconds
 from gpuexplore.features.lessons.lesson.outcome import GuessOutcome
+from gpuexplore.features.lessons.ui.cards import TAB_STYLE
 from gpuexplore.features.workshop.goals import LONGEST
 from gpuexplore.features.workshop.report.facts import Column, Standing, State, columns_of, truth_of
 from gpuexplore.features.workshop.ui import known
@@ -38,7 +41,7 @@ def show_task(room: Room, me: Participant) -> None:
             lesson = columns[0].lesson
             st.markdown(f"### {plain(lesson.title if lesson else '')}")
             st.markdown("Every step is open: go at your own pace.")
-            st.link_button("Open the lesson", href(columns[0].link), icon=":material/school:", type="primary")
+            _open_lesson("Open the lesson", columns[0])
         elif columns:
             _show_column(room, me, columns[0])
 
@@ -76,10 +79,30 @@ def _show_column(room: Room, me: Participant, column: Column) -> None:
         st.markdown(text)
     if guessed and column.task.revealed and (truth := truth_of(facts, column)) is not None:
         st.markdown(f"The room measured **{format_seconds(truth)}** (median).")
-    label = "Open this step" if column.step else "Measure"
+    if column.step:
+        _open_lesson("Open this step", column)
+        return
     is_first = not (guessed and column.task.takes_answers and not standing.guess)
-    icon = ":material/school:" if column.step else ":material/timer:"
-    st.link_button(label, href(column.link), icon=icon, type="primary" if is_first else "secondary")
+    kind: Literal["primary", "secondary"] = "primary" if is_first else "secondary"
+    st.link_button("Measure", href(column.link), icon=":material/timer:", type=kind)
+
+
+def _open_lesson(label: str, column: Column) -> None:
+    """Draw a link that looks like a button, and opens all steps in the same tab."""
+    _tab_link()(data={"href": href(column.link), "label": label}, key="rooms.lesson", width="content")
+
+
+@once
+def _tab_link() -> Any:
+    """Return a component: Streamlit's own links open a tab each, and its HTML keeps no name of a tab."""
+    js = """export default ({data, parentElement}) => {
+      const link = parentElement.querySelector("a");
+      link.href = data.href;
+      link.textContent = data.label;
+    }"""
+    return st.components.v2.component(
+        "gpuexplore_tab_link", html=f'{TAB_STYLE}<a class="lesson" target="gpuexplore-lesson"></a>', js=js
+    )
 
 
 def _show_guess(room: Room, column: Column, standing: Standing) -> None:
