@@ -7,10 +7,14 @@ there is one, are predicted from those of other shapes. It asserts nothing.
     python -m benchmarks.prediction [--by operation] [--json]
     python -m benchmarks.prediction --rows FILE.csv     judges measurements kept elsewhere by what ships
     python -m benchmarks.prediction --given 10          the rest of a device's, before and after ten of its own results
+
+With --json the latter prints ``{rows, median, p90, holds, bias, by: [{by, name, ...}], refused}``: errors as shares of
+what was measured, the share of intervals that hold, the median of predicted over measured times, and rows left out.
 """
 
 import argparse
 import json
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -18,9 +22,20 @@ from functools import cache, partial
 from pathlib import Path
 from statistics import median
 
-from benchmarks.prediction_errors import GROUPINGS, OURS, Guess, Trial, errors_of, grouped, table, trial_of, ways_of
+from benchmarks.prediction_errors import (
+    GROUPINGS,
+    OURS,
+    Guess,
+    Trial,
+    errors_of,
+    grouped,
+    summary_of,
+    table,
+    trial_of,
+    ways_of,
+)
 from benchmarks.prediction_peers import HEURISTICS, heuristics_s, neusight_s, roofline_s
-from gpuexplore.analysis.prediction import INTERVAL, Conditions, Prediction, calibrate, predict
+from gpuexplore.analysis.prediction import INTERVAL, Conditions, Prediction, calibrate, predict, predict_each
 from gpuexplore.analysis.prediction.calibration import (
     Calibration,
     ObservedEfficiency,
@@ -47,7 +62,8 @@ ROOFLINE, ONE_EFFICIENCY, NEUSIGHT = "roofline", "one efficiency", "NeuSight"
 GIVEN = "own results"
 FEWEST = 30  # measurements of a device
 SEARCHED = Conditions(searched=True)
-SHOWN = ("operation", "device", "dtype", "decade", "timing", "architecture")
+SHOWN = ("operation", "device", "dtype", "decade", "duration", "timing", "architecture")
+ROW_GROUPINGS = ("operation", "device", "dtype", "duration", "timing")
 
 Predictor = Callable[..., Prediction]
 
@@ -92,6 +108,9 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.given:
         _print_given(arguments.given)
+        return
+    if arguments.rows and arguments.json:
+        print(json.dumps(judged_rows(arguments.rows)))
         return
     trials = trials_of_rows(arguments.rows) if arguments.rows else [*left_out_trials(claims()), *cpu_trials()]
     if arguments.json:
@@ -200,19 +219,59 @@ def efficiencies_without(known: Iterable[Claim]) -> dict[tuple[str, str], float 
     return {place: median(some) if some else None for place, some in others.items()}
 
 
-def trials_of_rows(path: Path) -> list[Trial]:
-    """Return a trial of each measurement of a CSV file, predicted by what ships."""
+def judged_rows(path: Path) -> dict[str, object]:
+    """Return how far our predictions are off the measurements of a CSV file: of all, and by each grouping."""
+    rows, refused = rows_of(path)
+    trials = by_us(list(map(measured_claim, rows)))
+    found = [trial for trial in trials if trial.guesses]
+    if not found:
+        raise SystemExit("\n".join([f"{path}: no row has a prediction", *refused]))
+    groups = [
+        {"by": by, "name": name, **asdict(summary)}
+        for by in ROW_GROUPINGS
+        for name, some in grouped(found, by).items()
+        if (summary := summary_of(some))
+    ]
+    return {**asdict(summary_of(found)), "by": groups, "unpredicted": len(trials) - len(found), "refused": refused}
+
+
+def rows_of(path: Path) -> tuple[tuple[PublishedMeasurement, ...], list[str]]:
+    """Return the measurements of a CSV file, and what is wrong with rows that are left out."""
+    refused: list[str] = []
     try:
-        rows = read_measurements(path.read_text(encoding="utf-8"))
-    except (InvalidInput, OSError) as problem:
+        rows = read_measurements(path.read_text(encoding="utf-8-sig"), refused)
+    except (InvalidInput, OSError, UnicodeError) as problem:
         raise SystemExit(f"{path}: {problem}") from None
-    shipped = partial(predict, calibration=calibrate())
-    efficiencies = efficiencies_without([*claims(), *map(measured_claim, rows)])
-    trials = []
-    for claim in map(measured_claim, rows):
-        guesses = {OURS: guess(claim, shipped), **peers(claim, efficiencies[claim.key, claim.case.operation])}
-        trials.append(replace(claim.trial, guesses={way: said for way, said in guesses.items() if said}))
-    return trials
+    return rows, [problem.replace("measurements.csv", path.name) for problem in refused]
+
+
+def by_us(claims: Sequence[Claim]) -> list[Trial]:
+    """Return a trial of each claim with what ships predicts for it, those of like conditions at once."""
+    of_conditions: dict[Conditions, list[int]] = defaultdict(list)
+    for at, claim in enumerate(claims):
+        of_conditions[claim.conditions].append(at)
+    guesses: dict[int, Guess] = {}
+    for conditions, places in of_conditions.items():
+        asked = [(claims[at].case, claims[at].device) for at in places]
+        for at, found in zip(places, predict_each(asked, calibrate(), conditions), strict=True):
+            if found.time_s:
+                guesses[at] = Guess(found.time_s, found.low_s, found.high_s)
+    return [
+        replace(claim.trial, guesses={OURS: guesses[at]} if at in guesses else {}) for at, claim in enumerate(claims)
+    ]
+
+
+def trials_of_rows(path: Path) -> list[Trial]:
+    """Return a trial of each measurement of a CSV file, predicted by what ships and in other ways."""
+    rows, refused = rows_of(path)
+    for problem in refused:
+        print(f"left out: {problem}", file=sys.stderr)
+    judged = list(map(measured_claim, rows))
+    efficiencies = efficiencies_without([*claims(), *judged])
+    return [
+        replace(trial, guesses={**trial.guesses, **peers(claim, efficiencies[claim.key, claim.case.operation])})
+        for claim, trial in zip(judged, by_us(judged), strict=True)
+    ]
 
 
 def cpu_trials() -> list[Trial]:

@@ -3,6 +3,7 @@
 The first way is ours; the error of another way is compared with ours on the rows that both predict.
 """
 
+from bisect import bisect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import floor, log10
@@ -17,6 +18,7 @@ from gpuexplore.hardware import row_of
 from gpuexplore.operations import operation_named
 
 OURS = "gpuexplore"
+DURATIONS, LEAST_S = ("below 8 µs", "8 to 16 µs", "16 to 100 µs", "from 100 µs on"), (8e-6, 1.6e-5, 1e-4)
 P90 = 0.9
 FEW = 3
 
@@ -87,6 +89,34 @@ class Errors:
     times_ours: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """How far our predictions are off in a group.
+
+    Attributes:
+        rows: how many there are.
+        median: of the absolute errors, as a share of what was measured.
+        p90: nine of ten are at most so far off.
+        holds: share of the intervals that hold.
+        bias: the median of predicted over measured times.
+    """
+
+    rows: int
+    median: float
+    p90: float
+    holds: float | None
+    bias: float
+
+
+def summary_of(trials: Sequence[Trial]) -> Summary:
+    """Return how far our predictions are off in trials that each have one."""
+    errors = errors_of(trials, OURS)
+    if errors is None:
+        raise ValueError("no trial has a prediction")
+    bias = median(trial.guesses[OURS].time_s / trial.took_s for trial in trials)
+    return Summary(errors.count, errors.median, errors.p90, errors.held, bias)
+
+
 GROUPINGS: Mapping[str, Callable[[Trial], str | None]] = MappingProxyType(
     {
         "origin": lambda trial: trial.origin,
@@ -94,6 +124,7 @@ GROUPINGS: Mapping[str, Callable[[Trial], str | None]] = MappingProxyType(
         "device": lambda trial: trial.device,
         "dtype": lambda trial: trial.dtype,
         "decade": lambda trial: trial.decade,
+        "duration": lambda trial: DURATIONS[bisect(LEAST_S, trial.took_s)],
         "timing": lambda trial: trial.timing or "not stated",
         "architecture": lambda trial: trial.architecture,
     }

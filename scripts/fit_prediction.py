@@ -45,7 +45,9 @@ FOLDS = 5
 FEW = 10  # observations of a device
 DEVIATIONS = 1.645  # on each side of a normal distribution, nine in ten within
 HELD = 0.9
-STEPS_TO_HOLD = 60
+STEPS_TO_HOLD = 100
+RATE = 0.5  # of a step towards it, as groups overlap
+HALF = 0.5  # of a call's duration that is of a group
 DIGITS = 6
 
 
@@ -72,7 +74,12 @@ def main() -> int:
     began, seen = time.monotonic(), observations()
     if arguments.check:
         return _check(seen)
-    splits = [*without_devices(seen), *without_architectures(seen), *without_shapes(seen)]
+    splits = [
+        *without_devices(seen),
+        *(split for name in ("architecture", "team") for split in without(seen, name)),
+        *(split for split in without(seen, "vendor") if len(split[0]) > len(split[1])),
+        *without_shapes(seen),
+    ]
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         left = [one for some in pool.map(left_out, *zip(*splits, strict=True)) for one in some]
     intervals = fit_intervals(left)
@@ -176,9 +183,9 @@ def without_devices(seen: Sequence[CallObservation]) -> list[Split]:
     return _by(seen, lambda each: each.facts.device if counts[each.facts.device] >= FEW else "")
 
 
-def without_architectures(seen: Sequence[CallObservation]) -> list[Split]:
-    """Return for each architecture the observations of all others, and its own."""
-    return _by(seen, lambda each: each.facts.architecture)
+def without(seen: Sequence[CallObservation], field: str) -> list[Split]:
+    """Return for each architecture, team or vendor the observations of all others, and its own."""
+    return _by(seen, lambda each: getattr(each.facts, field))
 
 
 def without_shapes(seen: Sequence[CallObservation]) -> list[Split]:
@@ -213,7 +220,10 @@ def _predicted(own: Sequence[CallObservation], found: Fitted) -> Left:
 
 
 def fit_intervals(left: Sequence[Left]) -> dict[str, float]:
-    """Return what decides how sure a prediction is: likeliest, then so that HELD of each family hold on new devices."""
+    """Return what decides how sure a prediction is: likeliest, then so that HELD of each group hold.
+
+    Conformal prediction: groups are kinds of kernels and durations on devices or by teams that were left out.
+    """
     names = sorted({name for each in left for name in each.regimes})
     wrong, weights = (np.concatenate([getattr(each, name) for each in left]) for name in ("errors", "weights"))
     weights = weights / weights.mean()
@@ -223,13 +233,16 @@ def fit_intervals(left: Sequence[Left]) -> dict[str, float]:
     cost = partial(_unlikely, wrong=np.abs(wrong), weights=weights, values=values, constant=names.index("constant"))
     found = dict(zip(names, minimize(cost, np.zeros(len(names)), method="L-BFGS-B").x.tolist(), strict=True))
     regimes = dict(zip(names, values, strict=True))
-    new = regimes["new_device"] > 0
-    for name in (each for each in names if each.startswith("family:")):
-        chosen = new & (regimes[name] > 0)
-        of_family = {each: values[chosen] for each, values in regimes.items()}
-        for _ in range(STEPS_TO_HOLD):
-            held = float(np.mean(np.abs(wrong[chosen]) <= DEVIATIONS * deviation(of_family, found)))
-            found[name] += HELD - held
+    is_new = np.maximum(regimes["new_device"], regimes["new_team"]) > 0
+    groups = {name: is_new & (regimes[name] > HALF) for name in names if name.startswith(("family:", "lasts:"))}
+    groups |= {name: regimes[name] > 0 for name in ("new_device", "new_team")}
+    groups["constant"] = ~is_new
+    for _ in range(STEPS_TO_HOLD):
+        for name, chosen in groups.items():
+            held = np.abs(wrong[chosen]) <= DEVIATIONS * deviation(
+                {key: of[chosen] for key, of in regimes.items()}, found
+            )
+            found[name] += RATE * (HELD - float(np.average(held, weights=weights[chosen])))
     return found
 
 

@@ -10,9 +10,11 @@ from benchmarks.prediction import (
     GIVEN,
     Claim,
     as_json,
+    by_us,
     claims,
     efficiencies_without,
     given_trials,
+    judged_rows,
     leave_out,
     left_out_trials,
     measured_claim,
@@ -120,21 +122,54 @@ def test_heuristics_of_nvidia_know_products_of_some_gpus_where_they_are_installe
     assert heuristics_s(PRODUCT, table_device("t4")) is None
 
 
-def test_rows_of_a_file_are_judged_by_what_ships(tmp_path):
+HEAD = "gpu_key,operation,dtype,shape,time_s,timing,conditions,source"
+
+
+def rows_of_softmax(link, extra=""):
     row = next(row for row in published_measurements() if row.operation == "softmax")
-    text = (
-        f"{row.spec_key},softmax,{row.dtype},m={row.shape['m']};n={row.shape['n']},{row.time_s},{row.timing},,{row.url}"
-    )
-    head = "gpu_key,operation,dtype,shape,time_s,timing,conditions,source"
-    (tmp_path / "rows.csv").write_text(f"{head}\n{text}\n", encoding="utf-8")
-    (tmp_path / "bad.csv").write_text(f"{head}\n{text.replace('softmax', 'softmin')}\n", encoding="utf-8")
+    shape = f"m={row.shape['m']};n={row.shape['n']}"
+    return f"{row.spec_key},softmax,{row.dtype},{shape},{row.time_s},{row.timing},{extra},{link}", row
+
+
+def test_rows_of_a_file_are_judged_by_what_ships(tmp_path, capsys):
+    text, row = rows_of_softmax("https://github.com/sitar-lab/NeuSight")
+    (tmp_path / "rows.csv").write_text(f"{HEAD}\n{text}\n{text.replace('softmax', 'softmin')}\n", encoding="utf-8")
 
     (found,) = trials_of_rows(tmp_path / "rows.csv")
     assert (found.took_s, found.operation, found.timing) == (row.time_s, "softmax", row.timing)
     assert {OURS, "roofline"} <= set(found.guesses)
     assert '"softmax"' in as_json([found], ["operation"])
-    with pytest.raises(SystemExit, match="softmin"):
-        trials_of_rows(tmp_path / "bad.csv")
+    assert "left out: rows.csv, line 3" in capsys.readouterr().err
+
+
+def test_rows_of_anybody_are_summed_up_with_what_was_left_out(tmp_path):
+    text, row = rows_of_softmax("https://example.org/results/softmax.csv")
+    refused = (text.replace("softmax", "softmin", 1), text.replace("https", "ftp"), text.replace(row.spec_key, "t5"))
+    (tmp_path / "rows.csv").write_text("\n".join([HEAD, text, *refused]), encoding="utf-8-sig")
+
+    found = judged_rows(tmp_path / "rows.csv")
+
+    assert {"rows": 1, "unpredicted": 0}.items() <= found.items()
+    assert found["bias"] - 1 == pytest.approx(found["median"]) or 1 - found["bias"] == pytest.approx(found["median"])
+    assert found["holds"] in {0.0, 1.0}
+    assert {(group["by"], group["name"]) for group in found["by"]} >= {("operation", "softmax"), ("dtype", row.dtype)}
+    assert [each.partition(":")[0] for each in found["refused"]] == [f"rows.csv, line {line}" for line in (3, 4, 5)]
+    (tmp_path / "bad.csv").write_text("\n".join([HEAD, *refused]), encoding="utf-8")
+    with pytest.raises(SystemExit, match="no row has a prediction"):
+        judged_rows(tmp_path / "bad.csv")
+
+
+def test_rows_are_predicted_as_their_team_measures():
+    rows = [row for row in published_measurements() if row.source.repository == "openxla/xla"][:20]
+    claimed = list(map(measured_claim, rows))
+
+    assert {claim.conditions.calls for claim in claimed} == {"cold"}
+    strangers = [replace(claim, conditions=replace(claim.conditions, team="")) for claim in claimed]
+    widths = [
+        [trial.guesses[OURS].high_s / trial.guesses[OURS].low_s for trial in by_us(some)]
+        for some in (claimed, strangers)
+    ]
+    assert all(known < unknown for known, unknown in zip(*widths, strict=True))
 
 
 def test_given_measurements_of_a_device_its_others_are_predicted_with_and_without_them():

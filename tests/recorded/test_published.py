@@ -21,7 +21,7 @@ def read(*rows):
 def test_rows_that_come_along_are_read_each_once_and_every_source_and_timing_has_some():
     found = published_measurements()
 
-    assert len(found) > 2600
+    assert len(found) > 6500
     assert {row.operation for row in found} < set(OPERATIONS)
     assert {row.source for row in found} == {source for source in sources() if source.licence in MAY_BE_MIXED}
     assert {row.timing for row in found} == set(TIMINGS)
@@ -77,6 +77,17 @@ def test_what_cannot_be_is_refused_with_its_line(right, wrong, named):
         read(ROW, ROW.replace(right, wrong, 1))
 
     assert named in str(refusal.value)
+
+
+def test_rows_of_any_site_are_read_where_what_is_wrong_is_kept():
+    refused = []
+    (row,) = read_measurements(
+        "\n".join([HEADING, ROW.replace(LINK, "https://example.org/a/b.csv"), ROW.replace("t4,", "t5,")]), refused
+    )
+
+    assert (row.source.title, row.url) == ("a/b.csv", "https://example.org/a/b.csv")
+    assert len(refused) == 1
+    assert "line 3: gpu_key 't5'" in refused[0]
 
 
 def test_a_column_that_is_missing_is_named():

@@ -10,7 +10,7 @@ from gpuexplore.core.model import CacheState, Device, Flag, Measurement, Result
 from gpuexplore.hardware.torch_devices import TORCH_KINDS
 from gpuexplore.recorded.published import PublishedMeasurement, Timing
 
-Calls = Literal["graph", "queued", "single"]
+Calls = Literal["graph", "queued", "single", "cold"]
 USUAL_CALLS: Calls = "queued"
 
 CALLS: Mapping[Calls, str] = MappingProxyType(
@@ -18,11 +18,17 @@ CALLS: Mapping[Calls, str] = MappingProxyType(
         "graph": "replayed in a CUDA graph: the smallest launch overhead",
         "queued": "one call after another from Python or C++: a launch overlaps with the previous call",
         "single": "one call on an idle device, then a wait for it: the launch is part of the time",
+        "cold": "the kernel's own time by a profiler, with cold caches on a GPU that was idle before",
     }
 )
 
 CALLS_WORDS: Mapping[Calls, str] = MappingProxyType(
-    {"graph": "calls in a CUDA graph", "queued": "queued calls", "single": "single calls"}
+    {
+        "graph": "calls in a CUDA graph",
+        "queued": "queued calls",
+        "single": "single calls",
+        "cold": "kernels on an idle GPU with cold caches",
+    }
 )
 REPLAYED = Flag("warm", "replayed in a CUDA graph, without a flush")
 
@@ -51,6 +57,7 @@ class Conditions:
             is as usual for the operation, ROTATING_SETS for a linear layer and one for others.
         quantises: the left-hand matrix is quantised in a kernel before; None is as usual, for a linear layer in fp8.
         source: a way of taking times that has launches of its own; empty is as `calls` say.
+        team: the repository of who measures; empty where it is none whose measurements are known.
     """
 
     calls: Calls = USUAL_CALLS
@@ -58,6 +65,7 @@ class Conditions:
     weight_sets: int | None = None
     quantises: bool | None = None
     source: str = ""
+    team: str = ""
 
 
 USUAL = Conditions()
@@ -68,11 +76,13 @@ def conditions_of(measured: PublishedMeasurement) -> Conditions:
     """Return the conditions of a published measurement, which its text states."""
     timing = measured.timing
     text = measured.conditions
+    is_cold = timing == "device" and "cold" in text
     return Conditions(
-        CALLS_OF_TIMING[timing],
+        "cold" if is_cold else CALLS_OF_TIMING[timing],
         weight_sets=ROTATING_SETS if "weights of 6 layers in turn" in text else 1,
         quantises="includes quantising the activations" in text,
-        source="" if timing in CALLS else timing,
+        source="" if timing in CALLS or is_cold else timing,
+        team=measured.source.repository,
     )
 
 

@@ -105,8 +105,12 @@ def published_measurements() -> tuple[PublishedMeasurement, ...]:
     return read_measurements(_text("measurements.csv"))
 
 
-def read_measurements(text: str) -> tuple[PublishedMeasurement, ...]:
+def read_measurements(text: str, refused: list[str] | None = None) -> tuple[PublishedMeasurement, ...]:
     """Return the rows of a CSV file's text.
+
+    Args:
+        refused: takes what is wrong with each row that is left out, which then may come from any site; None: a wrong
+            row is an error, and rows come from the collections of `sources`.
 
     Raises:
         InvalidInput: names the line and what is wrong there.
@@ -118,20 +122,26 @@ def read_measurements(text: str) -> tuple[PublishedMeasurement, ...]:
     lines = csv.reader(text.splitlines())
     heading = next(lines, [])
     for cells in lines:
-        with named(f"measurements.csv, line {lines.line_num}"):
-            if len(cells) != len(heading):
-                raise InvalidInput.of("row", f"{len(cells)} cells", heading)
-            row = dict(zip(heading, cells, strict=True))
-            if row["gpu_key"] not in keys:
-                raise InvalidInput.of("gpu_key", row["gpu_key"], "keys of the table of accelerators")
-            place = row["operation"], row["shape"]
-            if place not in shapes:
-                shapes[place] = _shape(*place)
-            found.append(_measurement(row, shapes[place], known))
+        try:
+            with named(f"measurements.csv, line {lines.line_num}"):
+                if len(cells) != len(heading):
+                    raise InvalidInput.of("row", f"{len(cells)} cells", heading)
+                row = dict(zip(heading, cells, strict=True))
+                if row["gpu_key"] not in keys:
+                    raise InvalidInput.of("gpu_key", row["gpu_key"], "keys of the table of accelerators")
+                place = row["operation"], row["shape"]
+                if place not in shapes:
+                    shapes[place] = _shape(*place)
+                found.append(_measurement(row, shapes[place], None if refused is not None else known))
+        except InvalidInput as problem:
+            if refused is None:
+                raise
+            refused.append(str(problem))
     return tuple(found)
 
 
-def _measurement(row: Mapping[str, str], shape: Shape, known: Mapping[str, Source]) -> PublishedMeasurement:
+def _measurement(row: Mapping[str, str], shape: Shape, known: Mapping[str, Source] | None) -> PublishedMeasurement:
+    """Return the measurement of a row; `known` are the collections that it may come from, None: any site."""
     time_s = float(row["time_s"])
     timing = row["timing"]
     if not (isfinite(time_s) and time_s > 0):
@@ -143,7 +153,13 @@ def _measurement(row: Mapping[str, str], shape: Shape, known: Mapping[str, Sourc
         raise InvalidInput(reason)
     link = urlsplit(row["source"])
     repository = "/".join(unquote(link.path).split("/")[1:3])
-    if (link.scheme, link.netloc) != ("https", HOST) or repository not in known:
+    if known is None and link.scheme == "https" and link.netloc:
+        source = Source(repository, repository or link.netloc, row.get("licence", ""), link.netloc, row["conditions"])
+    elif known and (link.scheme, link.netloc) == ("https", HOST) and repository in known:
+        source = known[repository]
+    elif known is None:
+        raise InvalidInput.of("source", row["source"], "an https link")
+    else:
         raise InvalidInput.of("source", row["source"], f"https links to {', '.join(known)} on {HOST}")
     return PublishedMeasurement(
         spec_key=row["gpu_key"],
@@ -154,7 +170,7 @@ def _measurement(row: Mapping[str, str], shape: Shape, known: Mapping[str, Sourc
         timing=next(name for name in TIMINGS if name == timing),
         conditions=row["conditions"],
         url=row["source"],
-        source=known[repository],
+        source=source,
     )
 
 

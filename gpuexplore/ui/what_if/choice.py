@@ -24,7 +24,7 @@ from gpuexplore.ui.run.state import fetch
 from gpuexplore.ui.run_head import show_small_head, title_of
 from gpuexplore.ui.session import owner, store
 
-CALL_TITLES = {"graph": "CUDA graph", "queued": "Queued", "single": "Single"}
+CALL_TITLES = {"graph": "CUDA graph", "queued": "Queued", "single": "Single", "cold": "Cold kernel"}
 TIMES = "fp32:1.7327,bf16:3.874"
 PEAKS = "fp32:8e12,bf16:16e12"
 NOTEBOOK = {"op": "linear", "shape": "notebook-linear", "device": "t4", "gpus": "", "times": TIMES, "peaks": PEAKS}

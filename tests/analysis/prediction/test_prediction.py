@@ -76,7 +76,7 @@ def test_what_would_make_a_prediction_better_is_a_command_until_it_was_measured_
     h200 = next(result for _, result in recorded_results() if result.environment.device.name == "NVIDIA H200")
     asked, device_there = replace(h200.case, device="h200-sxm-141gb"), as_device(accelerator_named("h200-sxm-141gb"))
 
-    unseen = next(row for row in ACCELERATORS if row.key not in fitted().devices and row.vendor == "NVIDIA")
+    unseen = next(row for row in ACCELERATORS if row.key not in fitted().known["device"] and row.vendor == "NVIDIA")
     better = on(unseen.key, "fp32").better
     assert better.startswith("run `gpuexplore run linear")
     assert f" on {as_device(unseen).title}, which has no measurements yet" in better

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import hypot, log1p
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -87,30 +88,30 @@ def _observed(
 # Uncertainty of a time on a GPU: a standard deviation from the errors of predictions for left-out devices.
 #
 # It depends on the kind of kernel, on how calls follow one another, on the share of the launch, on how short the call
-# is, and on what was measured: on the device, on its architecture, at shapes like it. It is larger for a new device.
+# is, and on what was measured: on the device, on its architecture, by this team, at shapes like it.
+
+KNOWN_BY = ("device", "architecture", "vendor", "team")  # fields of a call; one that no observation has is new
+DURATIONS_S = MappingProxyType({"5us": 5e-6, "12us": 1.2e-5, "40us": 4e-5, "300us": 3e-4})  # between them: a mixture
 
 
-def _regime(
-    batch: Batch, took: Terms, nearness: Numbers, seen: tuple[frozenset[str], frozenset[str]]
-) -> dict[str, Numbers]:
+def _regime(batch: Batch, took: Terms, nearness: Numbers, seen: Mapping[str, frozenset[str]]) -> dict[str, Numbers]:
     """Return what decides how sure each call is, by name.
 
     Args:
-        seen: devices and architectures that observations are of.
+        seen: what observations are of, by field of KNOWN_BY.
     """
-    devices, architectures = seen
     found = {"constant": np.ones(len(batch))}
     for name in ("family", "calls", "rate"):
         for at, member in enumerate(batch.members(name)):
             found[f"{name}:{member}"] = (batch.member_of(name) == at).astype(np.float64)
     found["launch"] = np.clip(took.launch / took.total, 0, 1)
-    usual_s = 1e-4
-    decades = 2.0  # of time, beyond which an interval grows no more
-    found["decades"] = np.clip(np.log10(took.total / usual_s), -decades, decades)
+    middles = np.log(list(DURATIONS_S.values()))
+    for at, name in enumerate(DURATIONS_S):
+        found[f"lasts:{name}"] = np.interp(np.log(took.total), middles, np.eye(len(middles))[at])
     found["misaligned"] = batch.numbers("misaligned")
     found["far"] = 1 - nearness
-    found["new_device"] = np.array([row.device not in devices for row in batch.rows], dtype=np.float64)
-    found["new_architecture"] = np.array([row.architecture not in architectures for row in batch.rows], np.float64)
+    for name in KNOWN_BY:
+        found[f"new_{name}"] = np.array([getattr(row, name) not in seen[name] for row in batch.rows], dtype=np.float64)
     return found
 
 
@@ -171,6 +172,7 @@ class Fitted:
     Attributes:
         observed: the calls that were seen of each family.
         weights: of everything that was seen, in the correction of others of its family.
+        known: what was seen, by field of KNOWN_BY.
     """
 
     coefficients: Coefficients
@@ -178,8 +180,7 @@ class Fitted:
     weights: Numbers
     intervals: Mapping[str, float]
     seen: tuple[CallObservation, ...]
-    devices: frozenset[str]
-    architectures: frozenset[str]
+    known: Mapping[str, frozenset[str]]
 
     def estimate(self, facts: GpuCall) -> CallEstimate:
         """Return the estimate of one call."""
@@ -207,7 +208,7 @@ class Fitted:
                 at = np.array(chosen)[:, None] * per + np.arange(per)
                 middle[at] += (covariance @ self.weights[list(self.observed[family].chosen)])[:, None]
                 nearness[at] = (covariance.max(axis=1, initial=0.0) / VARIANCE)[:, None]
-        regimes = _regime(each, took, nearness, (self.devices, self.architectures))
+        regimes = _regime(each, took, nearness, self.known)
         positions = {
             at * per + kind: (family, index)
             for family, chosen in families.items()
@@ -236,7 +237,7 @@ class Fitted:
                 self._nearest(observed.chosen[each], float(near[each])) for each in _largest(near) if observed
             ),
             near=int((near >= RELEVANT).sum()),
-            measured_device=found.rows[at].device in self.devices,
+            measured_device=found.rows[at].device in self.known["device"],
         )
 
     def searched_gain(self) -> float:
@@ -295,6 +296,5 @@ def made(
     """Return the predictor of its parts."""
     batch = Batch([each.facts for each in seen])
     observed = {family: batch.part(chosen) for family, chosen in of_families(batch).items()}
-    devices = frozenset(each.facts.device for each in seen)
-    architectures = frozenset(each.facts.architecture for each in seen)
-    return Fitted(coefficients, observed, weights, intervals, tuple(seen), devices, architectures)
+    known = {name: frozenset(getattr(each.facts, name) for each in seen) - {""} for name in KNOWN_BY}
+    return Fitted(coefficients, observed, weights, intervals, tuple(seen), known)

@@ -34,10 +34,12 @@ class GpuCall:
     Attributes:
         family: which kernels a library has for it.
         rate: which units do the products; where there are none, those of numbers of this size.
+        vendor: of the GPU; empty is unknown.
         architecture: of the GPU; empty is unknown.
         device: its row of the table; empty where it has none.
         calls: how calls follow one another.
         source: a way of taking times that has launches of its own, or empty.
+        team: who measures, or empty.
         kernels: kernels of a call.
         gaming_clock: whether it usually runs above its rated clock, as cards for games do.
         peak: FLOP/s of the units; infinite where the operation needs none.
@@ -51,10 +53,12 @@ class GpuCall:
 
     family: Family
     rate: str
+    vendor: str
     architecture: str
     device: str
     calls: Calls
     source: str
+    team: str
     kernels: int
     flops: float
     bytes: float
@@ -113,7 +117,13 @@ def facts_of(case: Case, device: Device, units: Arithmetic, conditions: Conditio
     products = () if moves_only(case) else listed
     moved = float(operation.byte_count(shape, dtype))
     weights = float(sum(each.batch * each.k * each.n for each in products))
-    rates = {"fp64": "fp64", "fp32": "fp32", "fp8": "fp8", "fp4": "fp8"}  # others are of 16 bits, on matrix units
+    rates = {
+        "fp64": "fp64",
+        "fp32": "fp32",
+        "tf32": "tf32",
+        "fp8": "fp8",
+        "fp4": "fp8",
+    }  # others are of 16 bits, on matrix units
     in_units = rates.get(units.peak.dtype if units.peak else case.dtype, "16")
     rates_of_bits = {64: "fp64", 32: "fp32", 8: "fp8", 4: "fp8"}  # where bytes decide: formats of one size are alike
     rate = in_units if products else rates_of_bits.get(dtype.bits, "16")
@@ -126,10 +136,12 @@ def facts_of(case: Case, device: Device, units: Arithmetic, conditions: Conditio
     return GpuCall(
         family=family,
         rate=rate,
+        vendor=row.vendor if row else "",
         architecture=row.architecture if row else "",
         device=row.key if row else "",
         calls=conditions.calls,
         source=conditions.source,
+        team=conditions.team,
         kernels=operation.calls(shape),
         flops=float(operation.flop_count(shape)) if products else 0.0,
         bytes=moved,

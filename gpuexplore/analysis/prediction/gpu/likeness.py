@@ -19,7 +19,8 @@ SHAPE = 0.12
 ARCHITECTURE = 0.1  # of one architecture
 HARDWARE = 0.05  # of like hardware
 DEVICE = 0.08  # on one device: fading slowly, and at any shape
-VARIANCE = 2 * (SHAPE**2 + ARCHITECTURE**2 + HARDWARE**2 + DEVICE**2)  # of one call
+TEAM = 0.08  # measured by one team: fading slowly, and at any shape
+VARIANCE = 2 * (SHAPE**2 + ARCHITECTURE**2 + HARDWARE**2 + DEVICE**2 + TEAM**2)  # of one call
 
 
 def shared(rows: Batch, columns: Batch) -> Numbers:
@@ -33,7 +34,8 @@ def shared(rows: Batch, columns: Batch) -> Numbers:
     architecture = rows.codes("architecture")[:, None] == columns.codes("architecture")
     device = rows.codes("device")[:, None] == columns.codes("device")
     alike = SHAPE**2 + ARCHITECTURE**2 * architecture + HARDWARE**2 * hardware
-    found: Numbers = alike * (slow + fast) + DEVICE**2 * device * (slow + 1)
+    team = rows.codes("team")[:, None] == np.where(columns.codes("team") == hash(""), -1, columns.codes("team"))
+    found: Numbers = alike * (slow + fast) + (DEVICE**2 * device + TEAM**2 * team) * (slow + 1)
     return found
 
 

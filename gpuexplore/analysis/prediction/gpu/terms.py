@@ -33,8 +33,10 @@ SINGLE: Mapping[str, NormalDist] = {
     "launch_in_graph": NormalDist(log(2e-6), 0.3),
     "launch_when_queued": NormalDist(log(1.5e-6), 0.3),  # beyond that in a graph
     "launch_when_single": NormalDist(log(6e-6), 0.3),  # beyond that of a queued call
+    "launch_when_cold": NormalDist(log(1.5e-6), 0.5),  # beyond that in a graph: the first blocks find no code in caches
+    "cold_clock": NormalDist(0.1, 0.1),  # of time: an idle GPU runs at a lower clock
+    "cold_bandwidth": NormalDist(0.1, 0.1),  # of time: the first accesses miss in the TLB
     "power_of_sum": NormalDist(log(1.7), 0.3),  # p of (compute^p + memory^p)^(1/p)
-    "wave": NormalDist(-0.5, 1.0),  # logit of the share of a last wave that idle multiprocessors cost
     "launch_by_clock": NormalDist(0.7, 0.15),  # not a logarithm: exponent of the clock
     "cap": NormalDist(log(0.92), 0.05),  # share of the peak where power does not limit
     "above_rated_clock": NormalDist(0.05, 0.1),  # of cards for games
@@ -60,14 +62,17 @@ GROUPS: Mapping[str, tuple[tuple[str, ...], NormalDist]] = {
     "launch_of_source": (("source",), NormalDist(0.0, 0.4)),  # of what its kind of calls adds
     "launch_of_both": (("source", "family"), NormalDist(0.0, 0.4)),
     "power": (("rate",), NormalDist(log(0.75), 0.4)),
+    "power_of_vendor": (("vendor", "rate"), NormalDist(0.0, 0.2)),
     "power_of_architecture": (("architecture", "rate"), NormalDist(0.0, 0.15)),
     "power_of_family": (("family", "rate"), NormalDist(0.0, 0.15)),
     "power_of_graphics_memory": (("rate",), NormalDist(-0.2, 0.2)),
     "power_by_year": (("rate",), NormalDist(0.1, 0.1)),
     "attention_of_architecture": (("architecture",), NormalDist(0.0, 0.15)),
+    "bandwidth_of_vendor": (("vendor", "family"), NormalDist(0.0, 0.2)),
     "bandwidth_of_architecture": (("architecture",), NormalDist(0.0, 0.08)),
     "bandwidth_of_family": (("family",), NormalDist(0.0, 0.05)),
     "start_s": (("rate",), NormalDist(log(1e-6), 0.7)),  # of a wave of blocks of a product
+    "wave": (("rate",), NormalDist(-0.5, 1.0)),  # logit of the share of a last wave that idle multiprocessors cost
     "small_tiles": (("rate",), NormalDist(log(0.3), 0.5)),
     "misaligned": (("rate",), NormalDist(log(0.1), 0.7)),
 }
@@ -131,8 +136,9 @@ def terms(batch: Batch, known: Coefficients) -> Terms:
     """Return the terms of each call."""
     each, once = _launch(batch, known)
     launch = each * batch.numbers("kernels") + once
-    compute = _compute(batch, known)
-    memory = _memory(batch, known)
+    cold = _is_cold(batch)
+    compute = _compute(batch, known) * np.exp(_coefficient(known, "cold_clock") * cold)
+    memory = _memory(batch, known) * np.exp(_coefficient(known, "cold_bandwidth") * cold)
     power = exponential(known, "power_of_sum")
     together = (compute**power + memory**power) ** (1 / power)
     quantised = batch.numbers("quantised_bytes")
@@ -152,19 +158,26 @@ def _launch(batch: Batch, known: Coefficients) -> tuple[Numbers, Numbers]:
     )
     kinds = np.array(batch.members("calls"))[batch.member_of("calls")]
     single = kinds == "single"
-    queued = kinds != "graph"
+    cold = kinds == "cold"
+    queued = (kinds == "queued") | single
     in_graph = (
         exponential(known, "launch_in_graph")
         * np.exp(_of_members(known, "launch_of_family", batch))
         * np.where(queued, 1.0, own)
     )
     when_queued = exponential(known, "launch_when_queued") * queued * np.where(single, 1.0, own)
-    return (in_graph + when_queued) * by_clock, exponential(known, "launch_when_single") * single * own
+    when_cold = exponential(known, "launch_when_cold") * cold
+    return (in_graph + when_queued + when_cold) * by_clock, exponential(known, "launch_when_single") * single * own
+
+
+def _is_cold(batch: Batch) -> Indices:
+    """Return whether caches are cold and the GPU idle before each call."""
+    return np.array([name == "cold" for name in batch.members("calls")])[batch.member_of("calls")]
 
 
 def _rate(batch: Batch, known: Coefficients) -> Numbers:
     """Return FLOP/s that power and lanes allow."""
-    names = ("power", "power_of_architecture", "power_of_family")
+    names = ("power", "power_of_vendor", "power_of_architecture", "power_of_family")
     by_power = sum((_of_members(known, name, batch) for name in names), np.zeros(len(batch)))
     by_power = by_power + _of_members(known, "power_of_graphics_memory", batch) * batch.numbers("graphics_memory")
     by_power = by_power + _of_members(known, "power_by_year", batch) * (batch.numbers("year") - USUAL_YEAR) / 3
@@ -213,24 +226,27 @@ def _tiled(batch: Batch, known: Coefficients, calls: Indices, products: Numbers,
     start = np.exp(_of_members(known, "start_s", batch))[calls, None] * by_clock
     tile_columns = np.array([128, 256, 128, 64, 128, 64, 64, 32, 32, 32, 128], dtype=np.float64)
     tile_rows = np.array([256, 128, 128, 128, 64, 64, 32, 64, 32, 128, 32], dtype=np.float64)
+    scaled = np.array([row.rate == "fp8" for row in batch.rows])[calls]  # in blocks of 128 x 128, sums in one piece
+    fits = ~scaled[:, None] | ((tile_columns == 128) & (tile_rows == 128))
     reuse = tile_rows * tile_columns / (tile_rows + tile_columns)
     small = np.exp(_of_members(known, "small_tiles", batch))[calls, None]
+    idle = 1 / (1 + np.exp(-_of_members(known, "wave", batch)))[calls, None]
     largest_reuse = 256 * 128 / (256 + 128)  # multiply-adds for each number that a tile reads
     speed = each / (1 + 32 * small * (1 / reuse - 1 / largest_reuse))
     tiles = number * np.ceil(rows / tile_rows) * np.ceil(columns / tile_columns)
     best = np.full(len(products), np.inf)
     least_split = 256  # least terms of a sum that justify a separate block
     for split in (1, 2, 4, 8, 16, 32):
-        waves = _waves(tiles * split / multiprocessors, known)
+        waves = _waves(tiles * split / multiprocessors, idle)
         one = 2 * tile_rows * tile_columns * terms_of_sum / split / speed + start * (1 + (split > 1))
-        worth = (terms_of_sum[:, 0] >= least_split * split) | (split == 1)
-        best = np.where(worth, np.minimum(best, (waves * one).min(axis=1)), best)
+        worth = ((terms_of_sum[:, 0] >= least_split * split) & ~scaled) | (split == 1)
+        fastest = np.where(fits, waves * one, np.inf).min(axis=1)
+        best = np.where(worth, np.minimum(best, fastest), best)
     return best
 
 
-def _waves(blocks: Numbers, known: Coefficients) -> Numbers:
+def _waves(blocks: Numbers, idle: Numbers) -> Numbers:
     """Return how many blocks one after the other a multiprocessor computes: a last wave costs a share of a whole."""
-    idle = 1 / (1 + np.exp(-_coefficient(known, "wave")))
     found: Numbers = np.where(blocks > 1, blocks + idle * (np.ceil(blocks) - blocks), 1.0)
     return found
 
@@ -244,14 +260,15 @@ def _attention(batch: Batch, known: Coefficients) -> Numbers:
     each = batch.numbers("peak")[at] * share / multiprocessors
     start = exponential(known, "attention_start_s") * USUAL_CLOCK_HZ / batch.numbers("clock_hz")[at]
     queries = 128
-    waves = _waves(heads * np.ceil(length / queries) / multiprocessors, known)
+    idle = 1 / (1 + np.exp(-_of_members(known, "wave", batch)[at]))
+    waves = _waves(heads * np.ceil(length / queries) / multiprocessors, idle)
     least_keys = 64  # rows and columns of a block of attention
     found: Numbers = waves * (4 * queries * np.maximum(keys, least_keys) * padded / each + start)
     return found
 
 
 def _bandwidth(batch: Batch, known: Coefficients) -> Numbers:
-    names = ("bandwidth_of_architecture", "bandwidth_of_family")
+    names = ("bandwidth_of_vendor", "bandwidth_of_architecture", "bandwidth_of_family")
     share = np.exp(_coefficient(known, "bandwidth_share") + sum(_of_members(known, name, batch) for name in names))
     found: Numbers = batch.numbers("bandwidth") * share
     return found
@@ -266,11 +283,8 @@ def _memory(batch: Batch, known: Coefficients) -> Numbers:
     idle = np.where(rows > 0, np.clip(multiprocessors / np.maximum(rows, 1), 1, most_idle), 1.0)
     edge = exponential(known, "cache_edge")
     with np.errstate(over="ignore", divide="ignore"):
-        cached = 1 / (
-            1
-            + (batch.numbers("reused_bytes") / (exponential(known, "cache_share") * batch.numbers("cache_bytes")))
-            ** edge
-        )
+        reused = np.where(_is_cold(batch), np.inf, batch.numbers("reused_bytes"))
+        cached = 1 / (1 + (reused / (exponential(known, "cache_share") * batch.numbers("cache_bytes"))) ** edge)
     by_cache = exponential(known, "cache_bytes_per_clock") * multiprocessors * batch.numbers("clock_hz")
     found: Numbers = moved * idle * ((1 - cached) / bandwidth + cached / np.maximum(by_cache, bandwidth))
     return found

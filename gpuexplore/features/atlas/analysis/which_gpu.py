@@ -100,7 +100,7 @@ def _price(listed: Mapping[str, Any], key: str, amount: object) -> _Price:
 Order = Literal["time", "energy", "memory", "price"]
 # The shortest published time that is also that of calls of another kind: a launch of 5 µs hides behind 50 µs of the
 # call before, and one that is waited for, of 45 µs at most, is no more than 5 % of 1 ms.
-LEAST_S: Mapping[Calls, float] = MappingProxyType({"queued": 5e-5, "graph": 5e-5, "single": 1e-3})
+LEAST_S: Mapping[Calls, float] = MappingProxyType({"queued": 5e-5, "graph": 5e-5, "single": 1e-3, "cold": 5e-5})
 
 
 @dataclass(frozen=True, slots=True)

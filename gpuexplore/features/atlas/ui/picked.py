@@ -164,7 +164,12 @@ def choose_calls(found: Sequence[AtlasPoint], problems: AbstractContextManager[o
         "Predicted calls",
         "calls",
         sorted(CALLS, key=lambda name: name != usual_calls(found)),
-        shown={"graph": "In a CUDA graph", "queued": "Queued", "single": "One at a time"}.__getitem__,
+        shown={
+            "graph": "In a CUDA graph",
+            "queued": "Queued",
+            "single": "One at a time",
+            "cold": "Cold kernel",
+        }.__getitem__,
         problems=problems,
     )
     return next(name for name in CALLS if name == chosen)

@@ -5,6 +5,7 @@ Some devices are left out here, each for a kind of its own; `benchmarks/predicti
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 from math import log
 
 import numpy as np
@@ -12,7 +13,17 @@ import pytest
 
 from gpuexplore.analysis.prediction.gpu import _from_data, fitted, observations
 from gpuexplore.analysis.prediction.gpu.terms import package_data
-from scripts.fit_prediction import DEVIATIONS, FEW, TARGET, as_data, coefficients_of, corrected, fit_intervals, left_out
+from scripts.fit_prediction import (
+    DEVIATIONS,
+    FEW,
+    TARGET,
+    as_data,
+    coefficients_of,
+    corrected,
+    fit_intervals,
+    left_out,
+    without,
+)
 from tests.unchanged import heavy
 
 LEFT_OUT = ("a100-sxm4-80gb", "v100-sxm2-16gb", "gb300")
@@ -24,7 +35,7 @@ def judged_without(key):
     others = [each for each in ALL if each.facts.device != key]
     own = [each for each in ALL if each.facts.device == key and not each.searched]
     predictor = corrected(others, coefficients_of(others), fitted().intervals)
-    assert key not in predictor.devices
+    assert key not in predictor.known["device"]
     assert len(own) > 100
     judged = predictor.judged([each.facts for each in own])
     return np.log(judged.times_s) - np.log([each.time_s for each in own]), judged.deviations
@@ -39,6 +50,25 @@ def test_devices_that_were_left_out_are_predicted_about_as_well_as_two_teams_agr
     assert np.median(wrong) < 0.15
     assert np.quantile(wrong, 0.9) < 0.4
     assert 0.85 <= (np.abs(errors) <= DEVIATIONS * deviations).mean() <= 0.98
+
+
+@heavy()
+@pytest.mark.long
+def test_intervals_of_a_team_that_was_left_out_hold_at_each_duration():
+    held, took_s = [], []
+    for others, own in without(ALL, "team"):
+        predictor = corrected(others, coefficients_of(others), fitted().intervals)
+        judged = predictor.judged([each.facts for each in own])
+        errors = np.log(judged.times_s) - np.log([each.time_s for each in own])
+        held += (np.abs(errors) <= DEVIATIONS * judged.deviations).tolist()
+        took_s += [each.time_s for each in own]
+
+    assert len(held) == len(ALL)
+    assert 0.85 <= np.mean(held) <= 0.95
+    for least_s, most_s in pairwise((0.0, 8e-6, 1.6e-5, 1e-4, np.inf)):
+        regime = [each for each, time_s in zip(held, took_s, strict=True) if least_s <= time_s < most_s]
+        assert len(regime) > 300
+        assert 0.85 <= np.mean(regime) <= 0.95
 
 
 @heavy()
