@@ -34,7 +34,8 @@ def sizes_of(operation):
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=lambda one: one.name)
 def test_a_single_call_takes_a_launch_more_than_a_queued_one_and_that_more_than_in_a_graph(operation, dtype):
-    graph, queued, single = (times(operation.name, sizes_of(operation), dtype, calls) for calls in CALLS)
+    kinds = ("graph", "queued", "single")
+    graph, queued, single = (times(operation.name, sizes_of(operation), dtype, calls) for calls in kinds)
     assert len(graph) > 10
     for gpu, rows in graph.items():
         for in_graph, in_queue, alone in zip(rows, queued[gpu], single[gpu], strict=True):
@@ -52,7 +53,7 @@ def test_two_products_by_one_call_are_not_far_from_one():
             shapes = [Shape.of(outer=1, inner=b, m=size, k=size, n=size, right=b) for b in (1, 2)]
             for gpu, (same, two) in times("batched_matmul", shapes, dtype).items():
                 assert same == pytest.approx(one[gpu][0])
-                assert 0.75 * same <= two <= 2.6 * same, (gpu, size)  # one GPU's products were measured, not batches
+                assert 0.7 * same <= two <= 2.6 * same, (gpu, size)  # one GPU's products were measured, not batches
 
 
 @pytest.mark.parametrize(
