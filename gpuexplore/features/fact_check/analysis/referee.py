@@ -216,12 +216,11 @@ def _stated(fields: Mapping[str, str]) -> StatedCall:
         check_text(name, text)
     if missing := [name for name in ("gpu", "operation", "dtype") if name not in fields]:
         raise InvalidInput(f"no {' and no '.join(missing)}; the columns that were read: {', '.join(fields) or 'none'}")
-    spelled = re.sub("[ -]", "_", fields["operation"].casefold())
-    name = OPERATION_NAMES.get(spelled, spelled)
+    name = re.sub("[ -]", "_", fields["operation"].casefold())
+    name = OPERATION_NAMES.get(name, name)
     if name not in OPERATIONS:
         raise NotFound(f"operation {fields['operation']!r} is unknown: expected {', '.join(OPERATIONS)}")
     operation = operation_named(name)
-    dtype = format_named(fields["dtype"])
     rows = [gpu_named(fields["gpu"])]
     while other := accelerator_named(fields["gpu"], {row.key for row in ACCELERATORS} - {row.key for row in rows}):
         rows.append(other)
@@ -230,12 +229,14 @@ def _stated(fields: Mapping[str, str]) -> StatedCall:
         if fields[field].casefold() not in HINTS[field] and field in ("sparsity", "mask"):
             raise InvalidInput.of(field, fields[field], HINTS[field])
         hints.add(HINTS[field].get(fields[field].casefold()) or "")
-    text = fields.get("shape") or ",".join(f"{axis}={fields[axis]}" for axis in operation.axes if axis in fields)
-    shape = parse_shape(re.sub(r"\.0+(?![0-9])", "", text.replace(";", ",")), operation, measured=False)
+    axes = ",".join(f"{axis}={fields[axis]}" for axis in operation.axes if axis in fields)
+    text = re.sub(r"\.0+(?![0-9])", "", (fields.get("shape") or axes).replace(";", ","))
+    # An axis that counts layers or arrays keeps to its limit: 2**40 layers would be listed one by one.
+    shape = parse_shape(text, operation, measured=bool(operation.phases) or min(operation.limits.values()) < 10)
     flags = ((flag, 1) for flag in operation.flags if flag in hints and flag not in operation.flags_of(shape))
     named = (each.name for each in operation.implementations if each.name == fields.get("implementation"))
     implementation = next(named, operation.vendor_library.name)
-    case = Case(name, Shape((*shape.axes, *flags)), dtype.name, implementation, rows[0].key)
+    case = Case(name, Shape((*shape.axes, *flags)), format_named(fields["dtype"]).name, implementation, rows[0].key)
     return StatedCall(case, tuple(map(as_device, rows)), *_time(fields, case), frozenset(hints))
 
 

@@ -10,7 +10,7 @@ from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.fact_check.analysis import referee
 from gpuexplore.features.fact_check.analysis.referee import VERDICTS, rows_of, verdicts_on
 from gpuexplore.hardware import ACCELERATORS
-from gpuexplore.operations import operation_named
+from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.recorded.published import published_measurements
 from tests.features.calibrated import one_calibration, shipped
 
@@ -220,6 +220,14 @@ def test_a_row_gets_a_verdict_with_a_sentence_and_stops_no_other(row, verdict, s
     assert said in results[0]["reason"]
     assert results[0]["name"] == "theirs"
     json.dumps(results, allow_nan=False)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_huge_shapes_take_no_longer_than_others(operation):
+    shape = dict.fromkeys(OPERATIONS[operation].axes, 2**40)
+    (result,) = judged({**PRODUCT, "operation": operation, "dtype": "fp32", "shape": shape, "time": "1s"})
+
+    assert result["verdict"] in ("above_roof", "invalid")
 
 
 def test_commands_to_a_terminal_are_left_out():
