@@ -22,7 +22,7 @@ def test_its_runs_are_titled_and_the_next_one_predicts_from_them(answered, monke
 
     assert main(["calibrate"]) == EXIT_OK
     said = capsys.readouterr().out
-    assert "predicted before (9 in 10 within)" in said
+    assert "Predicted before (9 in 10 within)" in said
     assert "not measured" in said
     with open_store() as store:
         assert [run.title for run in store.listed(Wanted())] == ["Calibration", "Calibration"]

@@ -74,15 +74,18 @@ ROTATING_SETS = 6
 
 def conditions_of(measured: PublishedMeasurement) -> Conditions:
     """Return the conditions of a published measurement, which its text states."""
-    timing = measured.timing
-    text = measured.conditions
+    return conditions_stated(measured.timing, measured.conditions, measured.source.repository)
+
+
+def conditions_stated(timing: Timing, text: str, team: str = "") -> Conditions:
+    """Return the conditions of a time that was taken in a known way, with what its text says of weights and caches."""
     is_cold = timing == "device" and "cold" in text
     return Conditions(
         "cold" if is_cold else CALLS_OF_TIMING[timing],
         weight_sets=ROTATING_SETS if "weights of 6 layers in turn" in text else 1,
         quantises="includes quantising the activations" in text,
         source="" if timing in CALLS or is_cold else timing,
-        team=measured.source.repository,
+        team=team,
     )
 
 

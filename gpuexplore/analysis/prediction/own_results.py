@@ -150,10 +150,10 @@ def columns_of(row: CalibrationRow) -> dict[str, str]:
     )
     measured = "not measured" if row.measured_s is None else format_seconds(row.measured_s)
     return {
-        "call": " ".join(shown),
-        "predicted before (9 in 10 within)": before,
-        "measured": measured,
-        "predicted now": now,
+        "Call": " ".join(shown),
+        "Predicted before (9 in 10 within)": before,
+        "Measured": measured,
+        "Predicted now": now,
     }
 
 

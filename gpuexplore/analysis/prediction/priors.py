@@ -206,7 +206,7 @@ _GPU_LIBRARY = (  # shares of the variance of each estimate
     _Component(0.2, ("device", "author", "dtype"), scaled_by="deviation"),
     _Component(0.2, ("device", "author", "kernels"), scaled_by="deviation"),
     _Component(0.7, ("device", *_LIBRARY), tuple((f"position_{axis}", 2.0) for axis in range(4)), "deviation"),
-    _Component(0.6, ("device", *_LIBRARY, "shape"), scaled_by="deviation"),
+    _Component(0.6245, ("device", *_LIBRARY, "shape"), scaled_by="deviation"),
 )
 _CPU = (
     _REGIME,

@@ -24,6 +24,7 @@ CALLS_ALIASES: Mapping[Calls, tuple[str, ...]] = MappingProxyType(
         "graph": ("graphs", "graphed"),
         "queued": ("queue", "stream", "async", "asynchronous", "backtoback"),
         "single": ("oneatatime", "oneshot", "sync", "synchronous"),
+        "cold": ("kernel", "coldkernel", "profiler", "cupti"),
     }
 )
 

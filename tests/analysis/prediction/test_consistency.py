@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from gpuexplore.analysis.prediction import CALLS, Conditions, predict_each
+from gpuexplore.analysis.prediction import Conditions, predict_each
 from gpuexplore.core.model import Case, Shape
 from gpuexplore.hardware import ACCELERATORS, table_device
 from gpuexplore.operations import OPERATIONS

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from gpuexplore.analysis.prediction import USUAL_CALLS, Conditions, Prediction, calibrate, predict_each
-from gpuexplore.analysis.prediction.calls import CALLS_OF_TIMING
+from gpuexplore.analysis.prediction.calls import CALLS_OF_TIMING, conditions_stated
 from gpuexplore.analysis.prediction.request import calls_named
 from gpuexplore.core.dtypes import format_named
 from gpuexplore.core.errors import GpuExploreError, InvalidInput, NotFound
@@ -42,6 +42,7 @@ FIELDS = MappingProxyType(  # columns by their names, in lower case with undersc
             "implementation": "implementation impl library backend provider",
             "calls": "calls call_kind",
             "timing": "timing timer",
+            "conditions": "conditions",
             "sparsity": "sparsity sparse",
             "mask": "mask causal is_causal masked",
             "data": "data inputs input_data",
@@ -202,7 +203,7 @@ def _conditions(fields: Mapping[str, str]) -> Conditions:
     timing = next((name for name in CALLS_OF_TIMING if name == fields.get("timing", "").casefold()), None)
     if "calls" in fields or timing is None:
         return Conditions(calls_named(fields.get("calls", USUAL_CALLS)))
-    return Conditions(CALLS_OF_TIMING[timing], source=timing)
+    return conditions_stated(timing, fields.get("conditions", ""))
 
 
 def _stated(fields: Mapping[str, str]) -> StatedCall:
