@@ -45,6 +45,12 @@ if choice.here:
         offer(choice.device)
     show_progress()
 
+example = None if view.points or view.measured or not choice.here else recorded_example(choice)
+if example:
+    st.subheader(f"Example: recorded runs on {example.device.title}", anchor=False)
+    st.caption(f"Measured by gpuexplore on another machine, below that GPU's roofs. {choice.device.title} follows.")
+    show_roofline(view_of(example), example)
+    st.subheader(choice.device.title, anchor=False)
 if not view.roofs:
     st.info(
         f"No roof of {choice.device.title} is known. A CPU's are measured before its first run; a GPU's come from the "
@@ -62,12 +68,6 @@ if not choice.here and not view.measured:
         f"{shown or 'No result from elsewhere matches these choices.'}",
         icon=":material/info:",
     )
-example = None if view.points or view.measured or not choice.here else recorded_example(choice)
-if example:
-    st.subheader(f"Example: recorded runs on {example.device.title}", anchor=False)
-    st.caption(f"Measured by gpuexplore on another machine, below that GPU's roofs. {choice.device.title} follows.")
-    show_roofline(view_of(example), example)
-    st.subheader(choice.device.title, anchor=False)
 show_roofline(view, choice)
 if all(device.kind == "cpu" for device in devices):
     st.caption("No CUDA device was found in this machine; any GPU of the table can be chosen above.")
