@@ -236,7 +236,8 @@ def fit_intervals(left: Sequence[Left]) -> dict[str, float]:
     is_new = np.maximum(regimes["new_device"], regimes["new_team"]) > 0
     groups = {name: is_new & (regimes[name] > HALF) for name in names if name.startswith(("family:", "lasts:"))}
     groups |= {name: regimes[name] > 0 for name in ("new_device", "new_team")}
-    groups["constant"] = ~is_new
+    groups |= {name: ~is_new & (regimes[name] > 0) for name in names if name.startswith("team:")}
+    groups = {name: chosen for name, chosen in groups.items() if chosen.any()}
     for _ in range(STEPS_TO_HOLD):
         for name, chosen in groups.items():
             held = np.abs(wrong[chosen]) <= DEVIATIONS * deviation(

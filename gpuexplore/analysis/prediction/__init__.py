@@ -304,7 +304,7 @@ def _of_library(
         if asked.calls in calibration.kinds_measured(device):
             each[kind] = _around(estimate.time_s, moved - found.mean, found.deviation)
     else:
-        noise = hypot(NOISE, _of_other_author(asked.case))
+        noise = _of_other_author(asked.case)
         found = Posterior(0.0, hypot(estimate.deviation, noise), ())
         deviations = judged.deviations[first : first + len(kinds)]
         each = [

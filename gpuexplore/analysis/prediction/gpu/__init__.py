@@ -90,6 +90,7 @@ def _observed(
 # It depends on the kind of kernel, on how calls follow one another, on the share of the launch, on how short the call
 # is, and on what was measured: on the device, on its architecture, by this team, at shapes like it.
 
+SETTING = ("team", "device")  # how a team measures on a device is known where it published other shapes
 KNOWN_BY = ("device", "architecture", "vendor", "team")  # fields of a call; one that no observation has is new
 DURATIONS_S = MappingProxyType({"5us": 5e-6, "12us": 1.2e-5, "40us": 4e-5, "300us": 3e-4})  # between them: a mixture
 
@@ -98,12 +99,16 @@ def _regime(batch: Batch, took: Terms, nearness: Numbers, seen: Mapping[str, fro
     """Return what decides how sure each call is, by name.
 
     Args:
-        seen: what observations are of, by field of KNOWN_BY.
+        seen: what observations are of, by field of KNOWN_BY, and their settings.
     """
     found = {"constant": np.ones(len(batch))}
     for name in ("family", "calls", "rate"):
         for at, member in enumerate(batch.members(name)):
             found[f"{name}:{member}"] = (batch.member_of(name) == at).astype(np.float64)
+    settings = np.array([setting in seen["setting"] for setting in batch.members(*SETTING)])[batch.member_of(*SETTING)]
+    for at, member in enumerate(batch.members("team")):
+        if member:
+            found[f"team:{member}"] = ((batch.member_of("team") == at) & settings).astype(np.float64)
     found["launch"] = np.clip(took.launch / took.total, 0, 1)
     middles = np.log(list(DURATIONS_S.values()))
     for at, name in enumerate(DURATIONS_S):
@@ -118,7 +123,7 @@ def _regime(batch: Batch, took: Terms, nearness: Numbers, seen: Mapping[str, fro
 def deviation(regimes: Mapping[str, Numbers], known: Mapping[str, float]) -> Numbers:
     """Return the standard deviation of the logarithm of each time."""
     logarithm = sum((known.get(name, 0.0) * values for name, values in regimes.items()), np.zeros(1))
-    found: Numbers = np.clip(np.exp(logarithm), 0.04, 1.2)
+    found: Numbers = np.clip(np.exp(logarithm), 0.02, 1.2)
     return found
 
 
@@ -172,7 +177,7 @@ class Fitted:
     Attributes:
         observed: the calls that were seen of each family.
         weights: of everything that was seen, in the correction of others of its family.
-        known: what was seen, by field of KNOWN_BY.
+        known: what was seen, by field of KNOWN_BY, and in which settings.
     """
 
     coefficients: Coefficients
@@ -296,5 +301,6 @@ def made(
     """Return the predictor of its parts."""
     batch = Batch([each.facts for each in seen])
     observed = {family: batch.part(chosen) for family, chosen in of_families(batch).items()}
-    known = {name: frozenset(getattr(each.facts, name) for each in seen) - {""} for name in KNOWN_BY}
+    known = {name: frozenset(batch.members(name)) - {""} for name in KNOWN_BY}
+    known["setting"] = frozenset(batch.members(*SETTING))
     return Fitted(coefficients, observed, weights, intervals, tuple(seen), known)
