@@ -79,7 +79,7 @@ class Calibration:
     of_devices: dict[Device, "Calibration"] = field(default_factory=dict)
     keys: dict[Device, str] = field(default_factory=dict)
     measured: dict[str, frozenset[str]] = field(default_factory=dict)
-    likenesses: dict[tuple[str, object], DeviceLikeness] = field(default_factory=dict)
+    likenesses: dict[tuple[object, ...], DeviceLikeness] = field(default_factory=dict)
 
     def without_namesakes(self, device: Device) -> "Calibration":
         """Return the observations of `device`: none of other processors of its name, which are easily taken for it."""
@@ -119,12 +119,20 @@ class Calibration:
         key = self.device_key(device)
         if regime != LIBRARY:
             return {**features, "device": key}
-        whose = key, features["author"]  # a slow kernel of a user says nothing of the device
+        own = [seen for seen in self._of_library_on(key) if seen.features["author"] == features["author"]]
+        whole = self._likeness((key, features["author"]), own)  # a slow kernel of a user says nothing of the device
+        alike = [seen for seen in own if seen.features["kernels"] == features["kernels"]]
+        found = self._likeness((key, features["author"], features["kernels"]), alike, whole.shared) if alike else whole
+        return found.of({**features, "device": key})
+
+    def _likeness(
+        self, whose: tuple[object, ...], own: Sequence[ObservedEfficiency], shared: float | None = None
+    ) -> DeviceLikeness:
         if whose not in self.likenesses:
-            own = [each for each in self._of_library_on(key) if each.features["author"] == whose[1]]
-            seen = [{**each.features, "device": key} for each in own]
-            self.likenesses[whose] = likeliest(seen, [each.value for each in own], [each.noise for each in own])
-        return self.likenesses[whose].of({**features, "device": key})
+            seen = [{**each.features, "device": str(whose[0])} for each in own]
+            found = likeliest(seen, [each.value for each in own], [each.noise for each in own], shared)
+            self.likenesses[whose] = found
+        return self.likenesses[whose]
 
     def kinds_measured(self, device: Device) -> frozenset[str | float | None]:
         """Return the kinds of calls in which a library's calls were measured on the device itself."""

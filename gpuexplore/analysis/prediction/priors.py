@@ -238,17 +238,23 @@ class DeviceLikeness(NamedTuple):
         return {**features, "deviation": self.own * deviation, "device_deviation": self.shared * deviation}
 
 
-def likeliest(observed: Sequence[Features], values: Sequence[float], noise: Sequence[float]) -> DeviceLikeness:
+def likeliest(
+    observed: Sequence[Features], values: Sequence[float], noise: Sequence[float], shared: float | None = None
+) -> DeviceLikeness:
     """Return how a device differs from its kind, by the results of a library's calls on it.
 
     Most published devices differ little as a whole: the others need evidence, so that a few results move nothing far.
+
+    Args:
+        shared: what is known of what all its calls have in common; None: that is worked out too.
     """
 
     def plausibility(likeness: DeviceLikeness) -> float:
         rarity = 0.7 * log(likeness.shared / USUAL_LIKENESS.shared) + 1.5 * abs(log(likeness.own))
         return _log_evidence(_GPU_LIBRARY, [likeness.of(each) for each in observed], values, noise) - rarity
 
-    return max((DeviceLikeness(*pair) for pair in product((0.2, 0.6, 2.0), (1.0, 0.7, 1.5, 2.2))), key=plausibility)
+    of_all = (0.2, 0.6, 2.0) if shared is None else (shared,)
+    return max((DeviceLikeness(*pair) for pair in product(of_all, (1.0, 0.7, 1.5, 2.2))), key=plausibility)
 
 
 USUAL_LIKENESS = DeviceLikeness()
