@@ -18,7 +18,7 @@ from gpuexplore.hardware import TORCH_KINDS, Accelerator, bandwidth_of, peaks_of
 from gpuexplore.store import Description
 from gpuexplore.ui.identity import address
 from gpuexplore.ui.markdown import plain
-from gpuexplore.ui.roles import Right, check
+from gpuexplore.ui.roles import Right, check, is_admin
 from gpuexplore.ui.run.state import queue_and_show, started
 from gpuexplore.ui.session import own_peaks, owner, store, stored_peaks
 from gpuexplore.ui.shared.tables import show_table
@@ -125,7 +125,7 @@ def _queued(device: Device, devices: Sequence[Device]) -> Sequence[str]:
     seconds = {experiment: estimate(experiment, devices).seconds for experiment in experiments}
     queued = store().submit_all(seconds, owner(), address=address())
     for run_id in queued:
-        store().describe(run_id, owner(), Description(title=TITLE))
+        store().describe(run_id, owner(), Description(title=TITLE), admin=is_admin())
     return queued
 
 

@@ -41,7 +41,7 @@ def test_a_launch_is_added_and_is_no_floor():
 def test_each_kind_of_calls_has_its_own_launch(calls):
     found = took(*(asked(conditions=Conditions(each), **square(64)) for each in ("graph", calls)))
     assert (found.launch[1] > found.launch[0]) == (calls != "graph")
-    assert found.compute[1] == found.compute[0]
+    assert (found.compute[1] > found.compute[0]) == (calls == "cold")  # an idle GPU runs at a lower clock
 
 
 def test_a_step_of_several_kernels_launches_each():
