@@ -135,7 +135,7 @@ def test_without_a_limit_or_units_the_verdict_is_unknown(operation, gpu, size, d
     [
         ("mi300x", 180, "possible"),  # its Infinity Cache holds 256 MiB
         ("mi300x", 6000, "above the roof"),
-        ("Apple M1", 180, "possible"),  # its cache is unknown, but no larger
+        ("Apple M1", 180, "as good as known"),  # its cache is unknown, but no larger
         ("Apple M1", 6000, "above the roof"),
         ("rtx-3060-8gb", 180, "possible"),  # not known either: no Ampere has more than 40 MiB
         ("rtx-3060-8gb", 1200, "above the roof"),
