@@ -74,8 +74,7 @@ def _take(chain: Chain, step: TensorCall) -> None:
     else:
         taken = _called(chain, step)
     _check_size(taken.view.shape)
-    text = step.text if taken.kind == "start" else chain.steps[-1].text + step.text
-    chain.steps.append(replace(taken, text=text))
+    chain.steps.append(replace(taken, text=step.text if taken.kind == "start" else chain.steps[-1].text + step.text))
 
 
 def _write(chain: Chain, written: float, text: str) -> None:

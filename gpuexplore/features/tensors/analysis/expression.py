@@ -45,11 +45,7 @@ LARGEST_NUMBER = 1_000_000_000
 FUNCTIONS = ("arange", "zeros", "ones", "tensor")
 STARTS = f"a name, a shape like 4x4, {', '.join(f'{name}(...)' for name in FUNCTIONS)}"
 _WHOLE = f"whole numbers up to {LARGEST_NUMBER:,}"
-_WRITTEN = f"a number up to {LARGEST_NUMBER:,}"
 _REST = "a step like .t() or [0], ';', or the end"
-_WORD = re.compile(r"\w+(?:\.\d+)?|\.\.\.|\S", re.ASCII)
-_REFUSED = re.compile(r"[^\w\s\[\](),:.=;-]|\b_\w*", re.ASCII)
-_NUMBER_OR_SPACE = re.compile(r"\b\d\w*(?:\.\d+(?!\w))?|(?<![\w.])torch\.(?=\w+\()|\s", re.ASCII)
 
 
 def read_expression(expression: str, methods: Collection[str]) -> tuple[TensorCall, ...]:
@@ -63,7 +59,7 @@ def read_expression(expression: str, methods: Collection[str]) -> tuple[TensorCa
     """
     check_text("expression", expression, ";", most=MOST_STATEMENTS)
     reader = _ExpressionReader(expression, methods)
-    if found := _REFUSED.search(expression):
+    if found := re.search(r"[^\w\s\[\](),:.=;-]|\b_\w*", expression, re.ASCII):
         accepted = "names, whole numbers, shapes like 4x4, and [ ] ( ) , : . ... = - ;"
         reader.refuse(found.start() + 1, "names that begin with a letter" if found.group()[0] == "_" else accepted)
     steps: list[TensorCall] = []
@@ -84,14 +80,17 @@ class _ExpressionReader:
 
     def __init__(self, expression: str, methods: Collection[str]) -> None:
         self._typed = f" {expression}"
-        self._masked = _NUMBER_OR_SPACE.sub(
-            lambda word: len(word[0]) * ("_" if word[0][0].isdigit() else " "), self._typed
+        self._masked = re.sub(
+            r"\b\d\w*(?:\.\d+(?!\w))?|(?<![\w.])torch\.(?=\w+\()|\s",
+            lambda word: len(word[0]) * ("_" if word[0][0].isdigit() else " "),
+            self._typed,
+            flags=re.ASCII,
         )
         self._methods = methods
 
     def refuse(self, column: int | None, accepted: str, value: str = "") -> NoReturn:
         """Raise the error for a value at a column, without one for the word there or after the space."""
-        found = _WORD.search(self._typed, column or 0)
+        found = re.compile(r"\w+(?:\.\d+)?|\.\.\.|\S", re.ASCII).search(self._typed, column or 0)
         position = found.start() if found else len(self._typed)
         value = value.strip() or (found.group() if found else "the end")
         raise InvalidInput.of(f"expression, character {position}:", value, accepted)
@@ -110,8 +109,9 @@ class _ExpressionReader:
         if equals:
             if steps[-1].name != "index":
                 self.refuse(middle, "a step; only an index can be written to, as in x[0] = 100")
-            written = self._number(self._tree(middle + 1, end, _WRITTEN), _WRITTEN, read_number)
-            steps.append(TensorCall("write", (written, text.strip()), steps[-1].text, steps[-1].position))
+            number = self._tree(middle + 1, end, f"a number up to {LARGEST_NUMBER:,}")
+            arguments = (self._number(number, read_number), text.strip())
+            steps.append(TensorCall("write", arguments, steps[-1].text, steps[-1].position))
         return steps
 
     def _tree(self, start: int, end: int, accepted: str) -> ast.expr:
@@ -132,12 +132,9 @@ class _ExpressionReader:
         try:
             tree = ast.parse("-" + text.rjust(end - 1), mode="eval").body  # without a first sign it may not be indented
         except SyntaxError as error:
-            value = self._typed[(error.offset or 1) - 1 : min((error.end_offset or 1) - 1, end)]
-            self.refuse(
-                (error.offset or 1) - 1, "steps like .t(), .view(2, 8) and [0, 1:] after a name or a shape", value
-            )
+            self.refuse((error.offset or 1) - 1, "steps like .t(), .view(2, 8) and [0, 1:] after a name or a shape")
         if not isinstance(tree, ast.UnaryOp):  # of two expressions, with a sign or a comma between them
-            self.refuse(start, "one chain of steps, or one number", text)
+            self.refuse(start, "one chain of steps, or one number", self._typed[start:end])
         return tree.operand
 
     def _steps(self, node: ast.expr) -> list[TensorCall]:
@@ -189,7 +186,7 @@ class _ExpressionReader:
     def _nested(self, node: ast.expr) -> Any:
         if isinstance(node, ast.List):
             return [self._nested(part) for part in node.elts]
-        return self._number(node, _WRITTEN, read_number)
+        return self._number(node, read_number)
 
     def _items(self, node: ast.Subscript) -> tuple[Any, ...]:
         items: list[Any] = []
@@ -200,7 +197,7 @@ class _ExpressionReader:
             elif isinstance(part, ast.Constant) and part.value in (None, ...):
                 items.append(part.value)
             else:
-                items.append(self._number(part, f"{_WHOLE}, a slice like 0:2, None or ..."))
+                items.append(self._number(part, also=", a slice like 0:2, None or ..."))
         if not items or items.count(...) > 1:
             text = self._typed[node.value.end_col_offset : node.end_col_offset]
             self.refuse(node.value.end_col_offset, "at least one index, and one ... at most", text)
@@ -217,10 +214,12 @@ class _ExpressionReader:
                 found.append(self._number(value))
         return tuple(found)
 
-    def _number(self, node: ast.expr, accepted: str = _WHOLE, read: Callable[[str], float | None] = read_whole) -> Any:
+    def _number(self, node: ast.expr, read: Callable[[str], float | None] = read_whole, *, also: str = "") -> Any:
         digits = node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) else node
         text = self._typed[digits.col_offset : digits.end_col_offset]
         value = read(text) if isinstance(digits, ast.Name) and text[0].isdigit() else None
         if value is None or value > LARGEST_NUMBER:
-            self.refuse(digits.col_offset, accepted)
+            self.refuse(
+                digits.col_offset, (_WHOLE if read is read_whole else f"a number up to {LARGEST_NUMBER:,}") + also
+            )
         return value if digits is node else -value

@@ -64,8 +64,7 @@ def _reshape(view: TensorView, *lengths: int) -> ChainStep:
     try:
         return replace(_view(view, *lengths), why="the strides allow a view: no copy")
     except ViewRefused as refused:
-        why = f"axes {refused.outer} and {refused.inner} cannot be merged: reshape has to copy"
-        return _copied(refused.shape, why)
+        return _copied(refused.shape, f"axes {refused.outer} and {refused.inner} cannot be merged: reshape has to copy")
 
 
 def _flatten(view: TensorView, first: int = 0, last: int = -1) -> ChainStep:
@@ -84,14 +83,10 @@ def _contiguous(view: TensorView) -> ChainStep:
     return _copied(view.shape, "its elements are copied into new storage in row order")
 
 
-def _reversed(view: TensorView) -> ChainStep:
-    return ChainStep(view.seen(view.pairs[::-1]))
-
-
 def _t(view: TensorView) -> ChainStep:
     if view.axes > 2:
         raise InvalidInput.of("t of", f"{view.axes} axes", "at most 2; transpose and permute take more")
-    return _reversed(view)
+    return _permute(view, *range(view.axes)[::-1])
 
 
 def _transpose(view: TensorView, first: int, second: int) -> ChainStep:
@@ -134,10 +129,6 @@ def _at(view: TensorView, axis: int, item: Any) -> ChainStep:
     return ChainStep(indexed(view, [*[slice(None)] * axis, item]))
 
 
-def _select(view: TensorView, axis: int, index: int) -> ChainStep:
-    return _at(view, _axis_of(view, axis), index)
-
-
 def _narrow(view: TensorView, axis: int, start: int, length: int) -> ChainStep:
     dim = _axis_of(view, axis)
     available = view.shape[dim]
@@ -156,14 +147,6 @@ def _matmul(view: TensorView, other: TensorView) -> ChainStep:
     return ChainStep(TensorView(shape, row_order(shape)), "result", "a product is computed into new storage")
 
 
-def _clone(view: TensorView) -> ChainStep:
-    return _copied(view.shape, "clone always copies, and keeps the order of the strides", _kept_strides(view))
-
-
-def _unsqueeze(view: TensorView, axis: int) -> ChainStep:
-    return _at(view, _axis_of(view, axis, more=1), None)
-
-
 # by name: what returns the step, without its text, for a tensor and the arguments; and how it is written
 METHODS: Mapping[str, tuple[Callable[..., ChainStep], str]] = MappingProxyType(
     {
@@ -171,16 +154,24 @@ METHODS: Mapping[str, tuple[Callable[..., ChainStep], str]] = MappingProxyType(
         "reshape": (_reshape, ".reshape(4, 4) with lengths, one of which may be -1"),
         "flatten": (_flatten, ".flatten() or .flatten(first axis, last axis)"),
         "contiguous": (_contiguous, ".contiguous()"),
-        "clone": (_clone, ".clone()"),
+        "clone": (
+            lambda view: _copied(
+                view.shape, "clone always copies, and keeps the order of the strides", _kept_strides(view)
+            ),
+            ".clone()",
+        ),
         "t": (_t, ".t()"),
-        "T": (_reversed, ".T"),
+        "T": (lambda view: _permute(view, *range(view.axes)[::-1]), ".T"),
         "transpose": (_transpose, ".transpose(axis, axis)"),
         "permute": (_permute, ".permute(1, 0) with every axis once"),
         "expand": (_expand, ".expand(4, -1) with lengths"),
         "broadcast_to": (_expand, ".broadcast_to(4, 4) with lengths"),
-        "unsqueeze": (_unsqueeze, ".unsqueeze(axis)"),
+        "unsqueeze": (
+            lambda view, axis: _at(view, _axis_of(view, axis, more=1), None),
+            ".unsqueeze(axis)",
+        ),
         "squeeze": (_squeeze, ".squeeze() or .squeeze(axis)"),
-        "select": (_select, ".select(axis, index)"),
+        "select": (lambda view, axis, index: _at(view, _axis_of(view, axis), index), ".select(axis, index)"),
         "narrow": (_narrow, ".narrow(axis, start, length)"),
         "matmul": (_matmul, ".matmul(name of a tensor)"),
     }
