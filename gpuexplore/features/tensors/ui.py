@@ -1,6 +1,6 @@
 """The page Tensors: an expression as a picture, steps and sentences, and as torch prints it and takes to read it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import timedelta
 from types import MappingProxyType
 from typing import Any
@@ -24,7 +24,6 @@ from gpuexplore.features.tensors.analysis.explain import (
     words,
     write_sentences,
 )
-from gpuexplore.features.tensors.analysis.operations import ViewRefused
 from gpuexplore.features.tensors.analysis.reading import activity_of, reading, reading_sentences
 from gpuexplore.features.tensors.chart import MOST_CELLS, ROW_OF_CELLS, can_draw, tensor_picture
 from gpuexplore.features.tensors.lesson_block import measured_rows
@@ -74,15 +73,6 @@ def _use(expression: str) -> None:
     link.write("show", None)
 
 
-def _show_measured(view: TensorView) -> None:
-    """Show what reading the tensor costs, as it was measured here, and the button that measures it."""
-    asked = activity_of(view, known_devices()[0].id)
-    if asked is None:
-        st.caption("This tensor cannot be measured: it has no axis, too many axes or too many cells.")
-        return
-    show_newest(asked, timedelta(hours=1), _show_report, missing="Not measured yet.", label="Measure it")
-
-
 def _show_report(run: ActivityRun) -> None:
     if not run.payloads:
         return
@@ -109,18 +99,13 @@ def _show_report(run: ActivityRun) -> None:
         {"Median": "s", "Low": "s", "High": "s", "Bandwidth": "B/s"},
         alt=f"Table of the times to read the tensor contiguous and strided on {device}",
     )
-    for flag in _flags(report["readings"]):
-        st.warning(plain(flag), icon=":material/warning:")
+    doubts: dict[str, list[str]] = {}  # the same evidence once
+    for name, found in report["readings"].items():
+        for flag in found["flags"]:
+            doubts.setdefault(f"{flag['name']}: {flag['evidence']}", []).append(name)
+    for doubt, names in doubts.items():
+        st.warning(plain(f"{doubt} ({', '.join(names)})"), icon=":material/warning:")
     st.caption(f"Measured on {plain(device)} with {report['cache']} caches; the interval of each median is 95 %.")
-
-
-def _flags(readings: Mapping[str, Mapping[str, Any]]) -> Sequence[str]:
-    """Return what casts doubt on the readings, the same evidence once."""
-    found: dict[str, list[str]] = {}
-    for name, measured in readings.items():
-        for flag in measured["flags"]:
-            found.setdefault(f"{flag['name']}: {flag['evidence']}", []).append(name)
-    return [f"{words} ({', '.join(names)})" for words, names in found.items()]
 
 
 def _show_facts(view: TensorView, storage: Storage) -> None:
@@ -151,7 +136,11 @@ def _show_cost(view: TensorView, itemsize_bytes: int, kind: str) -> None:
         st.caption("It has no elements to read.")
         return
     st.markdown("\n".join(f"- {sentence}" for sentence in reading_sentences(found, kind)))
-    _show_measured(view)
+    asked = activity_of(view, known_devices()[0].id)
+    if asked is None:
+        st.caption("This tensor cannot be measured: it has no axis, too many axes or too many cells.")
+        return
+    show_newest(asked, timedelta(hours=1), _show_report, missing="Not measured yet.", label="Measure it")
 
 
 def show_chain(expression: str) -> None:
@@ -168,7 +157,11 @@ def show_chain(expression: str) -> None:
         st.caption("Not evaluated: correct the expression, or choose an example.")
         return
     if refused and (cause := refused.view_refused):
-        _show_why(refused, cause)
+        st.subheader("Why view fails", anchor="why")
+        st.markdown("\n".join(f"- {plain(sentence)}" for sentence in why_view_fails(refused.chain.result, cause)))
+        with st.container(horizontal=True, gap="small"):
+            for call in repairs(cause):
+                st.button(f"Use `{call}`", key=f"tensors.repair.{call}", on_click=_use, args=(refused.repaired(call),))
     if not chain.steps:
         return
     for write in chain.writes:
@@ -178,14 +171,6 @@ def show_chain(expression: str) -> None:
     _show_picture(chain, name, view)
     _show_steps(chain)
     _show_facts(view, chain.storages[view.storage])
-
-
-def _show_why(refused: StepRefused, cause: ViewRefused) -> None:
-    st.subheader("Why view fails", anchor="why")
-    st.markdown("\n".join(f"- {plain(sentence)}" for sentence in why_view_fails(refused.chain.result, cause)))
-    with st.container(horizontal=True, gap="small"):
-        for call in repairs(cause):
-            st.button(f"Use `{call}`", key=f"tensors.repair.{call}", on_click=_use, args=(refused.repaired(call),))
 
 
 def _shown(chain: Chain) -> tuple[str, TensorView]:

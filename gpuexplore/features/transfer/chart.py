@@ -121,7 +121,6 @@ def cpu_against_gpu(points: Sequence[SizePoint], found: BreakEven | None, axis_t
         x=x, color=alt.Color("series:N", scale=alt.Scale(domain=[CPU, GPU, "GPU, data there"]), legend=_legend())
     )
     tooltip = [alt.Tooltip(f"{name}:N") for name in ("series", "size", "shown")]
-    fill = alt.FillValue("transparent")
     layers = [
         *_mark(found),
         base.mark_area(opacity=0.18).encode(y=alt.Y("low:Q"), y2="high:Q"),
@@ -131,7 +130,7 @@ def cpu_against_gpu(points: Sequence[SizePoint], found: BreakEven | None, axis_t
         .encode(y=y, tooltip=tooltip),
         base.transform_filter("datum.origin == 'predicted'")
         .mark_point(size=40)
-        .encode(y=y, fill=fill, tooltip=tooltip),
+        .encode(y=y, fill=alt.FillValue("transparent"), tooltip=tooltip),
     ]
     return _sized(layers, 440, _describe_break_even(points, found))
 

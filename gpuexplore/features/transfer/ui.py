@@ -212,9 +212,8 @@ def _break_even(asked: _TransferChoice, points: Sequence[SizePoint], rests_on: s
 
 def _first_use(asked: _TransferChoice, points: Sequence[SizePoint], cpu: Observed, gpu: Observed) -> None:
     st.subheader("First call, transfer and kernel", anchor="first-use")
-    point = _point(asked, points)
     parts = stack(
-        point,
+        _point(asked, points),
         cpu_first=first_call_cost(readings_of(cpu, "work")),
         gpu_first=first_call_cost(readings_of(gpu, "work")),
     )
@@ -291,9 +290,8 @@ def _rates(moves: Sequence[TransferReading], observed: TransferReadings, device:
     )
     largest = max(reading.byte_count for reading in moves)
     st.markdown(f"**At {format_bytes(largest)}**")
-    at_largest = [reading for reading in observed.readings if reading.byte_count == largest]
     _table(
-        at_largest,
+        [reading for reading in observed.readings if reading.byte_count == largest],
         f"Table of transfers of {format_bytes(largest)} by each method",
         peak=next(iter(peaks.values()), None),
     )

@@ -4,7 +4,7 @@ Strides count elements. A tensor of any size is arithmetic on them; NumPy keeps 
 is contiguous. Torch is not needed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Literal
@@ -56,17 +56,23 @@ class TensorView:
         """Cells from the first to the last that it touches, both included; 0 where it is empty."""
         if not self.element_count:
             return 0
-        return 1 + sum((length - 1) * stride for length, stride in zip(self.shape, self.strides, strict=True))
+        return 1 + sum((length - 1) * stride for length, stride in self.pairs)
 
     @property
     def cells(self) -> npt.NDArray[np.int64]:
         """The cell of its storage that each element is, in its shape."""
-        axes = (np.arange(length) * stride for length, stride in zip(self.shape, self.strides, strict=True))
+        axes = (np.arange(length) * stride for length, stride in self.pairs)
         return np.asarray(sum(np.ix_(*axes), start=self.offset))
 
-    def seen(self, shape: Sequence[int], strides: Sequence[int], skipped: int = 0) -> "TensorView":
-        """Return another view of the same storage, which begins `skipped` cells later."""
-        return replace(self, shape=tuple(shape), strides=tuple(strides), offset=self.offset + skipped)
+    @property
+    def pairs(self) -> tuple[tuple[int, int], ...]:
+        """The length and the stride of each axis."""
+        return tuple(zip(self.shape, self.strides, strict=True))
+
+    def seen(self, pairs: Iterable[tuple[int, int]], skipped: int = 0) -> "TensorView":
+        """Return another view of the same storage, its axes of such lengths and strides, `skipped` cells later."""
+        shape, strides = tuple(zip(*pairs, strict=True)) or ((), ())
+        return replace(self, shape=shape, strides=strides, offset=self.offset + skipped)
 
 
 def row_order(shape: Sequence[int]) -> tuple[int, ...]:
@@ -104,7 +110,7 @@ class ChainStep:
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Chain:
     """An expression, evaluated.
 
@@ -117,10 +123,10 @@ class Chain:
     """
 
     expression: str
-    steps: tuple[ChainStep, ...] = ()
-    names: Mapping[str, TensorView] = field(default_factory=dict)
-    storages: Mapping[str, Storage] = field(default_factory=dict)
-    writes: tuple[ChainStep, ...] = ()
+    steps: list[ChainStep] = field(default_factory=list)
+    names: dict[str, TensorView] = field(default_factory=dict)
+    storages: dict[str, Storage] = field(default_factory=dict)
+    writes: list[ChainStep] = field(default_factory=list)
 
     @property
     def result(self) -> TensorView:

@@ -1,21 +1,18 @@
 """From an expression to a chain and its storages: steps are arithmetic on strides, and typed text is never executed."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
-from functools import partial
+from itertools import repeat
 from math import prod
 from string import ascii_uppercase
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.tensors.analysis import MOST_LISTED, Chain, ChainStep, Storage, TensorView, row_order
-from gpuexplore.features.tensors.analysis.expression import FUNCTIONS, Index, Statement, TensorCall, read_expression
+from gpuexplore.features.tensors.analysis.expression import FUNCTIONS, TensorCall, read_expression
 from gpuexplore.features.tensors.analysis.operations import METHODS, ViewRefused, called, indexed
-
-Cells = npt.NDArray[np.object_]  # numbers as they were typed: whole ones stay whole
 
 
 class StepRefused(InvalidInput):
@@ -28,7 +25,7 @@ class StepRefused(InvalidInput):
         view_refused: for a `view` that the strides forbid, which axes prevent it.
     """
 
-    def __init__(self, chain: Chain, step: TensorCall | Index, cause: InvalidInput) -> None:
+    def __init__(self, chain: Chain, step: TensorCall, cause: InvalidInput) -> None:
         super().__init__(f"expression, character {step.position}, {step.text}: {cause}")
         self.chain = chain
         self.refused = step.text
@@ -48,148 +45,110 @@ def evaluate(expression: str) -> Chain:
         InvalidInput: it is not of the grammar; nothing has run then.
         StepRefused: torch refuses a step as well; it has what came before.
     """
-    evaluation = _ChainBuilder(expression)
-    for statement in read_expression(expression, METHODS):
-        evaluation.carry_out(statement)
-    return evaluation.chain()
-
-
-class _ChainBuilder:
-    """The tensors and their cells while statements are carried out."""
-
-    def __init__(self, expression: str) -> None:
-        self._expression = expression
-        self._sizes: dict[str, int] = {}  # of storages by name: A is the first that was made
-        self._cells: dict[str, Cells | None] = {}
-        self._steps: list[ChainStep] = []
-        self._names: dict[str, TensorView] = {}
-        self._writes: list[ChainStep] = []
-
-    def chain(self) -> Chain:
-        """Return what became of the statements so far."""
-        storages = {
-            name: Storage(name, self._sizes[name], None if cells is None else tuple(cells))
-            for name, cells in self._cells.items()
-        }
-        return Chain(self._expression, tuple(self._steps), dict(self._names), storages, tuple(self._writes))
-
-    def carry_out(self, statement: Statement) -> None:
-        """Take the steps of a statement.
-
-        Raises:
-            StepRefused: one of them cannot be taken.
-        """
-        steps = (statement.start, *statement.steps)
-        for step in steps:
-            self._guarded(step, partial(self._take, step))
-        if statement.target is not None:
-            self._names[statement.target] = self._steps[-1].view
-        if statement.written is not None:
-            self._guarded(steps[-1], partial(self._write, statement))
-
-    def _guarded(self, step: TensorCall | Index, act: Callable[[], None]) -> None:
+    chain = Chain(expression)
+    for step in read_expression(expression, METHODS):
         try:
-            act()
+            _take(chain, step)
         except InvalidInput as error:
-            raise StepRefused(self.chain(), step, error) from error
+            raise StepRefused(chain, step, error) from error
+    return chain
 
-    def _write(self, statement: Statement) -> None:
-        view = self._steps[-1].view
-        if _has_overlap(view):
-            raise InvalidInput.of("write to", "a broadcast axis", "tensors whose elements do not share cells")
-        cells = self._cells[view.storage]
-        if cells is not None:
-            cells[view.cells] = statement.written or 0.0
-        self._writes.append(ChainStep(view, "write", text=statement.text))
 
-    def _take(self, step: TensorCall | Index) -> None:
-        most = 64
-        if len(self._steps) == most:
-            raise InvalidInput.of("expression of", f"more than {most} steps", f"at most {most}")
-        if isinstance(step, TensorCall) and step.name == "name":
-            self._steps.append(ChainStep(self._named(step.text), "start", text=step.text))
-        elif isinstance(step, TensorCall) and step.name in (*FUNCTIONS, "shape"):
-            self._steps.append(ChainStep(self._made(step), "start", text=step.text))
+def _take(chain: Chain, step: TensorCall) -> None:
+    """Add a step to its chain, or do what a statement does with the result: name it, or write to it."""
+    if step.name == "assign":
+        chain.names[step.arguments[0]] = chain.result
+        return
+    if step.name == "write":
+        _write(chain, *step.arguments)
+        return
+    most = 64
+    if len(chain.steps) == most:
+        raise InvalidInput.of("expression of", f"more than {most} steps", f"at most {most}")
+    if step.name == "name":
+        taken = ChainStep(_named(chain, step.text), "start")
+    elif step.name in (*FUNCTIONS, "shape"):
+        taken = ChainStep(_made(chain, step), "start")
+    elif step.name == "index":
+        taken = ChainStep(indexed(chain.result, step.arguments))
+    else:
+        taken = _called(chain, step)
+    _check_size(taken.view.shape)
+    chain.steps.append(replace(taken, text=step.text if taken.kind == "start" else chain.steps[-1].text + step.text))
+
+
+def _write(chain: Chain, written: float, text: str) -> None:
+    view = chain.result
+    if view.element_count and any(stride == 0 and length > 1 for length, stride in view.pairs):
+        raise InvalidInput.of("write to", "a broadcast axis", "tensors whose elements do not share cells")
+    storage = chain.storages[view.storage]
+    if storage.values is not None:
+        cells = np.array(storage.values, object)
+        cells[view.cells] = written or 0.0
+        chain.storages[view.storage] = replace(storage, values=tuple(cells))
+    chain.writes.append(ChainStep(view, "write", text=text))
+
+
+def _called(chain: Chain, step: TensorCall) -> ChainStep:
+    view = chain.result
+    arguments = [_named(chain, value) if isinstance(value, str) else value for value in step.arguments]
+    taken = called(step.name, view, arguments)
+    if taken.kind not in ("copy", "result"):
+        return taken
+    values: Any = chain.values_of(view)
+    if taken.kind == "result":
+        second = chain.values_of(arguments[0])
+        if values is None or second is None or view.element_count * taken.view.shape[1] > MOST_LISTED:
+            values = None
         else:
-            self._append(step)
-
-    def _append(self, step: TensorCall | Index) -> None:
-        before = self._steps[-1]
-        arguments: tuple[Any, ...] = ()
-        if isinstance(step, Index):
-            taken = ChainStep(indexed(before.view, step.items))
-        else:
-            arguments = tuple(self._named(value) if isinstance(value, str) else value for value in step.arguments)
-            taken = called(step.name, before.view, arguments)
-        _check_size(taken.view.shape)
-        view = taken.view
-        if taken.kind == "copy":
-            view = self._copied(before.view, view)
-        elif taken.kind == "result":
-            view = self._product(before.view, arguments[0], view)
-        self._steps.append(replace(taken, view=view, text=before.text + step.text))
-
-    def _named(self, name: str) -> TensorView:
-        if name not in self._names:
-            raise InvalidInput.of("name", name, self._names or "none yet: name a tensor first, as in x = 4x4")
-        return self._names[name]
-
-    def _made(self, start: TensorCall) -> TensorView:
-        shape = tuple(value for value in start.arguments if isinstance(value, int) and value >= 0)
-        if len(shape) != len(start.arguments):
-            raise InvalidInput.of("lengths", ", ".join(map(str, start.arguments)), "whole numbers from 0")
-        first = 0
-        if start.name == "arange":
-            if len(shape) not in (1, 2) or shape[-1] < (0, *shape)[-2]:
-                accepted = "arange(end) or arange(start, end), the start not above the end"
-                raise InvalidInput.of("arange of", shape, accepted)
-            first = (0, *shape)[-2]
-            shape = (shape[-1] - first,)
-        _check_size(shape)
-        count = prod(shape)
-        cells = None
-        if count <= MOST_LISTED:
-            if start.name == "tensor":
-                values: Sequence[float] = start.values or ()
-            elif start.name == "arange":
-                values = range(first, first + count)
-            elif start.name == "shape":
-                values = [float(cell) for cell in range(count)]
-            else:
-                values = [float(start.name == "ones")] * count
-            cells = np.array(values, object)
-        return self._stored(TensorView(shape, row_order(shape)), cells)
-
-    def _copied(self, source: TensorView, target: TensorView) -> TensorView:
-        """Return `target` over new storage, its elements those of `source` in row order."""
-        kept = self._cells[source.storage]
-        if kept is None or target.element_count > MOST_LISTED:
-            return self._stored(target, None)
-        cells = np.full(target.element_count, 0.0, object)
-        cells[target.cells.ravel()] = kept[source.cells.ravel()]
-        return self._stored(target, cells)
-
-    def _product(self, left: TensorView, right: TensorView, target: TensorView) -> TensorView:
-        """Return `target` over new storage, its elements the matrix product of two tensors, where they are few."""
-        first = self._cells[left.storage]
-        second = self._cells[right.storage]
-        sizes = (left.element_count, right.element_count, target.element_count, target.element_count * left.shape[1])
-        if first is None or second is None or max(sizes) > MOST_LISTED:
-            return self._stored(target, None)
-        return self._stored(target, (first[left.cells] @ second[right.cells]).ravel())
-
-    def _stored(self, view: TensorView, cells: Cells | None) -> TensorView:
-        cycle, letter = divmod(len(self._sizes), len(ascii_uppercase))
-        name = ascii_uppercase[letter] + (str(cycle) if cycle else "")
-        self._sizes[name] = view.element_count
-        self._cells[name] = cells
-        return replace(view, storage=name, offset=0)
+            left, right = (
+                np.array(few, object).reshape(of.shape) for few, of in ((values, view), (second, arguments[0]))
+            )
+            values = (left @ right).ravel()
+    return replace(taken, view=_stored(chain, taken.view, values))
 
 
-def _has_overlap(view: TensorView) -> bool:
-    """Return whether elements share a cell because an axis is broadcast: torch refuses to write to such a tensor."""
-    axes = zip(view.shape, view.strides, strict=True)
-    return view.element_count > 0 and any(stride == 0 and length > 1 for length, stride in axes)
+def _named(chain: Chain, name: str) -> TensorView:
+    if name not in chain.names:
+        raise InvalidInput.of("name", name, chain.names or "none yet: name a tensor first, as in x = 4x4")
+    return chain.names[name]
+
+
+def _made(chain: Chain, start: TensorCall) -> TensorView:
+    """Return the tensor that a chain begins with, over new storage."""
+    if start.name == "tensor":
+        (values,) = start.arguments
+        return _stored(chain, TensorView(values.shape, row_order(values.shape)), values.ravel().tolist())
+    shape = tuple(value for value in start.arguments if isinstance(value, int) and value >= 0)
+    if len(shape) != len(start.arguments):
+        raise InvalidInput.of("lengths", ", ".join(map(str, start.arguments)), "whole numbers from 0")
+    first = 0
+    if start.name == "arange":
+        if len(shape) not in (1, 2) or shape[-1] < (0, *shape)[-2]:
+            accepted = "arange(end) or arange(start, end), the start not above the end"
+            raise InvalidInput.of("arange of", shape, accepted)
+        first = (0, *shape)[-2]
+        shape = (shape[-1] - first,)
+    count = prod(shape)
+    values = {
+        "arange": range(first, first + count),
+        "shape": map(float, range(count)),
+        "ones": repeat(1.0, count),
+        "zeros": repeat(0.0, count),
+    }
+    return _stored(chain, TensorView(shape, row_order(shape)), values[start.name])
+
+
+def _stored(chain: Chain, view: TensorView, values: Iterable[float] | None) -> TensorView:
+    """Return `view` over new storage; its elements in row order are kept where they are few."""
+    _check_size(view.shape)
+    cycle, letter = divmod(len(chain.storages), len(ascii_uppercase))
+    name = ascii_uppercase[letter] + (str(cycle) if cycle else "")
+    kept = None
+    if values is not None and view.element_count <= MOST_LISTED:
+        kept = tuple(value for _, value in sorted(zip(view.cells.flat, values, strict=True)))
+    chain.storages[name] = Storage(name, view.element_count, kept)
+    return replace(view, storage=name)
 
 
 def _check_size(shape: tuple[int, ...]) -> None:

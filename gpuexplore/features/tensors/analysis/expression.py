@@ -1,4 +1,4 @@
-"""The closed grammar of expressions: reading one makes statements and runs nothing.
+"""The closed grammar of expressions: Python's parser reads them, and nothing of them is executed.
 
     statements  statement (";" statement)*
     statement   name "=" chain | chain "=" number, where the chain ends with an index | chain
@@ -9,107 +9,47 @@
 A shape is 4x4: its elements count from 0. Functions are those of FUNCTIONS; methods are those that the caller names.
 """
 
+import ast
 import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from types import EllipsisType
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn
+
+import numpy as np
 
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.typed_text import check_text
 from gpuexplore.core.units import read_number, read_whole
 
-Item = int | slice | EllipsisType | None  # None: a new axis of length 1; ...: all axes that nothing else names
-Argument = int | str  # a name stands for a tensor
-
-
-@dataclass(frozen=True, slots=True)
-class Index:
-    """``[1, :, ::2]``."""
-
-    items: tuple[Item, ...]
-    text: str
-    position: int
-
 
 @dataclass(frozen=True, slots=True)
 class TensorCall:
-    """``.view(4, 4)``, or what a chain begins with: a function like ``arange(16)``, a shape or the name of a tensor.
+    """A step, such as ``.view(4, 4)`` and ``[1, :, ::2]``, or what a chain begins with, such as ``arange(16)``.
 
     Attributes:
-        name: of the method or the function; ``shape`` of a shape, and ``name`` of a name, which is its argument.
-        values: the numbers of ``tensor([...])`` in row order; None for all others.
+        name: of the method or the function; else ``shape``, ``name`` of a tensor, ``index``, or, at the end of a
+            statement, ``assign`` of its result to a name and ``write`` of a number.
+        arguments: whole numbers and names of tensors; items of an index, where None is a new axis and ``...`` all axes
+            that nothing else names; the numbers of ``tensor``; the name; or the number and the statement's text.
         position: of its first character, counted from 1.
     """
 
     name: str
-    arguments: tuple[Argument, ...]
+    arguments: tuple[Any, ...]
     text: str
     position: int
-    values: tuple[float, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """``y = x.t()``, a chain alone, or ``x[0] = 100``.
-
-    Attributes:
-        target: the name that the result gets; None where it gets none.
-        written: what is written into the elements that the chain shows; None where nothing is.
-        text: as it was typed, without spaces around it.
-    """
-
-    start: TensorCall
-    steps: tuple[Index | TensorCall, ...]
-    text: str
-    target: str | None = None
-    written: float | None = None
 
 
 MOST_STATEMENTS = 12
 LARGEST_NUMBER = 1_000_000_000
-_WORD = re.compile(
-    r"(?P<space>\s+)|(?P<shape>\d+(?:x\d+)+(?!\w))|(?P<number>\d\w*(?:\.\d+(?!\w))?)|(?P<name>[A-Za-z_]\w*)"
-    r"|(?P<sign>\.\.\.|[][(),:.=;-])|(?P<end>\Z)",
-    re.ASCII,
-)
-Token = re.Match[str]  # its last group is its kind
-
-
-def _refused(offset: int, value: object, accepted: str) -> InvalidInput:
-    """Return the error for what stands at `offset`; readers count characters from 1."""
-    return InvalidInput.of(f"expression, character {offset + 1}:", value, accepted)
-
-
-def _tokens_of(expression: str) -> list[Token]:
-    """Return the words of `expression` and an end, which is empty.
-
-    Raises:
-        InvalidInput: too long, too many statements, or a character that belongs to no word.
-    """
-    check_text("expression", expression, ";", most=MOST_STATEMENTS)
-    found: list[Token] = []
-    offset = 0
-    while not found or found[-1].lastgroup != "end":
-        match = _WORD.match(expression, offset)
-        if match is None:
-            accepted = "names, whole numbers, shapes like 4x4, and [ ] ( ) , : . ... = - ;"
-            raise _refused(offset, expression[offset], accepted)
-        if match.group().startswith("_"):
-            raise _refused(offset, match.group(), "names that begin with a letter")
-        if match.lastgroup != "space":
-            found.append(match)
-        offset = match.end()
-    return found
-
-
 FUNCTIONS = ("arange", "zeros", "ones", "tensor")
-T = TypeVar("T")
 STARTS = f"a name, a shape like 4x4, {', '.join(f'{name}(...)' for name in FUNCTIONS)}"
+_WHOLE = f"whole numbers up to {LARGEST_NUMBER:,}"
+_REST = "a step like .t() or [0], ';', or the end"
 
 
-def read_expression(expression: str, methods: Collection[str]) -> tuple[Statement, ...]:
-    """Return the statements of `expression`.
+def read_expression(expression: str, methods: Collection[str]) -> tuple[TensorCall, ...]:
+    """Return the steps of all statements of `expression`.
 
     Args:
         methods: the names of the methods there are.
@@ -117,183 +57,169 @@ def read_expression(expression: str, methods: Collection[str]) -> tuple[Statemen
     Raises:
         InvalidInput: names the position, what stands there and what is accepted.
     """
+    check_text("expression", expression, ";", most=MOST_STATEMENTS)
     reader = _ExpressionReader(expression, methods)
-    statements = [reader.statement()]
-    while reader.took(";"):
-        if reader.next.lastgroup != "end":  # a separator after the last statement
-            statements.append(reader.statement())
-    if reader.next.lastgroup != "end":
-        reader.refuse("a step like .t() or [0], ';', or the end")
-    return tuple(statements)
+    if found := re.search(r"[^\w\s\[\](),:.=;-]|\b_\w*", expression, re.ASCII):
+        accepted = "names, whole numbers, shapes like 4x4, and [ ] ( ) , : . ... = - ;"
+        reader.refuse(found.start() + 1, "names that begin with a letter" if found.group()[0] == "_" else accepted)
+    steps: list[TensorCall] = []
+    start = 1
+    for text in expression.split(";"):
+        end = start + len(text)
+        if text.strip() or not steps or end <= len(expression):  # a separator may follow the last statement
+            steps += reader.statement(start, end)
+        start = end + 1
+    return tuple(steps)
 
 
 class _ExpressionReader:
-    """Reads tokens from the left; each method reads what it is called after."""
+    """Reads the syntax tree of each statement; columns count from 1.
+
+    For Python's parser numbers and shapes are names of as many underscores, which no tensor has.
+    """
 
     def __init__(self, expression: str, methods: Collection[str]) -> None:
-        self._expression = expression
+        self._typed = f" {expression}"
+        self._masked = re.sub(
+            r"\b\d\w*(?:\.\d+(?!\w))?|(?<![\w.])torch\.(?=\w+\()|\s",
+            lambda word: len(word[0]) * ("_" if word[0][0].isdigit() else " "),
+            self._typed,
+            flags=re.ASCII,
+        )
         self._methods = methods
-        self._tokens = _tokens_of(expression)
-        self._next = 0
 
-    @property
-    def next(self) -> Token:
-        return self._tokens[self._next]
+    def refuse(self, column: int | None, accepted: str, value: str = "") -> NoReturn:
+        """Raise the error for a value at a column, without one for the word there or after the space."""
+        found = re.compile(r"\w+(?:\.\d+)?|\.\.\.|\S", re.ASCII).search(self._typed, column or 0)
+        position = found.start() if found else len(self._typed)
+        value = value.strip() or (found.group() if found else "the end")
+        raise InvalidInput.of(f"expression, character {position}:", value, accepted)
 
-    def statement(self) -> Statement:
-        first = self.next
-        target = None
-        if first.lastgroup == "name" and self._tokens[self._next + 1].group() == "=":
-            target = first.group()
-            if target in (*FUNCTIONS, "torch", "None"):
-                self.refuse("names that are not already functions or keywords")
-            self._next += 2
-        start = self._start()
-        steps = self._steps()
-        written = None
-        if target is None and self.next.group() == "=":
-            if not steps or not isinstance(steps[-1], Index):
-                self.refuse("a step; only an index can be written to, as in x[0] = 100")
-            self._next += 1
-            written = self._written()
-        return Statement(start, steps, self._text_from(first), target, written)
+    def statement(self, start: int, end: int) -> list[TensorCall]:
+        """Return the steps of the statement between two columns."""
+        text = self._typed[start:end]
+        if found := re.match(r"\s*([A-Za-z]\w*)\s*=", text):
+            if found[1] in (*FUNCTIONS, "torch", "None"):
+                self.refuse(start, "names that are not already functions or keywords")
+            steps = self._steps(self._tree(start + found.end(), end, STARTS))
+            return [*steps, TensorCall("assign", (found[1],), text, start)]
+        left, equals, _ = text.partition("=")
+        middle = start + len(left)
+        steps = self._steps(self._tree(start, middle, STARTS))
+        if equals:
+            if steps[-1].name != "index":
+                self.refuse(middle, "a step; only an index can be written to, as in x[0] = 100")
+            number = self._tree(middle + 1, end, f"a number up to {LARGEST_NUMBER:,}")
+            arguments = (self._number(number, read_number), text.strip())
+            steps.append(TensorCall("write", arguments, steps[-1].text, steps[-1].position))
+        return steps
 
-    def took(self, sign: str) -> bool:
-        if self.next.lastgroup != "sign" or self.next.group() != sign:
-            return False
-        self._next += 1
-        return True
+    def _tree(self, start: int, end: int, accepted: str) -> ast.expr:
+        """Return the syntax tree of what stands between two columns, which are those of its nodes."""
+        text = self._masked[start:end]
+        if not re.match(r" *[\w-]", text):
+            self.refuse(start, accepted)
+        closing: list[str] = []
+        for column, sign in enumerate(self._typed[start:end], start):
+            if sign in "([":
+                closing.append(")" if sign == "(" else "]")
+            elif sign in ")]" and sign != (expected := closing.pop() if closing else ""):
+                self.refuse(column, repr(expected) if expected else _REST)
+        if closing:
+            self.refuse(end, repr(closing[-1]))
+        if "=" in text:
+            self.refuse(start + text.index("="), _REST)
+        try:
+            tree = ast.parse("-" + text.rjust(end - 1), mode="eval").body  # without a first sign it may not be indented
+        except SyntaxError as error:
+            self.refuse((error.offset or 1) - 1, "steps like .t(), .view(2, 8) and [0, 1:] after a name or a shape")
+        if not isinstance(tree, ast.UnaryOp):  # of two expressions, with a sign or a comma between them
+            self.refuse(start, "one chain of steps, or one number", self._typed[start:end])
+        return tree.operand
 
-    def refuse(self, accepted: str) -> NoReturn:
-        raise _refused(self.next.start(), self.next.group() or "the end", accepted)
+    def _steps(self, node: ast.expr) -> list[TensorCall]:
+        """Return what a chain begins with, and its steps."""
+        called = node.func if isinstance(node, ast.Call) else node
+        if isinstance(node, ast.Subscript):
+            before = node.value
+            name = "index"
+            arguments = self._items(node)
+        elif isinstance(called, ast.Attribute):
+            before = called.value
+            name = called.attr
+            if name not in self._methods:
+                self.refuse((called.end_col_offset or 0) - len(name), ", ".join(self._methods))
+            if (name == "T") == isinstance(node, ast.Call):  # an attribute: without brackets
+                self.refuse(called.end_col_offset, _REST if name == "T" else "'('")
+            arguments = self._arguments(node)
+        else:
+            return [self._start(node)]
+        steps = self._steps(before)
+        text = self._typed[before.end_col_offset : node.end_col_offset].lstrip()
+        return [*steps, TensorCall(name, arguments, text, (node.end_col_offset or 0) - len(text))]
 
-    def _expect(self, sign: str, context: str = "") -> None:
-        if not self.took(sign):
-            self.refuse(f"{sign!r}{context}")
+    def _start(self, node: ast.expr) -> TensorCall:
+        start = node.col_offset - len("torch.") * self._typed.endswith("torch.", 0, node.col_offset)
+        text = self._typed[start : node.end_col_offset]
+        name = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+        if isinstance(node, ast.Call) and name == "tensor":
+            if len(node.args) != 1:
+                self.refuse((node.func.end_col_offset or 0) + 1, "a number, or one list of numbers or lists")
+            try:
+                arguments: tuple[Any, ...] = (np.array(self._nested(node.args[0]), float),)
+            except ValueError:
+                self.refuse(node.args[0].col_offset, "lists whose rows are of one length, at most 8 deep")
+        elif name in FUNCTIONS:
+            arguments = self._arguments(node)
+        elif re.fullmatch(r"\d+(x\d+)+", text):
+            name = "shape"
+            arguments = tuple(map(read_whole, text.split("x")))
+            if any(length is None or length > LARGEST_NUMBER for length in arguments):
+                self.refuse(start, _WHOLE)
+        elif isinstance(node, ast.Name) and text[0].isalpha():
+            name = "name"
+            arguments = (text,)
+        else:
+            self.refuse(node.col_offset, STARTS)
+        return TensorCall(name, arguments, text, start)
 
-    def _text_from(self, first: Token) -> str:
-        last = self._tokens[self._next - 1]
-        return self._expression[first.start() : last.end()]
+    def _nested(self, node: ast.expr) -> Any:
+        if isinstance(node, ast.List):
+            return [self._nested(part) for part in node.elts]
+        return self._number(node, read_number)
 
-    def _start(self) -> TensorCall:
-        first = self.next
-        if first.lastgroup == "shape":
-            self._next += 1
-            lengths = tuple(self._checked(first, length) for length in first.group().split("x"))
-            return TensorCall("shape", lengths, first.group(), first.start() + 1)
-        if first.lastgroup == "name" and first.group() == "torch" and self._tokens[self._next + 1].group() == ".":
-            self._next += 2
-            if self.next.group() not in FUNCTIONS:
-                self.refuse(", ".join(FUNCTIONS))
-        if self.next.lastgroup != "name":
-            self.refuse(STARTS)
-        if self._tokens[self._next + 1].group() == "(":
-            return self._function(first)
-        self._next += 1
-        return TensorCall("name", (first.group(),), first.group(), first.start() + 1)
+    def _items(self, node: ast.Subscript) -> tuple[Any, ...]:
+        items: list[Any] = []
+        for part in node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]:
+            if isinstance(part, ast.Slice):
+                ends = (part.lower, part.upper, part.step)
+                items.append(slice(*(None if end is None else self._number(end) for end in ends)))
+            elif isinstance(part, ast.Constant) and part.value in (None, ...):
+                items.append(part.value)
+            else:
+                items.append(self._number(part, also=", a slice like 0:2, None or ..."))
+        if not items or items.count(...) > 1:
+            text = self._typed[node.value.end_col_offset : node.end_col_offset]
+            self.refuse(node.value.end_col_offset, "at least one index, and one ... at most", text)
+        return tuple(items)
 
-    def _function(self, first: Token) -> TensorCall:
-        name = self.next.group()
-        if name not in FUNCTIONS:
-            self.refuse(STARTS)
-        self._next += 2
-        if name != "tensor":
-            return TensorCall(name, self._arguments(), self._text_from(first), first.start() + 1)
-        shape, values = self._literal()
-        self._expect(")")
-        return TensorCall(name, shape, self._text_from(first), first.start() + 1, values)
-
-    def _literal(self) -> tuple[tuple[int, ...], tuple[float, ...]]:
-        """Read nested lists of numbers; return their shape and the numbers."""
-        if not self.took("["):
-            return (), (self._written(),)
-        rows = self._listed(self._literal, "]")
-        if any(shape != rows[0][0] for shape, _ in rows):
-            self.refuse("lists whose rows are of one length")
-        return ((len(rows), *rows[0][0]) if rows else (0,)), tuple(value for _, row in rows for value in row)
-
-    def _steps(self) -> tuple[Index | TensorCall, ...]:
-        found: list[Index | TensorCall] = []
-        while self.next.group() in ("[", "."):
-            first = self.next
-            self._next += 1
-            found.append(self._index(first) if first.group() == "[" else self._method(first))
+    def _arguments(self, node: ast.expr) -> tuple[Any, ...]:
+        found: list[Any] = []
+        for value in node.args if isinstance(node, ast.Call) else ():
+            if isinstance(value, ast.Tuple | ast.List):
+                found += map(self._number, value.elts)
+            elif isinstance(value, ast.Name) and value.id[0] != "_":
+                found.append(value.id)
+            else:
+                found.append(self._number(value))
         return tuple(found)
 
-    def _index(self, first: Token) -> Index:
-        items = tuple(self._listed(self._item, "]"))
-        if not items or items.count(...) > 1:
-            raise _refused(first.start(), self._text_from(first), "at least one index, and one ... at most")
-        return Index(items, self._text_from(first), first.start() + 1)
-
-    def _method(self, dot: Token) -> TensorCall:
-        name = self.next.group()
-        if name not in self._methods:
-            self.refuse(", ".join(self._methods))
-        self._next += 1
-        if name == "T":  # an attribute: without brackets
-            return TensorCall(name, (), f".{name}", dot.start() + 1)
-        self._expect("(")
-        return TensorCall(name, self._arguments(), self._text_from(dot), dot.start() + 1)
-
-    def _arguments(self) -> tuple[Argument, ...]:
-        return tuple(value for values in self._listed(self._argument, ")") for value in values)
-
-    def _argument(self) -> tuple[Argument, ...]:
-        for opening, closing in (("(", ")"), ("[", "]")):
-            if self.took(opening):
-                return tuple(self._listed(self._number, closing))
-        if self.next.lastgroup == "name":
-            self._next += 1
-            return (self._tokens[self._next - 1].group(),)
-        return (self._number(),)
-
-    def _item(self) -> Item:
-        if self.took("..."):
-            return ...
-        if self.next.group() == "None":
-            self._next += 1
-            return None
-        parts = [self._number_or_none()]
-        while len(parts) < 3 and self.took(":"):
-            parts.append(self._number_or_none())
-        if len(parts) > 1:
-            return slice(*parts, *[None] * (3 - len(parts)))
-        if parts[0] is None:
-            self.refuse("a whole number, a slice like 0:2, None or ...")
-        return parts[0]
-
-    def _number_or_none(self) -> int | None:
-        return self._number() if self.next.lastgroup == "number" or self.next.group() == "-" else None
-
-    def _number(self) -> int:
-        sign = -1 if self.took("-") else 1
-        if self.next.lastgroup != "number":
-            self.refuse("whole numbers")
-        self._next += 1
-        return sign * self._checked(self._tokens[self._next - 1])
-
-    def _checked(self, token: Token, text: str | None = None) -> int:
-        value = read_whole(token.group() if text is None else text)
+    def _number(self, node: ast.expr, read: Callable[[str], float | None] = read_whole, *, also: str = "") -> Any:
+        digits = node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) else node
+        text = self._typed[digits.col_offset : digits.end_col_offset]
+        value = read(text) if isinstance(digits, ast.Name) and text[0].isdigit() else None
         if value is None or value > LARGEST_NUMBER:
-            raise _refused(token.start(), token.group(), f"whole numbers up to {LARGEST_NUMBER:,}")
-        return value
-
-    def _written(self) -> float:
-        sign = -1 if self.took("-") else 1
-        value = read_number(self.next.group()) if self.next.lastgroup == "number" else None
-        if value is None or value > LARGEST_NUMBER:
-            self.refuse(f"a number up to {LARGEST_NUMBER:,}")
-        self._next += 1
-        return sign * value
-
-    def _listed(self, read: Callable[[], T], closing: str) -> list[T]:
-        """Read values between commas up to the bracket `closing`; a comma may stand before it."""
-        found: list[T] = []
-        while not self.took(closing):
-            if found:
-                self._expect(",", f" or {closing!r}")
-                if self.took(closing):
-                    break
-            found.append(read())
-        return found
+            self.refuse(
+                digits.col_offset, (_WHOLE if read is read_whole else f"a number up to {LARGEST_NUMBER:,}") + also
+            )
+        return value if digits is node else -value

@@ -3,15 +3,18 @@
 Strides after a change of shape follow torch's ATen/TensorUtils.cpp and ATen/ExpandUtils.cpp.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from inspect import signature
 from math import prod
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.tensors.analysis import ChainStep, TensorView, row_order
-from gpuexplore.features.tensors.analysis.expression import Item
 
 
 class ViewRefused(InvalidInput):
@@ -54,16 +57,14 @@ def _axis_of(view: TensorView, axis: int, more: int = 0) -> int:
 
 def _view(view: TensorView, *lengths: int) -> ChainStep:
     shape = _filled_in(lengths, view.element_count)
-    return ChainStep(view.seen(shape, _merged_strides(view, shape)))
+    return ChainStep(view.seen(zip(shape, _merged_strides(view, shape), strict=True)))
 
 
 def _reshape(view: TensorView, *lengths: int) -> ChainStep:
-    shape = _filled_in(lengths, view.element_count)
     try:
-        strides = _merged_strides(view, shape)
+        return replace(_view(view, *lengths), why="the strides allow a view: no copy")
     except ViewRefused as refused:
-        return _copied(shape, f"axes {refused.outer} and {refused.inner} cannot be merged: reshape has to copy")
-    return ChainStep(view.seen(shape, strides), why="the strides allow a view: no copy")
+        return _copied(refused.shape, f"axes {refused.outer} and {refused.inner} cannot be merged: reshape has to copy")
 
 
 def _flatten(view: TensorView, first: int = 0, last: int = -1) -> ChainStep:
@@ -71,9 +72,7 @@ def _flatten(view: TensorView, first: int = 0, last: int = -1) -> ChainStep:
     end = _axis_of(view, last)
     if start > end:
         raise InvalidInput.of("flatten from axis", first, f"axes up to the last one, {last}")
-    if not view.axes:
-        return _reshape(view, 1)
-    if start == end:
+    if start == end and view.axes:
         return ChainStep(view, "same", "a single axis is already flat")
     return _reshape(view, *view.shape[:start], prod(view.shape[start : end + 1]), *view.shape[end + 1 :])
 
@@ -87,7 +86,7 @@ def _contiguous(view: TensorView) -> ChainStep:
 def _t(view: TensorView) -> ChainStep:
     if view.axes > 2:
         raise InvalidInput.of("t of", f"{view.axes} axes", "at most 2; transpose and permute take more")
-    return _reversed(view)
+    return _permute(view, *range(view.axes)[::-1])
 
 
 def _transpose(view: TensorView, first: int, second: int) -> ChainStep:
@@ -99,11 +98,7 @@ def _permute(view: TensorView, *order: int) -> ChainStep:
     axes = [_axis_of(view, axis) for axis in order]
     if sorted(axes) != list(range(view.axes)):
         raise InvalidInput.of("order", order, f"each of the {view.axes} axes once")
-    return _of_axes(view, axes)
-
-
-def _of_axes(view: TensorView, axes: Sequence[int]) -> ChainStep:
-    return ChainStep(view.seen([view.shape[axis] for axis in axes], [view.strides[axis] for axis in axes]))
+    return ChainStep(view.seen(view.pairs[axis] for axis in axes))
 
 
 def _expand(view: TensorView, *lengths: int) -> ChainStep:
@@ -111,22 +106,15 @@ def _expand(view: TensorView, *lengths: int) -> ChainStep:
     new = len(lengths) - view.axes
     if new < 0:
         raise InvalidInput.of("expand to", f"{len(lengths)} axes", f"at least {view.axes}")
-    shape = list(view.shape)
-    strides = list(view.strides)
+    found: list[tuple[int, int]] = []
     for axis in reversed(range(len(lengths))):
-        asked = lengths[axis]
-        if axis < new:
-            if asked < 0:
-                raise InvalidInput.of(f"length of axis {axis}", asked, "whole numbers from 0")
-            shape.insert(0, asked)
-            strides.insert(0, strides[0] * shape[1] if asked == 1 and strides else 0)
-        elif asked not in (-1, shape[axis - new]):
-            if shape[axis - new] != 1 or asked < 0:
-                accepted = f"{shape[axis - new]}, its length, or -1; only an axis of length 1 can be expanded"
-                raise InvalidInput.of(f"length of axis {axis}", asked, accepted)
-            shape[axis - new] = asked
-            strides[axis - new] = 0
-    return ChainStep(view.seen(shape, strides if view.axes else [0] * len(lengths)))
+        length, stride = (1, prod(found[0]) if view.axes else 0) if axis < new else view.pairs[axis - new]
+        asked = length if lengths[axis] == -1 and axis >= new else lengths[axis]
+        if asked < 0 or length not in (1, asked):
+            accepted = f"{length}, its length, or -1; only an axis of length 1 can be expanded"
+            raise InvalidInput.of(f"length of axis {axis}", asked, "whole numbers from 0" if axis < new else accepted)
+        found.insert(0, (asked, stride if asked == length else 0))
+    return ChainStep(view.seen(found))
 
 
 def _squeeze(view: TensorView, *axes: int) -> ChainStep:
@@ -134,18 +122,14 @@ def _squeeze(view: TensorView, *axes: int) -> ChainStep:
     dropped = set(named) or set(range(view.axes))
     if len(dropped) < len(named):
         raise InvalidInput.of("axes to squeeze", axes, "each axis once")
-    return _of_axes(view, [axis for axis in range(view.axes) if axis not in dropped or view.shape[axis] != 1])
+    return ChainStep(view.seen(pair for axis, pair in enumerate(view.pairs) if axis not in dropped or pair[0] != 1))
 
 
-def _select(view: TensorView, axis: int, index: int) -> ChainStep:
-    if not view.axes:
-        raise InvalidInput.of("select of", "a scalar", "tensors with an axis")
-    return ChainStep(_selected(view, _axis_of(view, axis), index))
+def _at(view: TensorView, axis: int, item: Any) -> ChainStep:
+    return ChainStep(indexed(view, [*[slice(None)] * axis, item]))
 
 
 def _narrow(view: TensorView, axis: int, start: int, length: int) -> ChainStep:
-    if not view.axes:
-        raise InvalidInput.of("narrow of", "a scalar", "tensors with an axis")
     dim = _axis_of(view, axis)
     available = view.shape[dim]
     if not -available <= start <= available:
@@ -153,7 +137,7 @@ def _narrow(view: TensorView, axis: int, start: int, length: int) -> ChainStep:
     first = start + available if start < 0 else start
     if not 0 <= length <= available - first:
         raise InvalidInput.of("length", length, f"0 to {available - first}")
-    return ChainStep(_narrowed(view, dim, first, count=length))
+    return _at(view, dim, slice(first, first + length))
 
 
 def _matmul(view: TensorView, other: TensorView) -> ChainStep:
@@ -163,18 +147,6 @@ def _matmul(view: TensorView, other: TensorView) -> ChainStep:
     return ChainStep(TensorView(shape, row_order(shape)), "result", "a product is computed into new storage")
 
 
-def _clone(view: TensorView) -> ChainStep:
-    return _copied(view.shape, "clone always copies, and keeps the order of the strides", _kept_strides(view))
-
-
-def _unsqueeze(view: TensorView, axis: int) -> ChainStep:
-    return ChainStep(_with_axis(view, _axis_of(view, axis, more=1)))
-
-
-def _reversed(view: TensorView) -> ChainStep:
-    return _of_axes(view, range(view.axes)[::-1])
-
-
 # by name: what returns the step, without its text, for a tensor and the arguments; and how it is written
 METHODS: Mapping[str, tuple[Callable[..., ChainStep], str]] = MappingProxyType(
     {
@@ -182,16 +154,24 @@ METHODS: Mapping[str, tuple[Callable[..., ChainStep], str]] = MappingProxyType(
         "reshape": (_reshape, ".reshape(4, 4) with lengths, one of which may be -1"),
         "flatten": (_flatten, ".flatten() or .flatten(first axis, last axis)"),
         "contiguous": (_contiguous, ".contiguous()"),
-        "clone": (_clone, ".clone()"),
+        "clone": (
+            lambda view: _copied(
+                view.shape, "clone always copies, and keeps the order of the strides", _kept_strides(view)
+            ),
+            ".clone()",
+        ),
         "t": (_t, ".t()"),
-        "T": (_reversed, ".T"),
+        "T": (lambda view: _permute(view, *range(view.axes)[::-1]), ".T"),
         "transpose": (_transpose, ".transpose(axis, axis)"),
         "permute": (_permute, ".permute(1, 0) with every axis once"),
         "expand": (_expand, ".expand(4, -1) with lengths"),
         "broadcast_to": (_expand, ".broadcast_to(4, 4) with lengths"),
-        "unsqueeze": (_unsqueeze, ".unsqueeze(axis)"),
+        "unsqueeze": (
+            lambda view, axis: _at(view, _axis_of(view, axis, more=1), None),
+            ".unsqueeze(axis)",
+        ),
         "squeeze": (_squeeze, ".squeeze() or .squeeze(axis)"),
-        "select": (_select, ".select(axis, index)"),
+        "select": (lambda view, axis, index: _at(view, _axis_of(view, axis), index), ".select(axis, index)"),
         "narrow": (_narrow, ".narrow(axis, start, length)"),
         "matmul": (_matmul, ".matmul(name of a tensor)"),
     }
@@ -211,10 +191,12 @@ def called(name: str, view: TensorView, arguments: Sequence[Any]) -> ChainStep:
         signature(method).bind(view, *arguments)
     except TypeError:
         raise InvalidInput.of("call with", f"{len(arguments)} arguments", usage) from None
+    if name in ("select", "narrow") and not view.axes:
+        raise InvalidInput.of(f"{name} of", "a scalar", "tensors with an axis")
     return method(view, *arguments)
 
 
-def indexed(view: TensorView, items: Sequence[Item]) -> TensorView:
+def indexed(view: TensorView, items: Sequence[Any]) -> TensorView:
     """Return the view that `items` in square brackets show of `view`, as torch's basic indexing does.
 
     Each item takes an axis, shortens it, or adds one; nothing is ever copied.
@@ -225,54 +207,36 @@ def indexed(view: TensorView, items: Sequence[Item]) -> TensorView:
     named = sum(isinstance(item, int | slice) for item in items)
     if named > view.axes:
         raise InvalidInput.of("index of", f"{named} items", f"at most {view.axes}: the tensor has {view.axes} axes")
-    left_out = view.axes - named
-    axis = 0
+    left = list(view.pairs)
+    found: list[tuple[int, int]] = []
+    skipped = 0
     for item in items:
-        if isinstance(item, int):
-            view = _selected(view, axis, item)
-        elif isinstance(item, slice):
-            view = _sliced(view, axis, item)
-            axis += 1
-        elif item is None:
-            view = _with_axis(view, axis)
-            axis += 1
-        else:
-            axis += left_out
-    return view
+        if item is None:
+            found.append((1, prod(left[0]) if left else 1))  # the stride that would step over what follows
+            continue
+        if item is ...:
+            passed = view.axes - named
+            found += left[:passed]
+            left = left[passed:]
+            continue
+        length, stride = left.pop(0)
+        taken = range(length)[_checked(item, len(found), length)]
+        if isinstance(taken, range):
+            found.append((len(taken), taken.step * stride))
+            taken = taken.start
+        skipped += taken * stride
+    return view.seen([*found, *left], skipped)
 
 
-def _selected(view: TensorView, axis: int, index: int) -> TensorView:
-    """Return `view` without `axis`, at `index` of it."""
-    length = view.shape[axis]
-    if not -length <= index < length:
+def _checked(item: int | slice, axis: int, length: int) -> Any:
+    """Return what an axis of that length is indexed with."""
+    if isinstance(item, slice):
+        if item.step is not None and item.step < 1:
+            raise InvalidInput.of("step", item.step, "whole numbers from 1; torch has no negative strides")
+    elif not -length <= item < length:
         accepted = f"{-length} to {length - 1}" if length else "none: the axis has no elements"
-        raise InvalidInput.of(f"index of axis {axis}", index, accepted)
-    shape = view.shape[:axis] + view.shape[axis + 1 :]
-    return view.seen(shape, view.strides[:axis] + view.strides[axis + 1 :], index % length * view.strides[axis])
-
-
-def _sliced(view: TensorView, axis: int, part: slice) -> TensorView:
-    """Return `view` with `axis` cut to a slice; ends beyond the axis are moved to its ends, as in Python."""
-    step = 1 if part.step is None else part.step
-    if step < 1:
-        raise InvalidInput.of("step", step, "whole numbers from 1; torch has no negative strides")
-    taken = range(view.shape[axis])[part]
-    return _narrowed(view, axis, taken.start, count=len(taken), step=step)
-
-
-def _narrowed(view: TensorView, axis: int, start: int, *, count: int, step: int = 1) -> TensorView:
-    """Return `count` elements of `axis` from `start` on, `step` apart."""
-    shape = list(view.shape)
-    shape[axis] = count
-    strides = list(view.strides)
-    strides[axis] *= step
-    return view.seen(shape, strides, start * view.strides[axis])
-
-
-def _with_axis(view: TensorView, axis: int) -> TensorView:
-    """Return `view` with an axis of length 1 before `axis`; its stride is the one that would step over what follows."""
-    stride = 1 if axis == view.axes else view.shape[axis] * view.strides[axis]
-    return view.seen((*view.shape[:axis], 1, *view.shape[axis:]), (*view.strides[:axis], stride, *view.strides[axis:]))
+        raise InvalidInput.of(f"index of axis {axis}", item, accepted)
+    return item
 
 
 def _filled_in(shape: Sequence[int], element_count: int) -> tuple[int, ...]:
@@ -281,16 +245,11 @@ def _filled_in(shape: Sequence[int], element_count: int) -> tuple[int, ...]:
     Raises:
         InvalidInput: another number of elements, more than one -1, or a length that cannot be.
     """
-    asked = list(shape)
-    words = f"({', '.join(map(str, asked))})"
-    if any(length < -1 for length in asked) or asked.count(-1) > 1:
-        raise InvalidInput.of("shape", words, "lengths from 0, one of them may be -1")
-    known = prod(length for length in asked if length != -1)
-    if -1 in asked and known and element_count % known == 0:
-        asked[asked.index(-1)] = element_count // known
-    elif -1 in asked or known != element_count:
-        raise InvalidInput.of("shape", words, f"shapes of {element_count:,} elements")
-    return tuple(asked)
+    with suppress(ValueError):
+        if min(shape, default=0) >= -1:  # NumPy takes any negative length for -1
+            return np.broadcast_to(np.int8(0), element_count).reshape(shape).shape
+    words = f"({', '.join(map(str, shape))})"
+    raise InvalidInput.of("shape", words, f"shapes of {element_count:,} elements, one of the lengths may be -1")
 
 
 def _merged_strides(view: TensorView, shape: Sequence[int]) -> tuple[int, ...]:
@@ -308,74 +267,41 @@ def _merged_strides(view: TensorView, shape: Sequence[int]) -> tuple[int, ...]:
         return view.strides if tuple(shape) == view.shape else row_order(shape)
     strides: list[int] = []  # of the new axes, from the last one
     left = list(shape)
-    for first, length, stride in _runs(view):
+    length = 1  # of the run that ends here
+    stride = view.strides[-1]
+    for axis in reversed(range(view.axes)):
+        length *= view.shape[axis]
+        if axis and (view.shape[axis - 1] == 1 or view.strides[axis - 1] == length * stride):
+            continue
         taken = 1
         while left and (taken < length or left[-1] == 1):
             strides.append(taken * stride)
             taken *= left.pop()
         if taken != length:
-            raise ViewRefused(view, shape, (first, length, stride))
+            raise ViewRefused(view, shape, (axis, length, stride))
+        length = 1
+        stride = view.strides[axis - 1]
     return tuple(reversed(strides))
-
-
-def _runs(view: TensorView) -> Iterator[tuple[int, int, int]]:
-    """Yield runs of axes, the last one first: where each begins, how many elements it has, and how far apart."""
-    length = 1
-    stride = view.strides[-1]
-    for axis in reversed(range(view.axes)):
-        length *= view.shape[axis]
-        if axis == 0 or (view.shape[axis - 1] != 1 and view.strides[axis - 1] != length * stride):
-            yield axis, length, stride
-            length = 1
-            stride = view.strides[axis - 1]
 
 
 def _kept_strides(view: TensorView) -> tuple[int, ...]:
     """Return the strides of a clone: its axes lie in the order of those of `view`, without gaps.
 
-    A transposed tensor stays transposed. Axes of stride 0 say nothing about order, and stay where they are.
+    A transposed tensor stays transposed. Axes of stride 0 say nothing about order: an insertion sort passes over them.
     """
-    if _is_dense(view):
+    if view.seen(sorted(view.pairs, key=lambda pair: -pair[1])).is_contiguous:  # in whatever order of axes
         return view.strides
-    strides = [0] * view.axes
-    step = 1
-    for axis in _sorted(view):
-        strides[axis] = step
-        step *= max(view.shape[axis], 1)
-    return tuple(strides)
-
-
-def _is_dense(view: TensorView) -> bool:
-    """Return whether its elements fill a stretch of cells, each once, in whatever order of axes."""
-    if view.is_contiguous:
-        return True
-    step = 1
-    long = [axis for axis in range(view.axes) if view.shape[axis] > 1]
-    for axis in sorted(long, key=lambda axis: view.strides[axis]):
-        if view.strides[axis] != step:
-            return False
-        step *= view.shape[axis]
-    return True
-
-
-def _sorted(view: TensorView) -> list[int]:
-    """Return the axes from the one that runs fastest, by an insertion sort that passes over ambiguous pairs."""
-    order = list(reversed(range(view.axes)))
-    for i in range(1, len(order)):
-        moved = i
-        for below in reversed(range(i)):
-            found = _compare(view, order[below], order[moved])
-            if found < 0:
+    order = list(reversed(range(view.axes)))  # from the one that runs fastest
+    for last in range(1, view.axes):
+        moved = last
+        for below in reversed(range(last)):
+            length, stride = view.pairs[order[below]]
+            others, other = view.pairs[order[moved]]
+            if 0 < stride < other:
                 break
-            if found > 0:
+            if stride and other and (stride, length) > (other, others):
                 order[below], order[moved] = order[moved], order[below]
                 moved = below
-    return order
-
-
-def _compare(view: TensorView, axis: int, other: int) -> int:
-    stride = view.strides[axis]
-    others = view.strides[other]
-    if 0 in (stride, others):
-        return 0
-    return stride - others or int(view.shape[axis] > view.shape[other])
+    order.reverse()
+    strides = dict(zip(order, row_order([view.shape[axis] for axis in order]), strict=True))
+    return tuple(strides[axis] for axis in range(view.axes))

@@ -60,9 +60,8 @@ class Network(torch.nn.Module):
 def _initial_parameters(model: TrainedModel, seed: int) -> list[Tensor]:
     """Return the weights that training begins with: as the operation scales them, in fp32."""
     random = np.random.default_rng(seed)
-    lengths_of = model.contract.inputs(model.shape(1))
     prepared = model.contract.prepared(
-        tuple(random.standard_normal(lengths).astype(np.float32) for lengths in lengths_of)
+        tuple(random.standard_normal(lengths).astype(np.float32) for lengths in model.contract.inputs(model.shape(1)))
     )
     return [torch.from_numpy(np.array(values, dtype=np.float32)) for values in prepared[2:]]
 

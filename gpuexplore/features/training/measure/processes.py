@@ -71,13 +71,6 @@ def train_in_processes(
         command += ["--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0", "--local-addr=127.0.0.1", "--max-restarts=0"]
         command += ["-m", __name__, str(directory)]
         with (directory / "output").open("wb") as output:
-            ours = {
-                "OMP_NUM_THREADS": "1",
-                "MKL_NUM_THREADS": "1",
-                "GLOO_SOCKET_IFNAME": "lo",
-                "PYTHONPATH": os.pathsep.join(sys.path),
-                "TORCH_CPP_LOG_LEVEL": "ERROR",
-            }
             own = {
                 name: text
                 for name, text in os.environ.items()
@@ -88,7 +81,14 @@ def train_in_processes(
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env={**own, **ours},
+                env=own
+                | {
+                    "OMP_NUM_THREADS": "1",
+                    "MKL_NUM_THREADS": "1",
+                    "GLOO_SOCKET_IFNAME": "lo",
+                    "PYTHONPATH": os.pathsep.join(sys.path),
+                    "TORCH_CPP_LOG_LEVEL": "ERROR",
+                },
             )
         try:
             _follow(process, directory, report, cancelled)
@@ -223,9 +223,8 @@ class _RankTeam:
 
     def _member(self, mode: str) -> Learner:
         def distributed(network: Network) -> torch.nn.Module:
-            device_ids = [self.rank] if self._device.kind == "cuda" else None
             return torch.nn.parallel.DistributedDataParallel(
-                network, device_ids=device_ids, gradient_as_bucket_view=True
+                network, device_ids=[self.rank] if self._device.kind == "cuda" else None, gradient_as_bucket_view=True
             )
 
         return self._learner(mode, RankShare(self.rank, self.count, distributed))
@@ -234,8 +233,7 @@ class _RankTeam:
         return [f"{self._setup.modes[0]} DataParallel"] if self._device.kind == "cuda" else []
 
     def _data_parallel(self) -> Learner:
-        device_ids = list(range(self.count))
-        part = RankShare(wrap=lambda network: torch.nn.DataParallel(network, device_ids=device_ids))
+        part = RankShare(wrap=lambda network: torch.nn.DataParallel(network, device_ids=list(range(self.count))))
         return self._learner(self._setup.modes[0], part)
 
     def _train_interleaved(self) -> str | None:

@@ -6,12 +6,13 @@ are assumptions, wide enough for most hosts, and no measurement: see
 https://developer.nvidia.com/blog/how-optimize-data-transfers-cuda-cc/
 """
 
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, hypot, log
 from types import MappingProxyType
 from typing import Literal
+
+import numpy as np
 
 from gpuexplore.analysis.prediction import UncertainValue
 from gpuexplore.analysis.verdict.times import doubts_of
@@ -161,28 +162,15 @@ def predicted_rates(path: Path) -> tuple[TransferReading, ...]:
 def _between(byte_count: float, readings: Sequence[TransferReading]) -> TimeSpan:
     """Return the time between the measured sizes, straight on log scales; beyond the largest at its rate."""
     found = {reading.byte_count: span for reading in readings if (span := measured_span(reading))}
-    sizes = sorted(found)
-    spans = [found[size] for size in sizes]
-    if byte_count <= sizes[0]:
-        return spans[0]
-    if byte_count >= sizes[-1]:
-        return spans[-1].times(byte_count / sizes[-1])
-    index = bisect_right(sizes, byte_count)
-    return interpolated(byte_count, (sizes[index - 1], spans[index - 1]), (sizes[index], spans[index]))
+    largest = max(found)
+    if byte_count >= largest:
+        return found[largest].times(byte_count / largest)
+    return interpolated(byte_count, sorted(found.items(), key=lambda pair: pair[0]))
 
 
-def interpolated(at: float, left: tuple[float, TimeSpan], right: tuple[float, TimeSpan]) -> TimeSpan:
-    """Return the time at `at` on the straight line, on log scales, between two sizes with their times."""
-    size, start = left
-    next_size, end = right
-    share = (log(at) - log(size)) / (log(next_size) - log(size))
-
-    def between(low: float, high: float) -> float:
-        return exp((1 - share) * log(low) + share * log(high))
-
-    return TimeSpan(
-        between(start.time_s, end.time_s),
-        between(start.low_s, end.low_s),
-        between(start.high_s, end.high_s),
-        "measured" if start.origin == end.origin == "measured" else "predicted",
-    )
+def interpolated(at: float, known: Sequence[tuple[float, TimeSpan]]) -> TimeSpan:
+    """Return the time at `at` on the straight lines, on log scales, between measured sizes; the first one's below."""
+    sizes = np.log([size for size, _ in known])
+    times = np.log([(span.time_s, span.low_s, span.high_s) for _, span in known])
+    time_s, low_s, high_s = (exp(np.interp(log(max(at, 1)), sizes, column)) for column in times.T)
+    return TimeSpan(time_s, low_s, high_s, "measured")

@@ -94,10 +94,8 @@ def _work(size: int, operation: Operation, side: ComparedSide, calibration: Cali
     known: Mapping[int, TimeSpan] = dict(side.measured)
     if size in known:
         return known[size]
-    below = [pair for pair in side.measured if pair[0] < size]
-    above = [pair for pair in side.measured if pair[0] > size]
-    if below and above:
-        return interpolated(size, below[-1], above[0])
+    if known and min(known) < size < max(known):
+        return interpolated(size, side.measured)
     case = Case(operation.name, operation.shape_of_size(size), DTYPE, operation.vendor_library.name, side.device.id)
     found = predict(case, side.device, calibration, Conditions(calls_on(side.device, CACHE)))
     if found.time_s is None or found.low_s is None or found.high_s is None:

@@ -144,6 +144,12 @@ def test_large_tensors_are_arithmetic_on_strides():
         (";".join(["4x4" + ".t()" * 20] * 4), ("more than 64 steps",)),
         ("", ("character 1", "the end", "a shape like 4x4")),
         ("x = \uff14x4", ("character 5", "\uff14")),
+        ("x = 4x4; x[1 2]", ("character 14: '2'", "steps like")),
+        ("x = 4x4; x.T()", ("character 13: '('", "or the end")),
+        ("x = 4x4; x - 4x4", ("character 10: 'x - 4x4'", "one chain of steps")),
+        ("torch.x", ("character 7: 'x'", "contiguous")),
+        ("tensor(1, 2)", ("character 8: '1'", "one list")),
+        ("lambda: 4x4", ("character 1: 'lambda'", "after a name or a shape")),
     ],
 )
 def test_what_is_no_expression_is_refused_where_it_stands(expression, named):
@@ -151,6 +157,12 @@ def test_what_is_no_expression_is_refused_where_it_stands(expression, named):
         evaluate(expression)
 
     assert [words for words in named if words not in str(caught.value)] == []
+
+
+def test_a_function_may_be_called_torchs():
+    step = evaluate("x = torch.arange(4) ; x .t()").steps[0]
+
+    assert (step.text, step.view.shape) == ("torch.arange(4)", (4,))
 
 
 def test_a_deep_nesting_of_brackets_is_a_message():
