@@ -302,9 +302,10 @@ MOST_GPUS = 4
 
 @once
 def measured_operations() -> dict[str, int]:
-    """Return how many points each operation has, the most measured first."""
+    """Return how many points each operation has, a linear layer first and then the most measured."""
     counts = Counter(point.operation for point in points())
-    return {name: counts[name] for name in sorted(OPERATIONS, key=lambda name: -counts[name])}
+    first = "linear"  # what links without an operation mean
+    return {name: counts[name] for name in sorted(OPERATIONS, key=lambda name: (name != first, -counts[name]))}
 
 
 @once
@@ -315,6 +316,6 @@ def measured_gpus(operation: str) -> dict[str, int]:
 
 
 def usual_calls(of: Collection[AtlasPoint]) -> Calls:
-    """Return how most of these points' calls followed one another."""
-    counts = Counter(point.calls for point in of)
+    """Return how calls followed one another on most of these points' GPUs."""
+    counts = Counter(calls for calls, _ in {(point.calls, point.spec_key) for point in of})
     return max(CALLS, key=lambda name: (counts[name], name == USUAL_CALLS))

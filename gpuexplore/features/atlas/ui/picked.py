@@ -142,9 +142,11 @@ def _usual_gpus(operation: str, dtypes: tuple[str, ...]) -> tuple[str, ...]:
 
 @once
 def usual_dtype(operation: str) -> str:
-    """Return the dtype of which most was measured."""
-    counts = Counter(point.dtype for point in points(operation))
-    return max(counts, key=lambda name: counts[name], default="fp32")
+    """Return the dtype in which most GPUs were measured, of several the one with most measurements."""
+    found = points(operation)
+    gpus = Counter(dtype for dtype, _ in {(point.dtype, point.spec_key) for point in found})
+    counts = Counter(point.dtype for point in found)
+    return max(counts, key=lambda name: (gpus[name], counts[name]), default="fp32")
 
 
 @once

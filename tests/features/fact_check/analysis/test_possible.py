@@ -65,7 +65,14 @@ def test_a_rate_above_the_fp32_units_that_tf32_tensor_cores_reach_is_explained_b
         ("matmul", "a100-sxm4-80gb", "bf16", "370TFLOP/s", "above the roof", "it computes at most 312 TFLOP/s"),
         ("matmul", "h100-pcie-80gb", "bf16", "830TFLOP/s", "above the roof", "8.3 % more at its highest clock"),
         ("matmul", H100, "bf16", "1.18PFLOP/s", "above the roof", "8.2 % more at its highest clock"),
-        ("matmul", H100, "bf16", "1.04PFLOP/s", "as good as known", "only if the clock ran above the clock it is quoted at"),
+        (
+            "matmul",
+            H100,
+            "bf16",
+            "1.04PFLOP/s",
+            "as good as known",
+            "only if the clock ran above the clock it is quoted at",
+        ),
         (
             "matmul",
             "rtx-3090",
