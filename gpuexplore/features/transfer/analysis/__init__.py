@@ -95,7 +95,15 @@ class Path:
         """Return the time of one transfer; None where neither a measurement nor a peak is known."""
         known = [reading for reading in self.readings if reading.name == f"torch {direction}, {self.memory}"]
         if any(reading.median_s for reading in known):
-            return _between(byte_count, known)
+            found = {reading.byte_count: span for reading in known if (span := measured_span(reading))}
+            sizes = sorted(found)
+            spans = [found[size] for size in sizes]
+            if byte_count <= sizes[0]:
+                return spans[0]
+            if byte_count >= sizes[-1]:
+                return spans[-1].times(byte_count / sizes[-1])
+            index = bisect_right(sizes, byte_count)
+            return interpolated(byte_count, (sizes[index - 1], spans[index - 1]), (sizes[index], spans[index]))
         return None if self.bytes_per_s is None else predicted_transfer(byte_count, self.bytes_per_s, self.memory)
 
 
@@ -156,19 +164,6 @@ def predicted_rates(path: Path) -> tuple[TransferReading, ...]:
             ends = (span.low_s, span.high_s)
             found.append(TransferReading(f"{memory}, predicted", memory, size, size, median_s=span.time_s, ci95_s=ends))
     return tuple(found)
-
-
-def _between(byte_count: float, readings: Sequence[TransferReading]) -> TimeSpan:
-    """Return the time between the measured sizes, straight on log scales; beyond the largest at its rate."""
-    found = {reading.byte_count: span for reading in readings if (span := measured_span(reading))}
-    sizes = sorted(found)
-    spans = [found[size] for size in sizes]
-    if byte_count <= sizes[0]:
-        return spans[0]
-    if byte_count >= sizes[-1]:
-        return spans[-1].times(byte_count / sizes[-1])
-    index = bisect_right(sizes, byte_count)
-    return interpolated(byte_count, (sizes[index - 1], spans[index - 1]), (sizes[index], spans[index]))
 
 
 def interpolated(at: float, left: tuple[float, TimeSpan], right: tuple[float, TimeSpan]) -> TimeSpan:
