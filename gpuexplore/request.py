@@ -99,13 +99,22 @@ def resolve(request: Request, device_ids: Iterable[str]) -> Experiment:
     if problems:
         raise InvalidInput("\n".join(dict.fromkeys(problems.values())))
     operation = operation_named(request.operation)
+    judged: Any = {name: getattr(request, name) for name in ("data", "layout", "align")}  # by Options
+    options = Options(
+        cache=request.cache or None,  # type: ignore[arg-type]  # Options judges the text
+        threads=_whole("threads", request.threads),
+        budget_s=_budget(request.budget),
+        block=_block(request.block),
+        repeat=_whole("fresh processes", request.repeat) or 1,
+        **judged,
+    )
     return Experiment(
         operation=operation.name,
         shapes=shapes_of(request, operation),
         dtypes=split(request.dtypes),
         implementations=split(request.implementations),
         devices=split(request.devices),
-        options=_options(request),
+        options=options,
     )
 
 
@@ -276,18 +285,6 @@ def _check_names(what: str, names: Iterable[str], known: Collection[str]) -> Non
 def _known_implementations(text: str, operation: Operation) -> None:
     for name in _some("implementation", text, (implementation.name for implementation in operation.implementations)):
         operation.implementation_named(name)
-
-
-def _options(request: Request) -> Options:
-    judged: Any = {name: getattr(request, name) for name in ("data", "layout", "align")}  # by Options
-    return Options(
-        cache=request.cache or None,  # type: ignore[arg-type]  # Options judges the text
-        threads=_whole("threads", request.threads),
-        budget_s=_budget(request.budget),
-        block=_block(request.block),
-        repeat=_whole("fresh processes", request.repeat) or 1,
-        **judged,
-    )
 
 
 def _whole(what: str, text: str) -> int | None:

@@ -242,7 +242,11 @@ def _key(case: Case, one_each: bool) -> object:
 
 def _compared(before: Result, after: Result) -> ComparedCase:
     if before.measurement is None or after.measurement is None:
-        return _one_sided(before, after)
+        if after.measurement is None and before.measurement is None:
+            return ComparedCase(before, after, None, None, f"not measured in either: {after.reason}")
+        if after.measurement is None:
+            return ComparedCase(before, after, None, "broken", f"{after.status.value}: {after.reason}")
+        return ComparedCase(before, after, None, "mended", f"was {before.status.value}: {before.reason}")
     if before.measurement.is_single or after.measurement.is_single:
         return ComparedCase(before, after, None, None, "a single sample has no interval: measure again")
     ratio = _widened(ratio_of(*_with_spread(after, before), same_run=False))
@@ -261,14 +265,6 @@ def _widened(ratio: Estimate | None) -> Estimate | None:
         return ratio
     low, high = (ratio.value * (end / ratio.value) ** INTERVAL_WIDENING for end in ratio.interval)
     return replace(ratio, low=min(low, ratio.value), high=max(high, ratio.value))
-
-
-def _one_sided(before: Result, after: Result) -> ComparedCase:
-    if after.measurement is None and before.measurement is None:
-        return ComparedCase(before, after, None, None, f"not measured in either: {after.reason}")
-    if after.measurement is None:
-        return ComparedCase(before, after, None, "broken", f"{after.status.value}: {after.reason}")
-    return ComparedCase(before, after, None, "mended", f"was {before.status.value}: {before.reason}")
 
 
 def _with_spread(*results: Result) -> tuple[Result, ...]:

@@ -24,7 +24,11 @@ def is_available() -> bool:
 def unsupported(dtype: DType, device: Device) -> str | None:
     """Return why torch cannot compute in `dtype` on `device`; what it emulates it can."""
     if device.kind in TORCH_KINDS:
-        return _absent(dtype, device)
+        kind = TORCH_KINDS[device.kind]
+        has = [name for name, row in DTYPES.items() if not row.matrix_only and name not in kind.absent]
+        if dtype.name in has:
+            return None
+        return f"torch has no {dtype.name} on {kind.title}; {device.id} ({device.name}) supports {', '.join(has)}"
     if not dtype.matrix_only:
         return None
     if device.kind != "cuda":
@@ -32,15 +36,6 @@ def unsupported(dtype: DType, device: Device) -> str | None:
     if dtype.name not in device.native:
         return f"{dtype.name} needs compute capability 8.0; {device.name} has {device.compute_capability}"
     return None
-
-
-def _absent(dtype: DType, device: Device) -> str | None:
-    """Return why torch cannot compute in `dtype` on a device of its other kinds; logs what it has to find out."""
-    kind = TORCH_KINDS[device.kind]
-    has = [name for name, row in DTYPES.items() if not row.matrix_only and name not in kind.absent]
-    if dtype.name in has:
-        return None
-    return f"torch has no {dtype.name} on {kind.title}; {device.id} ({device.name}) supports {', '.join(has)}"
 
 
 def to_device(values: Stored, dtype: DType, device: str) -> Any:
@@ -87,21 +82,13 @@ def poison(array: Any) -> None:
     """Fill `array` with NaN; where it has moved since it was made, memory too that it may move to next."""
     array.fill_(float("nan"))
     if array.data_ptr() != getattr(array, "made_at", array.data_ptr()):
-        _poison_unused(array)
+        import torch
 
-
-def _poison_unused(array: Any) -> None:
-    """Fill with NaN what the allocator hands out next for an output like `array`: it may have a right one from before.
-
-    On a GPU torch first gives back all else that it keeps.
-    """
-    import torch
-
-    _empty_cache(array)
-    count = 2**20 // max(1, array.nbytes)  # as many as fit a megabyte
-    blocks = [torch.empty_like(array) for _ in range(min(max(count, 1), 16))]
-    for block in blocks:
-        block.fill_(float("nan"))
+        _empty_cache(array)
+        count = 2**20 // max(1, array.nbytes)  # as many as fit a megabyte
+        blocks = [torch.empty_like(array) for _ in range(min(max(count, 1), 16))]
+        for block in blocks:
+            block.fill_(float("nan"))
 
 
 def take_over(out: Any, result: Any) -> None:

@@ -79,19 +79,14 @@ def time(source: Source, panel: str | Lines | None = None) -> alt.LayerChart:
     """Return median seconds per call on log scales; short strokes are other conditions, hollow points a first pass."""
     analysis = analysis_of(source)
     drawn = points(analysis, time_spread)
-    contrasts = _contrast_points(analysis)
+    measurements = [analyzed.measurement for analyzed in analysis.shown if analyzed.measurement]
+    known = {contrast.condition for measurement in measurements for contrast in measurement.contrasts}
+    found = [_contrast_frame(condition, analysis) for condition in CONDITIONS if condition in known]
+    contrasts = pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=list(COLUMNS))
     y = log_axis("Time per call", [*ends_of(drawn), *contrasts["value"]], "s")
     shown = drawn if contrasts.empty else pd.concat([drawn, contrasts], ignore_index=True)
     description = _alt_text("Time per call", drawn, analysis, format_seconds, low_is_best=True)
     return lines(in_panel(shown, panel), analysis, y=y, description=description)
-
-
-def _contrast_points(analysis: RunAnalysis) -> pd.DataFrame:
-    """Return the medians under other conditions, in the same columns."""
-    measurements = [analyzed.measurement for analyzed in analysis.shown if analyzed.measurement]
-    known = {contrast.condition for measurement in measurements for contrast in measurement.contrasts}
-    found = [_contrast_frame(condition, analysis) for condition in CONDITIONS if condition in known]
-    return pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=list(COLUMNS))
 
 
 def _contrast_frame(condition: Condition, analysis: RunAnalysis) -> pd.DataFrame:

@@ -129,7 +129,14 @@ def _y(seen: _Window) -> alt.Y:
 
 
 def _roof_lines(roofs: Sequence[Roof], seen: _Window, dtypes: Sequence[str]) -> list[alt.Chart]:
-    slopes = _sloped_roofs(roofs, seen)
+    top = max((roof.rate for roof in roofs if roof.kind == "compute"), default=seen.rate_high)
+    rows = [
+        _roof_row(roof, intensity, intensity * roof.rate, format_bytes_per_s(roof.rate))
+        for roof in roofs
+        if roof.kind != "compute"
+        for intensity in (seen.intensity_low, min(seen.intensity_high, top / roof.rate))
+    ]
+    slopes = _frame(rows, ROOF_COLUMNS)
     flats = _flat_roofs(roofs, seen)
     dash = alt.StrokeDash(
         "basis:N",
@@ -160,7 +167,19 @@ def _ridges(roofs: Sequence[Roof], seen: _Window) -> list[alt.Chart]:
 
 
 def _points(points: Sequence[Point], seen: _Window, dtypes: Sequence[str], opened: alt.Parameter) -> list[alt.Chart]:
-    frame = _frame_of_points(points)
+    rows: list[FrameRow] = [
+        {
+            "intensity": point.intensity,
+            "rate": point.flop_per_s,
+            "dtype": point.dtype,
+            "run": point.run,
+            "text": point.origin.label if point.origin is Origin.PUBLISHED else "",
+            **_words(point),
+        }
+        for point in points
+    ]
+    columns = ("intensity", "rate", "dtype", "run", "text", "case", "operation", "shape", "time", "rate_said")
+    frame = _frame(rows, (*columns, "intensity_said", "share", "roof", "origin", "run_said"))
     words = [alt.Tooltip(f"{name}:N", title=title) for name, title in POINT_TOOLTIPS.items()]
     base = alt.Chart(frame).encode(x=_x(seen), y=_y(seen))
     color = _color(dtypes)
@@ -240,18 +259,6 @@ def _window(roofs: Sequence[Roof], points: Sequence[Point]) -> _Window:
     return _Window(low, high, min([*floor, *rates, ceiling[0]]) / margin, max([*ceiling, *rates]) * margin)
 
 
-def _sloped_roofs(roofs: Sequence[Roof], seen: _Window) -> pd.DataFrame:
-    """Return the two ends of every bandwidth: from the left edge to the highest compute roof."""
-    top = max((roof.rate for roof in roofs if roof.kind == "compute"), default=seen.rate_high)
-    rows = [
-        _roof_row(roof, intensity, intensity * roof.rate, format_bytes_per_s(roof.rate))
-        for roof in roofs
-        if roof.kind != "compute"
-        for intensity in (seen.intensity_low, min(seen.intensity_high, top / roof.rate))
-    ]
-    return _frame(rows, ROOF_COLUMNS)
-
-
 def _flat_roofs(roofs: Sequence[Roof], seen: _Window) -> pd.DataFrame:
     """Return the two ends of every compute roof: from the fastest bandwidth to the right edge; equal roofs once."""
     fastest = max((roof.rate for roof in roofs if roof.kind != "compute" and not roof.reached), default=None)
@@ -329,23 +336,6 @@ def _near(roofs: Iterable[Roof], pixels: float, seen: _Window) -> list[list[Roof
         else:
             groups.append([roof])
     return groups
-
-
-def _frame_of_points(points: Sequence[Point]) -> pd.DataFrame:
-    """Return a row for each point, with the words of its tooltip."""
-    rows: list[FrameRow] = [
-        {
-            "intensity": point.intensity,
-            "rate": point.flop_per_s,
-            "dtype": point.dtype,
-            "run": point.run,
-            "text": point.origin.label if point.origin is Origin.PUBLISHED else "",
-            **_words(point),
-        }
-        for point in points
-    ]
-    columns = ("intensity", "rate", "dtype", "run", "text", "case", "operation", "shape", "time", "rate_said")
-    return _frame(rows, (*columns, "intensity_said", "share", "roof", "origin", "run_said"))
 
 
 def _words(point: Point) -> dict[str, str]:

@@ -17,7 +17,7 @@ from gpuexplore.cli.output import exit_code, print_columns, print_json
 from gpuexplore.cli.predict_command import measured_here
 from gpuexplore.cli.run_command import OWNER, measure
 from gpuexplore.cli.streams import say
-from gpuexplore.core.model import Device, Result
+from gpuexplore.core.model import Result
 from gpuexplore.core.serialization import encode
 from gpuexplore.hardware import GPU_KINDS, device_named, discover, ensure_ceiling
 from gpuexplore.jobs.engines.local import LocalEngine
@@ -56,14 +56,18 @@ def execute(arguments: argparse.Namespace) -> int:
     unlike = unlike_its_kind(device, results)
     if arguments.json:
         print_json(
-            {"device": encode(device), "cases": [row_json(row) for row in rows], "unlike_its_kind": list(unlike)}
+            {"device": encode(device), "cases": [_row_json(row) for row in rows], "unlike_its_kind": list(unlike)}
         )
     else:
-        _print(device, rows, unlike)
+        table = [columns_of(row) for row in rows]
+        print(device.title)
+        print_columns([tuple(table[0]), *(tuple(row.values()) for row in table)], one_unit=False)
+        print(*unlike, sep="\n", end="\n" if unlike else "")
+        say("gpuexplore: predictions of this device use these results from now on")
     return exit_code(results)
 
 
-def row_json(row: CalibrationRow) -> dict[str, object]:
+def _row_json(row: CalibrationRow) -> dict[str, object]:
     """Return one case as `gpuexplore calibrate --json` prints it."""
     case = row.now.case
     ends = {"before": row.before, "now": row.now}
@@ -74,11 +78,3 @@ def row_json(row: CalibrationRow) -> dict[str, object]:
         "measured_s": row.measured_s,
         **{name: {"time_s": said.time_s, "low_s": said.low_s, "high_s": said.high_s} for name, said in ends.items()},
     }
-
-
-def _print(device: Device, rows: tuple[CalibrationRow, ...], unlike: tuple[str, ...]) -> None:
-    table = [columns_of(row) for row in rows]
-    print(device.title)
-    print_columns([tuple(table[0]), *(tuple(row.values()) for row in table)], one_unit=False)
-    print(*unlike, sep="\n", end="\n" if unlike else "")
-    say("gpuexplore: predictions of this device use these results from now on")

@@ -2,7 +2,7 @@
 
 import argparse
 
-from gpuexplore.analysis.compare import RunComparison, compare_runs
+from gpuexplore.analysis.compare import compare_runs
 from gpuexplore.analysis.comparison_texts import HEADING, as_json, as_markdown, table_row
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE
 from gpuexplore.cli.output import print_columns, print_json
@@ -35,23 +35,19 @@ def execute(arguments: argparse.Namespace) -> int:
     elif arguments.markdown:
         print(as_markdown(found), end="")
     else:
-        _print(found)
+        print(f"before: {found.before.title} ({found.before.source})")
+        print(f"after:  {found.after.title} ({found.after.source})\n")
+        if found.cases:
+            print_columns([HEADING, *(table_row(case) for case in found.cases)])
+            print()
+        print(found.headline)
+        for words, cases in (("before", found.only_before), ("after", found.only_after)):
+            if cases:
+                print(f"Only {words}: {len(cases)} {'case' if len(cases) == 1 else 'cases'}.")
+        for each in found.differences:
+            print(f"- {each.what}: {each.before} -> {each.after}")
     if not found.cases:
         say("gpuexplore: there is nothing to compare")
         return EXIT_UNUSABLE
     failing = [case for case in found.cases if case.change in FAILS.get(arguments.fail_if, ())]
     return EXIT_FAILED if failing else EXIT_OK
-
-
-def _print(found: RunComparison) -> None:
-    print(f"before: {found.before.title} ({found.before.source})")
-    print(f"after:  {found.after.title} ({found.after.source})\n")
-    if found.cases:
-        print_columns([HEADING, *(table_row(case) for case in found.cases)])
-        print()
-    print(found.headline)
-    for words, cases in (("before", found.only_before), ("after", found.only_after)):
-        if cases:
-            print(f"Only {words}: {len(cases)} {'case' if len(cases) == 1 else 'cases'}.")
-    for each in found.differences:
-        print(f"- {each.what}: {each.before} -> {each.after}")

@@ -14,33 +14,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `devices`."""
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--measure", action="store_true", help="measure the CPU's peaks now (about three seconds)")
-    _add_actions(parser)
-
-
-def execute(arguments: argparse.Namespace) -> int:
-    """Print the devices of this machine and the restrictions of the server's devices, or change these."""
-    if arguments.action:
-        from gpuexplore.cli.held_devices import act
-
-        return act(arguments)
-    devices = discover()
-    if arguments.measure:
-        devices = tuple(ensure_ceiling(device, again=True) for device in devices)
-    if arguments.json:
-        print_json(encode(devices))
-        return 0
-    for device in devices:
-        _print_device(device)
-    with suppress(ImportError):  # a bare machine has no server whose devices could be held back
-        from gpuexplore.cli.held_devices import held_back
-
-        for held in held_back():
-            print(held)
-    return 0
-
-
-def _add_actions(parser: argparse.ArgumentParser) -> None:
-    """Declare the actions on devices."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions on devices, instead of a list")
     for name, about in (
         ("pause", "measure nothing on a device: its current run is stopped and queued again with its results"),
@@ -62,15 +35,33 @@ def _add_actions(parser: argparse.ArgumentParser) -> None:
             action.add_argument("--until", required=True, metavar="AGE", help="duration from now: 4h, 2d")
 
 
-def _print_device(device: Device) -> None:
-    cores = "unknown" if device.cores is None else device.cores
-    print(f"{device.id}  {device.title}  {cores} cores  {format_bytes(device.memory_bytes)}")
-    _print_roofs(device)
-    if device.one_thread and device.cores != 1:
-        print("  one thread:")
-        _print_roofs(device.one_thread)
-    for note in device.notes:
-        print(f"  {note}")
+def execute(arguments: argparse.Namespace) -> int:
+    """Print the devices of this machine and the restrictions of the server's devices, or change these."""
+    if arguments.action:
+        from gpuexplore.cli.held_devices import act
+
+        return act(arguments)
+    devices = discover()
+    if arguments.measure:
+        devices = tuple(ensure_ceiling(device, again=True) for device in devices)
+    if arguments.json:
+        print_json(encode(devices))
+        return 0
+    for device in devices:
+        cores = "unknown" if device.cores is None else device.cores
+        print(f"{device.id}  {device.title}  {cores} cores  {format_bytes(device.memory_bytes)}")
+        _print_roofs(device)
+        if device.one_thread and device.cores != 1:
+            print("  one thread:")
+            _print_roofs(device.one_thread)
+        for note in device.notes:
+            print(f"  {note}")
+    with suppress(ImportError):  # a bare machine has no server whose devices could be held back
+        from gpuexplore.cli.held_devices import held_back
+
+        for held in held_back():
+            print(held)
+    return 0
 
 
 def _print_roofs(roofs: Device | ThreadRoofs) -> None:

@@ -11,7 +11,7 @@ from gpuexplore.cli.streams import say
 from gpuexplore.core.errors import InvalidInput, StoreUnavailable
 from gpuexplore.core.typed_text import check_characters, check_text
 from gpuexplore.hardware import discover
-from gpuexplore.store import Store, open_store
+from gpuexplore.store import open_store
 from gpuexplore.store.audit import ACCOUNT_PREFIX
 from gpuexplore.store.database import database_url
 from gpuexplore.store.restrictions import Restriction, RestrictionKind
@@ -20,7 +20,13 @@ from gpuexplore.store.restrictions import Restriction, RestrictionKind
 def act(arguments: argparse.Namespace) -> int:
     """Hold a device back, or let it measure again."""
     with open_store() as store:
-        _check_known(store, arguments.device)
+        # Accept a device of this machine, of a supervisor, or one that is held back already
+        here = {found.id for found in discover()}
+        known = here.union(
+            *(each.device_ids for each in store.supervisors()), (each.device for each in store.current_restrictions())
+        )
+        if arguments.device not in known:
+            raise InvalidInput.of("device", arguments.device, sorted(known))
         if arguments.action == "resume":
             was_held = store.resume(arguments.device, OWNER)
             message = f"{arguments.device} is available again" if was_held else f"{arguments.device} was not restricted"
@@ -62,13 +68,3 @@ def _asked_for(arguments: argparse.Namespace) -> Restriction:
     until = datetime.now(UTC) + read_age("until", arguments.until)
     owner = f"{ACCOUNT_PREFIX}{arguments.account.strip().casefold()}"
     return Restriction(arguments.device, kind, reason, owner, until.isoformat(timespec="microseconds"))
-
-
-def _check_known(store: Store, device: str) -> None:
-    """Accept a device of this machine, of a supervisor, or one that is held back already."""
-    here = {found.id for found in discover()}
-    known = here.union(
-        *(each.device_ids for each in store.supervisors()), (each.device for each in store.current_restrictions())
-    )
-    if device not in known:
-        raise InvalidInput.of("device", device, sorted(known))

@@ -1,7 +1,6 @@
 """`gpuexplore list`: operations, implementations and dtypes, and which go together on this machine."""
 
 import argparse
-from typing import Any
 
 from gpuexplore.cli.output import print_json
 from gpuexplore.core.dtypes import DTYPES
@@ -18,7 +17,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Print every operation with its implementations, and what does not go together with the reason."""
     if arguments.json:
-        print_json({"operations": _operations(), "dtypes": {row.name: row.about for row in DTYPES.values()}})
+        devices = discover()
+        operations = [
+            {
+                "name": operation.name,
+                "title": operation.title,
+                "formula": operation.formula,
+                "axes": operation.axes,
+                "default_sizes": operation.default_sizes,
+                "dtypes": operation.dtypes,
+                "implementations": [
+                    {"name": implementation.name, "about": implementation.about}
+                    for implementation in operation.implementations
+                ],
+                "support": [cell for device in devices for cell in support_matrix(operation, device)],
+            }
+            for operation in OPERATIONS.values()
+        ]
+        print_json({"operations": operations, "dtypes": {row.name: row.about for row in DTYPES.values()}})
         return 0
     for operation in OPERATIONS.values():
         print(f"{operation.name}: {operation.title}, {operation.formula}")
@@ -28,23 +44,3 @@ def execute(arguments: argparse.Namespace) -> int:
     for row in DTYPES.values():
         print(f"  {row.name:12} {row.about}")
     return 0
-
-
-def _operations() -> list[dict[str, Any]]:
-    devices = discover()
-    return [
-        {
-            "name": operation.name,
-            "title": operation.title,
-            "formula": operation.formula,
-            "axes": operation.axes,
-            "default_sizes": operation.default_sizes,
-            "dtypes": operation.dtypes,
-            "implementations": [
-                {"name": implementation.name, "about": implementation.about}
-                for implementation in operation.implementations
-            ],
-            "support": [cell for device in devices for cell in support_matrix(operation, device)],
-        }
-        for operation in OPERATIONS.values()
-    ]

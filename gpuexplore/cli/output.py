@@ -21,12 +21,11 @@ FAILED = (Status.INCORRECT, Status.CRASHED, Status.TIMEOUT, Status.ERROR, Status
 
 def print_json(value: Any) -> None:
     """Print `value` as indented, strict JSON."""
-    print(json.dumps(value, indent=2, allow_nan=False, ensure_ascii=not _takes_every_sign()))
-
-
-def _takes_every_sign() -> bool:
-    """Return whether standard output is in an encoding of Unicode."""
-    return (sys.stdout.encoding or "").lower().startswith("utf")
+    print(
+        json.dumps(
+            value, indent=2, allow_nan=False, ensure_ascii=not (sys.stdout.encoding or "").lower().startswith("utf")
+        )
+    )
 
 
 def say_readings(names: Iterable[str]) -> None:

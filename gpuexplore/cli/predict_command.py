@@ -72,7 +72,24 @@ def execute(arguments: argparse.Namespace) -> int:
         print_json({"predictions": predicted, "readings": list(readings(split(asked.gpus)))})
     else:
         say_readings(split(asked.gpus))
-        _print(found)
+        heading = ("gpu", "shape", "dtype", "predicted", "9 in 10 within", "rate", "MFU", "bound", "units")
+        rows = [heading, *map(_columns, found)]
+        if len({prediction.calls for prediction in found}) > 1:
+            kinds = ["calls", *(prediction.calls for prediction in found)]
+            rows = [(*row[:3], calls, *row[3:]) for calls, row in zip(kinds, rows, strict=True)]
+        print_columns(rows)
+        for sentence in filter(None, (_ratio_sentence(prediction, found) for prediction in found)):
+            print(sentence)
+        notes = [f"{prediction.case.dtype}: {prediction.reason}" for prediction in found if prediction.reason]
+        notes += filter(None, map(_too_large, found))
+        calls = [prediction.calls for prediction in found if prediction.device.kind != "cpu"]
+        notes += [f"{CALLS_WORDS[each]}: {CALLS[each]}" for each in calls]
+        notes += [
+            f"{prediction.device.title}: based on {prediction.basis}" for prediction in found if prediction.time_s
+        ]
+        notes += [f"To improve it: {prediction.better}" for prediction in found[:1] if prediction.better]
+        for note in dict.fromkeys(notes):
+            print(f"  {note}")
     return EXIT_OK
 
 
@@ -134,25 +151,6 @@ def prediction_json(prediction: Prediction, found: Sequence[Prediction] = ()) ->
         and {"baseline": ratio[0], "ratio": ratio[1].value, "low": ratio[1].low, "high": ratio[1].high},
         "fits": _fits(prediction),
     }
-
-
-def _print(found: Sequence[Prediction]) -> None:
-    heading = ("gpu", "shape", "dtype", "predicted", "9 in 10 within", "rate", "MFU", "bound", "units")
-    rows = [heading, *map(_columns, found)]
-    if len({prediction.calls for prediction in found}) > 1:
-        kinds = ["calls", *(prediction.calls for prediction in found)]
-        rows = [(*row[:3], calls, *row[3:]) for calls, row in zip(kinds, rows, strict=True)]
-    print_columns(rows)
-    for sentence in filter(None, (_ratio_sentence(prediction, found) for prediction in found)):
-        print(sentence)
-    notes = [f"{prediction.case.dtype}: {prediction.reason}" for prediction in found if prediction.reason]
-    notes += filter(None, map(_too_large, found))
-    calls = [prediction.calls for prediction in found if prediction.device.kind != "cpu"]
-    notes += [f"{CALLS_WORDS[each]}: {CALLS[each]}" for each in calls]
-    notes += [f"{prediction.device.title}: based on {prediction.basis}" for prediction in found if prediction.time_s]
-    notes += [f"To improve it: {prediction.better}" for prediction in found[:1] if prediction.better]
-    for note in dict.fromkeys(notes):
-        print(f"  {note}")
 
 
 def _ratio(prediction: Prediction, found: Sequence[Prediction]) -> tuple[str, UncertainValue] | None:

@@ -222,14 +222,10 @@ def _cache_level(folder: Path) -> CacheLevel | None:
     size = re.fullmatch(r"(\d+)K", read_line(folder / "size") or "")
     if size is None:
         return None
-    cpus = _listed(read_line(folder / "shared_cpu_list") or "0")
-    return CacheLevel(int(read_line(folder / "level") or 0), int(size.group(1)) * 1024, cpus)
-
-
-def _listed(text: str) -> tuple[int, ...]:
-    """Return the numbers of a list like ``0-3,8-11``."""
+    text = read_line(folder / "shared_cpu_list") or "0"
     ranges = (part.partition("-") for part in text.split(","))
-    return tuple(number for first, _, last in ranges for number in range(int(first), int(last or first) + 1))
+    cpus = tuple(number for first, _, last in ranges for number in range(int(first), int(last or first) + 1))
+    return CacheLevel(int(read_line(folder / "level") or 0), int(size.group(1)) * 1024, cpus)
 
 
 def cache_bytes(root: Path = ROOT) -> int | None:

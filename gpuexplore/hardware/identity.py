@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Mapping
 
-from gpuexplore.core.model import Device, Identity
+from gpuexplore.core.model import Device
 from gpuexplore.core.units import format_bytes, format_flop_per_s
 
 UnitKey = tuple[str, str | None, float | None]
@@ -102,15 +102,15 @@ def _difference(device: Device, other: Device) -> str | None:
     if not _agree(device.compute_capability, other.compute_capability):
         return f"its compute capability is {device.compute_capability}, not {other.compute_capability}"
     if device.identity and other.identity:
-        return _identity_difference(device.identity, other.identity)
+        if not _agree(device.identity.microarchitecture, other.identity.microarchitecture):
+            return f"it is {device.identity.microarchitecture}, not {other.identity.microarchitecture}"
+        unlike = [
+            word
+            for name, word in FACTS.items()
+            if not _agree(getattr(device.identity, name), getattr(other.identity, name))
+        ]
+        return f"other {', '.join(unlike)}" if unlike else None
     return _cpu_difference(device, other) if device.kind == "cpu" else None
-
-
-def _identity_difference(identity: Identity, other: Identity) -> str | None:
-    if not _agree(identity.microarchitecture, other.microarchitecture):
-        return f"it is {identity.microarchitecture}, not {other.microarchitecture}"
-    unlike = [word for name, word in FACTS.items() if not _agree(getattr(identity, name), getattr(other, name))]
-    return f"other {', '.join(unlike)}" if unlike else None
 
 
 def _cpu_difference(device: Device, other: Device) -> str | None:

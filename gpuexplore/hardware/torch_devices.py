@@ -219,7 +219,10 @@ def _kept(kind: _TorchKind, torch: Build, hints: Sequence[str], ask: Ask) -> Ans
     saved = _saved(path)
     if saved is None:
         saved = ask(kind.name) or ()
-        _save(path, saved)
+        try:
+            write_json(path, saved)
+        except OSError as error:
+            LOG.warning("The list of torch's devices could not be saved: %s", error)
     return saved
 
 
@@ -259,14 +262,6 @@ def _saved(path: Path) -> Answer | None:
     except (OSError, ValueError):
         return None
     return answer if _is_answer(answer) and (answer or age_s < AGAIN_S) else None
-
-
-def _save(path: Path, answer: Answer) -> None:
-    """Save an answer; where that fails torch is asked again."""
-    try:
-        write_json(path, answer)
-    except OSError as error:
-        LOG.warning("The list of torch's devices could not be saved: %s", error)
 
 
 def _device(kind: _TorchKind, index: int, said: Mapping[str, Any]) -> Device:

@@ -89,7 +89,9 @@ class SupervisorKeeper:
     def _start(self) -> None:
         self.stop()
         self._started = _start(self._given_url)
-        self._wait_until_locked(self._started)
+        deadline_s = time.monotonic() + START_S
+        while self._started.poll() is None and time.monotonic() < deadline_s and self._lock.holder() is None:
+            time.sleep(POLL_S)
 
     def stop(self) -> None:
         """End the supervisor that was started here; what it measures is queued again."""
@@ -126,12 +128,6 @@ class SupervisorKeeper:
                 return False
             time.sleep(POLL_S)
         return True
-
-    def _wait_until_locked(self, process: subprocess.Popen[bytes]) -> None:
-        """Keep others from starting a second one until the first holds its lock: a lock held may be another's look."""
-        deadline_s = time.monotonic() + START_S
-        while process.poll() is None and time.monotonic() < deadline_s and self._lock.holder() is None:
-            time.sleep(POLL_S)
 
 
 def watch(stop: Event, url: str | None = None) -> None:

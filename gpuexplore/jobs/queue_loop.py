@@ -99,7 +99,20 @@ def _measure(engine: Engine, run: "_ClaimedRun") -> None:
     with run.heartbeat.measuring():
         try:
             if isinstance(run.claim.work, Activity):
-                _perform(engine, run, run.claim.work)
+                # Do an activity in one piece; one that the supervisor's end interrupts begins anew with its successor
+                LOG.info("Run %s, attempt %d: %s", run.claim.run_id, run.claim.attempt, run.claim.work)
+                run.begin()
+                here = _names_here(run.heartbeat)
+                engine.perform(
+                    replace(run.claim.work, device=here.get(run.claim.work.device, run.claim.work.device)),
+                    run.observe,
+                    run.should_stop,
+                )
+                run.book()
+                if run.stop.is_set() and not run.cancelled:
+                    run.release()
+                elif not run.lost:
+                    run.finish(RunState.DONE)
             else:
                 _measure_cases(engine, run)
         except DeviceLost as error:
@@ -110,19 +123,6 @@ def _measure(engine: Engine, run: "_ClaimedRun") -> None:
             LOG.exception("Run %s failed", run_id)
             run.book()
             run.finish(RunState.FAILED, describe_error(error))
-
-
-def _perform(engine: Engine, run: "_ClaimedRun", activity: Activity) -> None:
-    """Do an activity in one piece; one that the supervisor's end interrupts begins anew with its successor."""
-    LOG.info("Run %s, attempt %d: %s", run.claim.run_id, run.claim.attempt, activity)
-    run.begin()
-    here = _names_here(run.heartbeat)
-    engine.perform(replace(activity, device=here.get(activity.device, activity.device)), run.observe, run.should_stop)
-    run.book()
-    if run.stop.is_set() and not run.cancelled:
-        run.release()
-    elif not run.lost:
-        run.finish(RunState.DONE)
 
 
 def _measure_cases(engine: Engine, run: "_ClaimedRun") -> None:

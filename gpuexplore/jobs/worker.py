@@ -66,7 +66,13 @@ LIMITS = (resource.RLIMIT_AS, resource.RLIMIT_DATA, resource.RLIMIT_NOFILE, reso
 def main() -> None:
     """Carry out one task after the other, until standard input ends."""
     tasks, done = _take_pipes()
-    _prepare_process()
+    # End with the engine, become the parent of every descendant that loses its own, and step aside for now
+    _lower_priority()
+    prctl = ctypes.CDLL(None, use_errno=True).prctl  # https://man7.org/linux/man-pages/man2/prctl.2.html
+    pr_set_pdeathsig = 1
+    pr_set_child_subreaper = 36
+    prctl(pr_set_pdeathsig, signal.SIGKILL)
+    prctl(pr_set_child_subreaper, 1)
     _preload(*sys.argv[1:])
     for line in tasks:
         perform(Path(line.rstrip("\n")))
@@ -102,16 +108,6 @@ def _take_pipes() -> tuple[IO[str], IO[str]]:
         os.dup2(nothing.fileno(), 0)
     os.dup2(2, 1)
     return tasks, done
-
-
-def _prepare_process() -> None:
-    """End with the engine, become the parent of every descendant that loses its own, and step aside for now."""
-    _lower_priority()
-    prctl = ctypes.CDLL(None, use_errno=True).prctl  # https://man7.org/linux/man-pages/man2/prctl.2.html
-    pr_set_pdeathsig = 1
-    pr_set_child_subreaper = 36
-    prctl(pr_set_pdeathsig, signal.SIGKILL)
-    prctl(pr_set_child_subreaper, 1)
 
 
 def _raise_priority() -> None:

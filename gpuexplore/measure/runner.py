@@ -211,7 +211,13 @@ def _measure_together(
     gc.freeze()  # existing objects: a garbage collection during a round then visits few
     try:
         _sample_by_need(opened, began_ns, device, progress)
-        _conclude_rest(opened, device, progress)
+        for group in sorted(opened, key=_OpenGroup.finishing_s):
+            if progress.preempted():
+                break
+            for _ in range(1, ENOUGH_ROUNDS):
+                group.take_round(_lacks_short_rounds)
+            group.take_round(_lacks_other_values)
+            group.cancel() if is_broken(device) else group.conclude()
     finally:
         gc.unfreeze()
 
@@ -230,17 +236,6 @@ def _sample_by_need(opened: list[_OpenGroup], began_ns: int, device: Device, pro
             neediest.take_round(_lacks_other_values)
             neediest.conclude()
             opened.remove(neediest)
-
-
-def _conclude_rest(opened: Sequence[_OpenGroup], device: Device, progress: ProgressHooks) -> None:
-    """Conclude groups whose budget is spent, with the few rounds that every case gets."""
-    for group in sorted(opened, key=_OpenGroup.finishing_s):
-        if progress.preempted():
-            break
-        for _ in range(1, ENOUGH_ROUNDS):
-            group.take_round(_lacks_short_rounds)
-        group.take_round(_lacks_other_values)
-        group.cancel() if is_broken(device) else group.conclude()
 
 
 def _lacks_short_rounds(sampling: Sampling) -> bool:

@@ -172,7 +172,14 @@ def _check_environment(result: Result, provenance: Provenance, now: datetime) ->
         if result.status is Status.OK:
             raise InvalidInput("a measurement without its environment")
         return
-    _check_device(environment.device, result.case, provenance)
+    in_header = next(known for known in provenance.devices if known.id == result.case.device)
+    names = ("id", "kind", "name", "driver", "cores", "memory_bytes", "compute_capability", "spec_key", "identity")
+    for name in names:
+        value = getattr(environment.device, name)
+        expected = getattr(in_header, name)
+        if value != expected:
+            raise InvalidInput(f"{name} of the device is {value!r}, in the header {expected!r}")
+    check_device(environment.device)
     if not _moment(provenance.recorded_utc) <= _moment(environment.started_utc) <= now:
         accepted = f"from {provenance.recorded_utc}, when the recording began, to the present"
         raise InvalidInput.of("started_utc", environment.started_utc, accepted)
@@ -180,17 +187,6 @@ def _check_environment(result: Result, provenance: Provenance, now: datetime) ->
         raise InvalidInput(f"measured at commit {environment.commit!r}, by the header at {provenance.commit!r}")
     if result.status is Status.OK and not environment.libraries:
         raise InvalidInput("a measurement without the versions of its libraries")
-
-
-def _check_device(device: Device, case: Case, provenance: Provenance) -> None:
-    in_header = next(known for known in provenance.devices if known.id == case.device)
-    names = ("id", "kind", "name", "driver", "cores", "memory_bytes", "compute_capability", "spec_key", "identity")
-    for name in names:
-        value = getattr(device, name)
-        expected = getattr(in_header, name)
-        if value != expected:
-            raise InvalidInput(f"{name} of the device is {value!r}, in the header {expected!r}")
-    check_device(device)
 
 
 def _moment(text: str) -> datetime:

@@ -120,7 +120,11 @@ def restore(backup: Path, database: Path, moment: str) -> Path | None:
         if not database.exists():
             new.rename(database)
             return None
-        _take_after(new, database)
+        found = database.stat()
+        new.chmod(found.st_mode)
+        if (found.st_uid, found.st_gid) != (os.geteuid(), os.getegid()):
+            with suppress(PermissionError):
+                os.chown(new, found.st_uid, found.st_gid)
         with _alone_if_readable(database) as sides:
             kept = _kept(database, moment, sides)
             new.replace(database)
@@ -177,15 +181,6 @@ def _alone_if_readable(database: Path) -> Iterator[tuple[str, ...]]:
         except sqlite3.DatabaseError:
             sides = SIDE_FILES
         yield sides
-
-
-def _take_after(new: Path, database: Path) -> None:
-    """Give the new file the owner and the permissions of the old one."""
-    found = database.stat()
-    new.chmod(found.st_mode)
-    if (found.st_uid, found.st_gid) != (os.geteuid(), os.getegid()):
-        with suppress(PermissionError):
-            os.chown(new, found.st_uid, found.st_gid)
 
 
 def _kept(database: Path, moment: str, sides: Iterable[str]) -> Path:

@@ -134,22 +134,6 @@ def order_runs_of(connection: Connection, owner: str) -> None:
     runs = own + (_active(connection, RUNS.c.owner.in_(others)) if others else [])
     groups = {run.number: _group_of(run.owner, run.address) for run in runs}
     used = _used(connection, {run.owner for run in runs} | set(filter(None, groups.values())))
-    weights = _weights(connection, runs, groups)
-    rewritten = [run for run in runs if run.owner == owner or run.address in addresses]
-    turns = _turns_of(runs, {run.number: groups[run.number] for run in rewritten}, used, weights=weights)
-    due = _with_head_starts(runs, turns, leaders_among(connection, {run.owner for run in rewritten}))
-    changed = [
-        {"waiting": run.number, "turn": due[run.number]}
-        for run in rewritten
-        if run.state is RunState.QUEUED and run.turn_s != due[run.number]
-    ]
-    if changed:
-        move = update(RUNS).where(RUNS.c.number == bindparam("waiting")).values(turn_s=bindparam("turn"))
-        connection.execute(move, changed)
-
-
-def _weights(connection: Connection, runs: Sequence[Row[Any]], groups: Mapping[int, str | None]) -> Mapping[str, float]:
-    """Return the weights of owners, and of the groups they are in, that are not 1."""
     now = utc_now().isoformat(timespec="microseconds")
     weighed = select(PARTICIPANTS.c.owner, func.max(ROOMS.c.weight)).join(ROOMS, ROOMS.c.number == PARTICIPANTS.c.room)
     weighed = weighed.where(
@@ -164,7 +148,18 @@ def _weights(connection: Connection, runs: Sequence[Row[Any]], groups: Mapping[i
         group = groups[run.number]
         if group is not None and run.owner in found:
             found[group] = max(found[run.owner], found.get(group, 1.0))
-    return found
+    weights = found
+    rewritten = [run for run in runs if run.owner == owner or run.address in addresses]
+    turns = _turns_of(runs, {run.number: groups[run.number] for run in rewritten}, used, weights=weights)
+    due = _with_head_starts(runs, turns, leaders_among(connection, {run.owner for run in rewritten}))
+    changed = [
+        {"waiting": run.number, "turn": due[run.number]}
+        for run in rewritten
+        if run.state is RunState.QUEUED and run.turn_s != due[run.number]
+    ]
+    if changed:
+        move = update(RUNS).where(RUNS.c.number == bindparam("waiting")).values(turn_s=bindparam("turn"))
+        connection.execute(move, changed)
 
 
 def _turns_of(

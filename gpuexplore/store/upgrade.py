@@ -215,24 +215,22 @@ def plan_upgrade(url: str | None = None) -> Plan:
     try:
         if file is not None and not file.exists():
             return Plan(None, newest_revision(), {}, None, None, None)
-        return _plan(engine, file)
+        with engine.connect() as connection:
+            found = _revision_of(connection)
+            if found is None:
+                return Plan(None, newest_revision(), {}, None, None, None)
+            _check_known(found)
+            steps = {revision: _about(revision) for revision in revisions() if revision > found}
+            if file is None:
+                size = connection.scalar(text("SELECT pg_database_size(current_database())"))
+                return Plan(found, newest_revision(), steps, size, None, None)
+        return Plan(
+            found, newest_revision(), steps, size_of(file), _needed_bytes(file) if steps else 0, free_bytes(file)
+        )
     except (DBAPIError, sqlite3.Error) as error:
         raise unavailable(error) from error
     finally:
         engine.dispose()
-
-
-def _plan(engine: Engine, file: Path | None) -> Plan:
-    with engine.connect() as connection:
-        found = _revision_of(connection)
-        if found is None:
-            return Plan(None, newest_revision(), {}, None, None, None)
-        _check_known(found)
-        steps = {revision: _about(revision) for revision in revisions() if revision > found}
-        if file is None:
-            size = connection.scalar(text("SELECT pg_database_size(current_database())"))
-            return Plan(found, newest_revision(), steps, size, None, None)
-    return Plan(found, newest_revision(), steps, size_of(file), _needed_bytes(file) if steps else 0, free_bytes(file))
 
 
 def _about(revision: str) -> str:

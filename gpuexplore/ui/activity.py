@@ -105,20 +105,16 @@ def _draw(run: ActivityRun, registered_s: float | None, draw: Draw) -> None:
         st.caption(
             f":material/hourglass_top: Many viewers: this is redrawn every {every}, to save CPU time for the work."
         )
-    _show_state(run)
-    if run.payloads:
-        draw(run)
-    if run.active:
-        PACE.note(time.thread_time() - started_s)
-
-
-def _show_state(run: ActivityRun) -> None:
     if run.active:
         st.markdown(f":material/hourglass_top: {pending_words(run)}")
     elif run.state is RunState.FAILED:
         st.error(f"This failed: {plain(run.reason or '')}", icon=":material/error:")
     elif run.state is RunState.CANCELLED:
         st.info(f"{plain((run.reason or 'cancelled').capitalize())}.", icon=":material/cancel:")
+    if run.payloads:
+        draw(run)
+    if run.active:
+        PACE.note(time.thread_time() - started_s)
 
 
 def pending_words(run: Run | ActivityRun) -> str:

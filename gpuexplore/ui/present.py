@@ -98,7 +98,13 @@ def show_presentation(run: Run) -> None:
         st.title(heading, anchor=False, width="stretch")
         _show_navigation(at, len(steps), run)
     if step.chart is None:
-        _show_title(run, analysis)
+        words, code = st.columns([3, 1], gap="large")
+        with words:
+            st.markdown(" · ".join(facts_of(run)))
+            st.markdown(f"**{analysis.summary.headline}**")
+            st.markdown("\n".join(f"- {sentence}" for sentence in analysis.summary.details[:3]))
+        with code:
+            st.image(qr_code(link.address({"run": run.id})), width="stretch", caption="The run, on your own screen")
         return
     build = _build(step.chart, analysis)
     spec = spec_of(lambda: build(analysis, step.lines))
@@ -115,16 +121,6 @@ def _step_of_link(count: int) -> int:
         show_problem(InvalidInput.of("slide", given, f"whole numbers from 1 to {count}"))
         return 1
     return min(number, count)
-
-
-def _show_title(run: Run, analysis: RunAnalysis) -> None:
-    words, code = st.columns([3, 1], gap="large")
-    with words:
-        st.markdown(" · ".join(facts_of(run)))
-        st.markdown(f"**{analysis.summary.headline}**")
-        st.markdown("\n".join(f"- {sentence}" for sentence in analysis.summary.details[:3]))
-    with code:
-        st.image(qr_code(link.address({"run": run.id})), width="stretch", caption="The run, on your own screen")
 
 
 def _build(chart: ChartName, analysis: RunAnalysis) -> Callable[[RunAnalysis, Lines | None], alt.LayerChart]:

@@ -15,12 +15,11 @@ from gpuexplore.jobs.server_settings import is_external
 from gpuexplore.operations import operation_named
 from gpuexplore.store import Supervisor, WaitingRun
 from gpuexplore.store.restrictions import Restriction, RestrictionKind
-from gpuexplore.ui.identity import owner
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.navigation import file_of
 from gpuexplore.ui.roles import is_admin
 from gpuexplore.ui.run.state import cancel
-from gpuexplore.ui.session import note_visit, store
+from gpuexplore.ui.session import note_visit, owner, store
 from gpuexplore.ui.shared import shared_values
 from gpuexplore.ui.shared.tables import table_of
 from gpuexplore.ui.url_widgets import show_problem
@@ -62,25 +61,6 @@ def _draw() -> None:
     }
     for restriction in queue.restrictions:
         st.info(f"{plain(str(restriction))}. {effects[restriction.kind]}", icon=":material/pause_circle:")
-    _show_running(queue)
-    _show_waiting(queue)
-    _show_hosts(queue.supervisors)
-
-
-@shared_values(1, looks=3)
-def _look() -> _Queue:
-    found = store()
-    return _Queue(
-        found.running(),
-        found.running_activities(),
-        found.waiting(100),
-        found.queue_length(),
-        found.supervisors(),
-        found.current_restrictions(),
-    )
-
-
-def _show_running(queue: _Queue) -> None:
     at_work: tuple[Run | ActivityRun, ...] = (*queue.running, *queue.activities)
     doing = "Running" if any(run.supervisor in queue.alive for run in at_work) else "Interrupted"
     st.subheader(f"{doing}: {len(at_work)}" if at_work else "Nothing is running", anchor="running")
@@ -104,6 +84,21 @@ def _show_running(queue: _Queue) -> None:
         )
         with _with_controls(activity.id, activity.owner, kind.page):
             st.markdown(" · ".join(filter(None, facts)))
+    _show_waiting(queue)
+    _show_hosts(queue.supervisors)
+
+
+@shared_values(1, looks=3)
+def _look() -> _Queue:
+    found = store()
+    return _Queue(
+        found.running(),
+        found.running_activities(),
+        found.waiting(100),
+        found.queue_length(),
+        found.supervisors(),
+        found.current_restrictions(),
+    )
 
 
 def _devices(run: Run, supervisors: Sequence[Supervisor]) -> list[str]:

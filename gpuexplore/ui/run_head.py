@@ -17,14 +17,13 @@ from gpuexplore.recorded import recording_of_run
 from gpuexplore.request import as_command, as_python, from_experiment
 from gpuexplore.store import Description, ListedRun
 from gpuexplore.ui import link
-from gpuexplore.ui.identity import owner
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.navigation import file_of
 from gpuexplore.ui.roles import is_admin
 from gpuexplore.ui.run.comparison import as_linked
 from gpuexplore.ui.run.recorded import ICON, RECORDED, origin_words, show_badge
 from gpuexplore.ui.run.state import describe, own_runs
-from gpuexplore.ui.session import store
+from gpuexplore.ui.session import owner, store
 from gpuexplore.ui.shared import shared_values
 
 
@@ -119,7 +118,17 @@ def _draw_facts(run: Run) -> None:
 
 def _draw_actions(run: Run) -> None:
     if run.title and (run.owner == owner() or is_admin()):
-        _rename(run)
+        with st.popover("Rename", icon=":material/edit:"):
+            st.text_input("Title", run.title, key=f"head.title.{run.id}", max_chars=LONGEST_TITLE)
+            st.text_input(
+                "Tags",
+                ", ".join(run.tags),
+                key=f"head.tags.{run.id}",
+                placeholder="lab, monday",
+                help="Comma-separated words; the page Runs can search for them",
+            )
+            st.text_area("Note", run.note, key=f"head.note.{run.id}", max_chars=LONGEST_NOTE)
+            st.button("Save", type="primary", key=f"head.save.{run.id}", on_click=_save, args=(run.id,))
     st.fragment(_offer_link)()
     if not _is_whole(run):
         return
@@ -163,20 +172,6 @@ def facts_of(run: Run) -> list[str]:
     where = run.origin or ", ".join(devices) or ", ".join(run.experiment.devices)
     when = run.created_utc or next((at.started_utc for result in run.results if (at := result.environment)), "")
     return [plain(fact) for fact in (where, f"{when[:16].replace('T', ' ')} UTC" if when else "") if fact]
-
-
-def _rename(run: Run) -> None:
-    with st.popover("Rename", icon=":material/edit:"):
-        st.text_input("Title", run.title, key=f"head.title.{run.id}", max_chars=LONGEST_TITLE)
-        st.text_input(
-            "Tags",
-            ", ".join(run.tags),
-            key=f"head.tags.{run.id}",
-            placeholder="lab, monday",
-            help="Comma-separated words; the page Runs can search for them",
-        )
-        st.text_area("Note", run.note, key=f"head.note.{run.id}", max_chars=LONGEST_NOTE)
-        st.button("Save", type="primary", key=f"head.save.{run.id}", on_click=_save, args=(run.id,))
 
 
 def _save(run_id: str) -> None:

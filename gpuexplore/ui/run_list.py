@@ -1,6 +1,6 @@
 """The page Runs: search and filters in the URL, titles edited in place, ticked runs opened, compared and deleted."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -80,12 +80,24 @@ def show_runs() -> None:
         if st.button("Measure something", type="primary", icon=":material/play_arrow:"):
             st.switch_page(file_of("benchmark"))
         return
-    _show_actions(_ticked_runs(runs))
+    here = {run.id: run for run in runs}
+    found = []
+    for run_id in sorted(_ticked()):
+        try:
+            found.append(here.get(run_id) or store().listed_run(run_id))
+        except NotFound:
+            _ticked().discard(run_id)
+    _show_actions(found)
     if not runs:
         st.info("No run matches. Try fewer words or filters.", icon=":material/search_off:")
         return
     _show_table(runs)
-    _show_paging(runs, before)
+    with st.container(horizontal=True, horizontal_alignment="right"):
+        if before is not None:
+            st.button("Newest", icon=":material/first_page:", on_click=write, args=(BEFORE, None))
+        if len(runs) == PER_PAGE:
+            older = (BEFORE, str(runs[-1].number))
+            st.button("Older", icon=":material/chevron_right:", on_click=write, args=older)
 
 
 def _show_table(runs: Sequence[ListedRun]) -> None:
@@ -94,7 +106,20 @@ def _show_table(runs: Sequence[ListedRun]) -> None:
     # visitor clicks meanwhile: the ticks of one key stay as they were when it was first drawn.
     if key not in st.session_state:
         st.session_state["runs.begun"] = frozenset(_ticked())
-    columns = _columns(runs, st.session_state["runs.begun"])
+    ticked = st.session_state["runs.begun"]
+    summaries = [run.summary or RunSummary() for run in runs]
+    columns = {
+        "Tick": [run.id in ticked for run in runs],
+        "Title": [run.title for run in runs],
+        "Operation": [run.operation or UNKNOWN for run in runs],
+        "Device": [run.device_names or ", ".join(run.devices) for run in runs],
+        "When": [run.created_utc[:16].replace("T", " ") for run in runs],
+        "Best rate": [format_si(summary.rate, summary.unit or "") for summary in summaries],
+        "Share of peak": [None if summary.share is None else 100 * summary.share for summary in summaries],
+        "Quality": [_quality_of(run) for run in runs],
+        "Owner": ["me" if run.owner == owner() else "other" for run in runs],
+        "Tags": pa.array([list(run.tags) for run in runs], pa.list_(pa.string())),
+    }
     st.data_editor(
         pa.table(columns),
         key=key,
@@ -107,22 +132,6 @@ def _show_table(runs: Sequence[ListedRun]) -> None:
         alt=f"Table of {len(runs)} runs with title, operation, device, time, best rate, share of its peak and quality",
     )
     st.caption("Double-click a title or tags of your own to change them. Times are UTC.")
-
-
-def _columns(runs: Sequence[ListedRun], ticked: Collection[str]) -> dict[str, Any]:
-    summaries = [run.summary or RunSummary() for run in runs]
-    return {
-        "Tick": [run.id in ticked for run in runs],
-        "Title": [run.title for run in runs],
-        "Operation": [run.operation or UNKNOWN for run in runs],
-        "Device": [run.device_names or ", ".join(run.devices) for run in runs],
-        "When": [run.created_utc[:16].replace("T", " ") for run in runs],
-        "Best rate": [format_si(summary.rate, summary.unit or "") for summary in summaries],
-        "Share of peak": [None if summary.share is None else 100 * summary.share for summary in summaries],
-        "Quality": [_quality_of(run) for run in runs],
-        "Owner": ["me" if run.owner == owner() else "other" for run in runs],
-        "Tags": pa.array([list(run.tags) for run in runs], pa.list_(pa.string())),
-    }
 
 
 def _config(runs: Sequence[ListedRun]) -> Mapping[str, Any]:
@@ -171,18 +180,6 @@ def _take_edits(runs: Sequence[ListedRun], edited: Mapping[int, Mapping[str, Any
         if changes and not describe(run.id, Description(**changes)):
             st.session_state[DRAWN] = st.session_state.get(DRAWN, 0) + 1
     _tags_in_use.forget()
-
-
-def _ticked_runs(listed: Sequence[ListedRun]) -> list[ListedRun]:
-    """Return the ticked runs: those of this page and of others; who was deleted meanwhile is ticked no longer."""
-    here = {run.id: run for run in listed}
-    found = []
-    for run_id in sorted(_ticked()):
-        try:
-            found.append(here.get(run_id) or store().listed_run(run_id))
-        except NotFound:
-            _ticked().discard(run_id)
-    return found
 
 
 def _ticked() -> set[str]:
@@ -239,15 +236,6 @@ def _restore(runs: Sequence[ListedRun]) -> None:
             show_problem(error)
     st.session_state[DELETED] = ()
     changed()
-
-
-def _show_paging(runs: Sequence[ListedRun], before: int | None) -> None:
-    with st.container(horizontal=True, horizontal_alignment="right"):
-        if before is not None:
-            st.button("Newest", icon=":material/first_page:", on_click=write, args=(BEFORE, None))
-        if len(runs) == PER_PAGE:
-            older = (BEFORE, str(runs[-1].number))
-            st.button("Older", icon=":material/chevron_right:", on_click=write, args=older)
 
 
 def _offer_import() -> None:

@@ -18,8 +18,7 @@ from typing import Any
 import streamlit as st
 
 from gpuexplore.core.errors import InvalidInput, StoreUnavailable
-from gpuexplore.ui.identity import owner
-from gpuexplore.ui.session import live_supervisor
+from gpuexplore.ui.session import live_supervisor, owner
 
 FREE_CPU_S = 0.6  # CPU seconds that a visitor may owe and not wait
 VISITOR_CPU_SHARE = 0.06  # forgiven in a second, so that one who never stops takes no more of a core than this,

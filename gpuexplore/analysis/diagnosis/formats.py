@@ -81,30 +81,22 @@ def tf32(analyzed: AnalyzedResult) -> Diagnosis | None:
     if device is None or not analyzed.operation.is_matrix_product or analyzed.median_s is None:
         return None
     if dtype.matrix_only and dtype.cut_from_fp32:
-        return _on(analyzed, dtype)
+        wide = dtype_named(dtype.accumulate)
+        kept = f"inputs keep {dtype.significand_bits} of the {wide.significand_bits} significand bits of {wide.name}"
+        accuracy = analyzed.result.accuracy
+        error = accuracy.relative_error if accuracy else None
+        measured = f"; the result is off by {error:.1e} of its norm" if error is not None else ""
+        return Diagnosis(
+            "tf32",
+            f"{dtype.name} was on: {kept}, accumulation keeps all. Choose {wide.name} if that is too few.",
+            f"rounding an input changes it by up to {format_percent(dtype.unit_roundoff)}{measured}",
+        )
     rows = (row for row in DTYPES.values() if row.name in device.native)
     short = next(
         (row for row in rows if row.matrix_only and row.array_name == dtype.array_name and row is not dtype), None
     )
     if short is None or analyzed.bound in ("memory", "cache", "overhead"):
         return None
-    return _off(analyzed, device, dtype, short)
-
-
-def _on(analyzed: AnalyzedResult, dtype: DType) -> Diagnosis:
-    wide = dtype_named(dtype.accumulate)
-    kept = f"inputs keep {dtype.significand_bits} of the {wide.significand_bits} significand bits of {wide.name}"
-    accuracy = analyzed.result.accuracy
-    error = accuracy.relative_error if accuracy else None
-    measured = f"; the result is off by {error:.1e} of its norm" if error is not None else ""
-    return Diagnosis(
-        "tf32",
-        f"{dtype.name} was on: {kept}, accumulation keeps all. Choose {wide.name} if that is too few.",
-        f"rounding an input changes it by up to {format_percent(dtype.unit_roundoff)}{measured}",
-    )
-
-
-def _off(analyzed: AnalyzedResult, device: Device, dtype: DType, short: DType) -> Diagnosis:
     own = analyzed.default_peak
     other = device.peak(short.name, "matrix")
     gain = "may be faster"

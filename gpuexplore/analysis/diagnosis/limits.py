@@ -127,25 +127,21 @@ def _counts_flops(analyzed: AnalyzedResult) -> bool:
 
 def _lost(analyzed: AnalyzedResult) -> str:
     """Return the known causes of the rest of its time, the most certain first."""
-    found: list[str] = []
-    if _is_converted(analyzed):
-        computed = arithmetic_of(analyzed.result)[0]
-        other = "another format" if computed == analyzed.case.dtype else computed  # where its library does not state it
-        found.append(f"it converts {analyzed.case.dtype} to {other} and back")
-    if has_nominal_flops(analyzed.case):
-        found.append("an exponential, a root or a division takes many instructions")
-    if analyzed.flag("throttled"):
-        found.append("its clock was throttled")
-    if analyzed.flag("contended"):
-        found.append("other programs ran at the same time")
-    if wave_tail(analyzed):
-        found.append("a last wave of blocks leaves much of the GPU idle")
-    if _joins_threads(analyzed):
-        found.append(f"starting and joining threads takes a large part of {format_seconds(analyzed.median_s)}")
+    computed = arithmetic_of(analyzed.result)[0] if analyzed.flop_count else analyzed.case.dtype
+    other = "another format" if computed == analyzed.case.dtype else computed  # where its library does not state it
+    joining = f"starting and joining threads takes a large part of {format_seconds(analyzed.median_s or 0.0)}"
+    causes = (
+        (_is_converted(analyzed), f"it converts {analyzed.case.dtype} to {other} and back"),
+        (has_nominal_flops(analyzed.case), "an exponential, a root or a division takes many instructions"),
+        (analyzed.flag("throttled"), "its clock was throttled"),
+        (analyzed.flag("contended"), "other programs ran at the same time"),
+        (wave_tail(analyzed), "a last wave of blocks leaves much of the GPU idle"),
+        (_joins_threads(analyzed), joining),
+    )
+    found = [words for holds, words in causes if holds]
     if faster := faster_in_group(analyzed):
-        found.append(
-            f"{faster[1].case.implementation} does the same work {faster[0]} as fast, so its own code costs time"
-        )
+        times, rival = faster
+        found.append(f"{rival.case.implementation} does the same work {times} as fast, so its own code costs time")
     return " and ".join(found[:2]) or "its own instructions and stalls take the rest"
 
 

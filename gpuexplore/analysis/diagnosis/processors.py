@@ -143,7 +143,9 @@ def slow_blas(analyzed: AnalyzedResult) -> Diagnosis | None:
         return None
     label = PEAK_SOURCES[peak.kind].label
     evidence = f"{format_flop_per_s(analyzed.flop_per_s)} of {format_flop_per_s(peak.flop_per_s)} (the {label})"
-    sentence = f"{analyzed.label} reaches only {format_share(reached)} of the {label}: {cause}{_rival(analyzed)}."
+    found = faster_in_group(analyzed)
+    rival = f"; {found[1].case.implementation} is {found[0]} as fast in the same rounds" if found else ""
+    sentence = f"{analyzed.label} reaches only {format_share(reached)} of the {label}: {cause}{rival}."
     return Diagnosis("slow_blas", sentence, evidence)
 
 
@@ -176,9 +178,3 @@ def _is_large_product(analyzed: AnalyzedResult, peak: Peak) -> bool:
     alone = elements * dtype_named(case.dtype).itemsize_bytes == analyzed.byte_count
     large = 2.0  # times the ridge point: from there on, memory costs little
     return alone and analyzed.intensity >= large * ridge_point(peak.flop_per_s, bandwidth.bytes_per_s)
-
-
-def _rival(analyzed: AnalyzedResult) -> str:
-    """Return a phrase for a much faster result in the same rounds, which proves the hardware can; empty without one."""
-    found = faster_in_group(analyzed)
-    return f"; {found[1].case.implementation} is {found[0]} as fast in the same rounds" if found else ""

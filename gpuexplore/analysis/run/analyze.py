@@ -341,7 +341,13 @@ def _flags_to_show(result: Result, machine: MachineNote | None) -> tuple[Flag, .
 def _note(subject: str, device: str, results: Sequence[Result]) -> MachineNote | None:
     times = _typical([estimate for result in results if (estimate := time_of(result))])
     ratios = _typical(_ratios(results))
-    usual = _usual(results)
+    counts = Counter(name for result in results for name in {flag.name for flag in result.flags} if name in WHY)
+    fewest = 3  # results from which the usual size is computed
+    most = 0.5  # of the results
+    common = [name for name, count in counts.items() if len(results) >= fewest and count > most * len(results)]
+    sizes = {name: [flag.size for result in results for flag in result.flags if flag.name == name] for name in common}
+    known = {name: [size for size in found if size is not None] for name, found in sizes.items()}
+    usual = {name: median(found) if found else None for name, found in known.items()}
     if not usual and times < STEADY:
         return None
     return MachineNote(device, _sentence(subject, usual, times, ratios), _details(results, usual), usual)
@@ -354,17 +360,6 @@ def _sentence(subject: str, usual: Collection[FlagName], times: float, ratios: f
     where = f"{subject[0].upper()}{subject[1:]} is shared: times" if shared & set(usual) else f"On {subject}, times"
     of_ratios = f", ratios by {format_percent(ratios)}" if ratios else ""
     return f"{where} vary by about {format_percent(times)} from run to run{of_ratios}."
-
-
-def _usual(results: Sequence[Result]) -> dict[FlagName, float | None]:
-    """Return the usual size of each flag that most results carry."""
-    counts = Counter(name for result in results for name in {flag.name for flag in result.flags} if name in WHY)
-    fewest = 3  # results from which the usual size is computed
-    most = 0.5  # of the results
-    common = [name for name, count in counts.items() if len(results) >= fewest and count > most * len(results)]
-    sizes = {name: [flag.size for result in results for flag in result.flags if flag.name == name] for name in common}
-    known = {name: [size for size in found if size is not None] for name, found in sizes.items()}
-    return {name: median(found) if found else None for name, found in known.items()}
 
 
 def _ratios(results: Sequence[Result]) -> list[Estimate]:

@@ -150,23 +150,21 @@ def _gain(analysis: RunAnalysis) -> str | None:
     dtype = best.case.dtype
     name = best.case.implementation
     if analysis.comparison.baseline in (name, dtype):
-        return _lead(best, analysis)
+        # how far the fastest implementation is ahead of the next one in the same dtype
+        same = (
+            other for other in analysis.at_largest_shape if other.case.group == best.case.group and other is not best
+        )
+        rival = next(same, None)
+        if rival is None or not is_separable(rival.result, best.result):
+            return None  # a tie, or reported by `not_separated`
+        times = format_ratio(_measurement(rival).median_s / _measurement(best).median_s)
+        return f"The next in {best.case.dtype}, {rival.case.implementation}, takes {times} as long."
     if analysis.comparison.baseline in DTYPES:
         return f"{name} is {_times(found)} as fast in {dtype} as in {found.baseline}."
     where = f" on {best.device_label}" if not found.paired else ""
     if found.verdict.relation is None:
         return f"In {dtype}, {name}{where} cannot be separated from {found.baseline}: {_times(found)} as fast."
     return f"In {dtype}, {name}{where} is {_times(found)} as fast as {found.baseline}."
-
-
-def _lead(best: AnalyzedResult, analysis: RunAnalysis) -> str | None:
-    """Say how far the fastest implementation is ahead of the next one in the same dtype."""
-    same = (other for other in analysis.at_largest_shape if other.case.group == best.case.group and other is not best)
-    rival = next(same, None)
-    if rival is None or not is_separable(rival.result, best.result):
-        return None  # a tie, or reported by `not_separated`
-    times = format_ratio(_measurement(rival).median_s / _measurement(best).median_s)
-    return f"The next in {best.case.dtype}, {rival.case.implementation}, takes {times} as long."
 
 
 def undecided(analysis: RunAnalysis) -> tuple[AnalyzedResult, ...]:

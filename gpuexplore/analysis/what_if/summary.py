@@ -147,7 +147,14 @@ def summarize(rows: Sequence[WhatIf], *, baseline: str, elsewhere: Sequence[What
     fastest = _fastest(rows, baseline)
     more = f"**{fastest.dtype}** {_gain(fastest, baseline)}." if fastest and fastest is not answer else ""
     between = _between(answer or next((row for row in rows if row.dtype == baseline), None), elsewhere, baseline)
-    details = [*filter(None, (*between, more)), *impossible, *_unlike(rows), *_memory(rows), *_notes(rows)]
+    words = {False: "does not fit", None: "may not fit"}
+    memory = [
+        f"**{row.dtype}** {words[row.fits]}: all its arrays take {format_bytes(row.memory_bytes)}, "
+        f"and the memory is {format_bytes(row.device.memory_bytes)}."
+        for row in rows
+        if row.fits is not True and row.device.memory_bytes is not None
+    ]
+    details = [*filter(None, (*between, more)), *impossible, *_unlike(rows), *memory, *_notes(rows)]
     return Summary(_headline(rows, answer, baseline), tuple(details))
 
 
@@ -252,16 +259,6 @@ def _unlike(rows: Sequence[WhatIf]) -> list[str]:
             kind = row.support if row.support != "native" else "unknown"
             found.setdefault((kind, row.reason or "the reason is unknown"), []).append(row.dtype)
     return [f"**{' and '.join(names)}**, {kind}: {reason}." for (kind, reason), names in found.items()]
-
-
-def _memory(rows: Sequence[WhatIf]) -> list[str]:
-    words = {False: "does not fit", None: "may not fit"}
-    return [
-        f"**{row.dtype}** {words[row.fits]}: all its arrays take {format_bytes(row.memory_bytes)}, "
-        f"and the memory is {format_bytes(row.device.memory_bytes)}."
-        for row in rows
-        if row.fits is not True and row.device.memory_bytes is not None
-    ]
 
 
 def _notes(rows: Sequence[WhatIf]) -> list[str]:

@@ -100,17 +100,14 @@ def _sized(chart: alt.LayerChart, panel: str | None, count: int) -> dict[str, An
             layer.pop(name, None)
         encoding = layer.get("encoding", {})
         for name, channel in encoding.items():
-            encoding[name] = _as_if_picked(channel)
+            conditions = channel.get("condition") if isinstance(channel, dict) else None
+            of_legend = (
+                [each for each in conditions if '"param"' in json.dumps(each)] if isinstance(conditions, list) else []
+            )
+            encoding[name] = {"value": of_legend[0]["value"]} if of_legend else channel
     spec |= {"width": width, "height": min(int(spec.get("height", 400)), 520)}
     spec = _at_width(spec, width)
     return spec | ({"title": panel} if panel else {})
-
-
-def _as_if_picked(channel: Any) -> Any:
-    """Return a channel as it is without a click on a legend: a picture has none."""
-    conditions = channel.get("condition") if isinstance(channel, dict) else None
-    of_legend = [each for each in conditions if '"param"' in json.dumps(each)] if isinstance(conditions, list) else []
-    return {"value": of_legend[0]["value"]} if of_legend else channel
 
 
 def _at_width(spec: Any, width: int) -> Any:

@@ -8,7 +8,7 @@ from gpuexplore.cli.output import print_json, utc_before
 from gpuexplore.cli.run_command import OWNER
 from gpuexplore.core.units import format_bytes
 from gpuexplore.store import open_store
-from gpuexplore.store.prune import Pruned, Space, give_back, prunable, prune
+from gpuexplore.store.prune import Space, give_back, prunable, prune
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,15 +33,12 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"dry_run": arguments.dry_run, **asdict(gone), "space": asdict(space) if space else None})
         return EXIT_OK
-    print(f"{'Would erase' if arguments.dry_run else 'Erased'} {_said(gone)}")
+    kept = f"; {gone.kept:,} more are kept for their tag or note (--marked erases them too)" if gone.kept else ""
+    said = f"{gone.runs:,} runs with {gone.results:,} results and {gone.audit:,} entries of the audit log{kept}"
+    print(f"{'Would erase' if arguments.dry_run else 'Erased'} {said}")
     if space:
         print(_space(space))
     return EXIT_OK
-
-
-def _said(gone: Pruned) -> str:
-    kept = f"; {gone.kept:,} more are kept for their tag or note (--marked erases them too)" if gone.kept else ""
-    return f"{gone.runs:,} runs with {gone.results:,} results and {gone.audit:,} entries of the audit log{kept}"
 
 
 def _space(space: Space) -> str:

@@ -37,7 +37,9 @@ def _restore(arguments: argparse.Namespace) -> int:
     database = database_file(f"pg_restore --clean --if-exists --single-transaction {arguments.file}")
     contents = contents_of(arguments.file)
     files = files_of(arguments.file)
-    _check_unsupervised()
+    lock = supervisor_lock(database_url())
+    if lock.is_held():
+        raise because(f"{lock.holder() or 'a supervisor'} uses the database: stop the web server and the supervisor")
     moment = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
     kept = restore(arguments.file, database, moment)
     for name, content in files.items():
@@ -49,17 +51,6 @@ def _restore(arguments: argparse.Namespace) -> int:
     if kept:
         print(f"the previous database is kept: {kept}")
     return EXIT_OK
-
-
-def _check_unsupervised() -> None:
-    """Return when no supervisor of this host works with the database.
-
-    Raises:
-        StoreUnavailable: one does; names it.
-    """
-    lock = supervisor_lock(database_url())
-    if lock.is_held():
-        raise because(f"{lock.holder() or 'a supervisor'} uses the database: stop the web server and the supervisor")
 
 
 def _put_back(lesson: Path, content: bytes, moment: str) -> None:

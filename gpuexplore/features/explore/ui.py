@@ -144,18 +144,18 @@ def _show_fastest(run: Run) -> None:
 
 
 def measure(found: ExploreFacts, asked: Any) -> None:
-    """Queue what the browser asks for, an operation in a dtype, in `quick_sizes` on the first device."""
+    """Queue what the browser asks for, an operation in a dtype, in `_quick_sizes` on the first device."""
     operation, dtype = (asked.get("op"), asked.get("dtype")) if isinstance(asked, dict) else (None, None)
     if operation not in list(OFFERED) or dtype not in dtypes_of(operation):  # no browser of ours sends that
         show_problem(InvalidInput.of("op and dtype", repr(asked)[:60], tuple(OFFERED)))
         return
     device = found.devices[0]
-    chosen = quick_sizes(found, operation, dtype)
+    chosen = _quick_sizes(found, operation, dtype)
     request = Request(operation, sizes=",".join(map(str, chosen)), dtypes=dtype, devices=device.id)
     start([resolve(request, [device.id])], found.devices)
 
 
-def quick_sizes(found: ExploreFacts, operation: str, dtype: str) -> list[int]:
+def _quick_sizes(found: ExploreFacts, operation: str, dtype: str) -> list[int]:
     """Return the largest sizes that the first device is predicted to do within MAX_SECONDS a call."""
     times_s = found.times_s(operation, dtype, found.devices[0].id)
     return [size for size, time_s in times_s.items() if time_s <= MAX_SECONDS][-MAX_SIZES:]

@@ -167,7 +167,13 @@ SI_UNITS: dict[Quantity, str] = {"time": "s", "compute rate": "FLOP/s", "memory 
 
 def _wrong_and_right(observation: MistakeObservation) -> alt.LayerChart:
     """Return a point for each of the two ways, with its 95 % interval and its value in words."""
-    frame = _frame(observation)
+    rows = []
+    for way, reading in (("Wrong", observation.wrong), ("Right", observation.right)):
+        low, high = reading.ci95 or (reading.value, reading.value)
+        interval = format_interval(reading.ci95, observation.format) if reading.ci95 else ""
+        shown = observation.words(reading)
+        rows.append((way, reading.value, low, high, shown, interval, shown if reading.value is None else ""))
+    frame = pd.DataFrame(rows, columns=["way", "value", "low", "high", "shown", "interval", "unknown"])
     base = alt.Chart(frame).encode(
         y=alt.Y(
             "way:N", sort=["Wrong", "Right"], title=None, scale=alt.Scale(padding=0.6), axis=alt.Axis(labelFontSize=13)
@@ -192,16 +198,6 @@ def _described_observation(observation: MistakeObservation, frame: pd.DataFrame)
     intervals = frame["interval"].map(lambda interval: f", 95 % interval {interval}" if interval else "")
     said = "; ".join(frame["way"].str.lower() + " " + frame["shown"] + intervals)
     return f"{_title(observation)} of {observation.what}, {observation.origin}: {said}."
-
-
-def _frame(observation: MistakeObservation) -> pd.DataFrame:
-    rows = []
-    for way, reading in (("Wrong", observation.wrong), ("Right", observation.right)):
-        low, high = reading.ci95 or (reading.value, reading.value)
-        interval = format_interval(reading.ci95, observation.format) if reading.ci95 else ""
-        shown = observation.words(reading)
-        rows.append((way, reading.value, low, high, shown, interval, shown if reading.value is None else ""))
-    return pd.DataFrame(rows, columns=["way", "value", "low", "high", "shown", "interval", "unknown"])
 
 
 def _axis(observation: MistakeObservation, frame: pd.DataFrame) -> alt.X:

@@ -170,17 +170,14 @@ def show_app(port: int | None = None) -> App:
 def _started(port: int | None, here: Platform) -> App:
     chosen = _checked_port(port)
     address = (
-        _proxied(chosen) if here == "colab" else f"http://localhost:{chosen}"
+        str(_colab().eval_js(f"google.colab.kernel.proxyPort({chosen})")).rstrip("/")
+        if here == "colab"
+        else f"http://localhost:{chosen}"
     )  # as Jupyter is opened: its cookies are not those of 127.0.0.1
     app = App(here, address, chosen, _served(chosen, here, address))
     SERVED.append(app)
     atexit.register(app.close)
     return app
-
-
-def _proxied(port: int) -> str:
-    """Return under which address Colab shows a port of its machine to the reader's browser."""
-    return str(_colab().eval_js(f"google.colab.kernel.proxyPort({port})")).rstrip("/")
 
 
 def _colab() -> Any:

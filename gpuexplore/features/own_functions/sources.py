@@ -167,7 +167,15 @@ def _add_file(text: str, taken: Collection[str] = ()) -> str:
     path, function = split_source(text)
     tree = _parsed(path, text)
     wanted = function or "build"
-    if wanted not in _names_in(tree):
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        elif isinstance(node, ast.alias):
+            found.add(node.asname or node.name)
+    if wanted not in found:
         raise InvalidInput.of(f"{wanted} in {path.name}", "missing", FORMS)
     library = _library_of_file(path, tree, is_function=bool(function))
     label = label_of(function or path.stem.removeprefix(f"{library}_"))
@@ -183,19 +191,6 @@ def _parsed(path: Path, text: str) -> ast.Module:
         raise InvalidInput(f"{text}: {error.strerror or error}") from error
     except (SyntaxError, ValueError) as error:
         raise InvalidInput(f"{text} is not valid Python: {error}") from error
-
-
-def _names_in(tree: ast.Module) -> set[str]:
-    """Return the names that a file defines: functions, classes, what is assigned or imported."""
-    found = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found.add(node.name)
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.add(node.id)
-        elif isinstance(node, ast.alias):
-            found.add(node.asname or node.name)
-    return found
 
 
 def _library_of_file(path: Path, tree: ast.Module, *, is_function: bool) -> str:

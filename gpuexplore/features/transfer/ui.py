@@ -156,7 +156,11 @@ def show_transfers(asked: _TransferChoice, said: DeltaGenerator) -> None:
     _break_even(asked, points, f"{origin} {_path_words(path)}")
     _first_use(asked, points, cpu, gpu)
     _predicted_rates(path, points)
-    _measured(asked)
+    on_gpu = asked.measured_on.kind != "cpu"
+    st.subheader("Measured transfers" if on_gpu else "Measured memory copies", anchor="measured")
+    wanted = activity_of(asked.operation, asked.measured_on.id)
+    missing = f"Nothing measured on {plain(asked.measured_on.id)} yet: transfers, calls and the operation, about 30 s."
+    show_newest(wanted, KNOWN_FOR, partial(_draw, device=asked.measured_on), missing=missing, label="Measure")
 
 
 def _answer(asked: _TransferChoice, points: Sequence[SizePoint]) -> str:
@@ -257,14 +261,6 @@ def _predicted_rates(path: Path, points: Sequence[SizePoint]) -> None:
     st.caption(f"Transfers in one direction, the same for both; bars are 90 % prediction intervals.{cost}")
 
 
-def _measured(asked: _TransferChoice) -> None:
-    on_gpu = asked.measured_on.kind != "cpu"
-    st.subheader("Measured transfers" if on_gpu else "Measured memory copies", anchor="measured")
-    wanted = activity_of(asked.operation, asked.measured_on.id)
-    missing = f"Nothing measured on {plain(asked.measured_on.id)} yet: transfers, calls and the operation, about 30 s."
-    show_newest(wanted, KNOWN_FOR, partial(_draw, device=asked.measured_on), missing=missing, label="Measure")
-
-
 def _draw(run: ActivityRun, device: Device) -> None:
     observed = _observed_in(run)
     if moves := [reading for reading in readings_of(observed, "moves") if reading.bytes_per_s]:
@@ -275,7 +271,12 @@ def _draw(run: ActivityRun, device: Device) -> None:
     if work := readings_of(observed, "work"):
         st.markdown(f"**{plain(operation_named(observed[0].operation).title)}** without transfers, in fp32")
         _table(work, f"Table of the time of a call on {device.id} at each size")
-    _flags([reading for part in observed for reading in part.readings])
+    readings = [reading for part in observed for reading in part.readings]
+    for name in ("noisy", "contended", "contention_unknown", "throttled"):
+        found = [reading for reading in readings if any(flag.name == name for flag in reading.flags)]
+        if found:
+            evidence = next(flag.evidence for flag in found[0].flags if flag.name == name)
+            st.caption(f":material/flag: `{name}`: {len(found)} of {len(readings)} times, e.g. {plain(evidence)}.")
 
 
 def _rates(moves: Sequence[TransferReading], observed: TransferReadings, device: Device) -> None:
@@ -326,15 +327,6 @@ def _table(readings: Sequence[TransferReading], alt: str, peak: float | None = N
     ]
     units = dict.fromkeys(("Median", "Low", "High", "First call"), "s") | {"Rate": "B/s", "Of the peak": "%"}
     show_table(lambda: rows, (tuple(readings), peak), units, alt=alt)
-
-
-def _flags(readings: Sequence[TransferReading]) -> None:
-    """Name what casts doubt on the times, each flag once with how many it is about."""
-    for name in ("noisy", "contended", "contention_unknown", "throttled"):
-        found = [reading for reading in readings if any(flag.name == name for flag in reading.flags)]
-        if found:
-            evidence = next(flag.evidence for flag in found[0].flags if flag.name == name)
-            st.caption(f":material/flag: `{name}`: {len(found)} of {len(readings)} times, e.g. {plain(evidence)}.")
 
 
 def _point(asked: _TransferChoice, points: Sequence[SizePoint]) -> SizePoint:

@@ -75,16 +75,6 @@ def _host_features() -> dict[str, bool]:
     return dict(llvm.get_host_cpu_features())
 
 
-def _compile_loops(loops: Mapping[str, MultiplyAddLoop], features: Mapping[str, bool]) -> Functions:
-    """Return the loops and the triads as machine code for this host."""
-    modules = _parsed_loops(loops, features)
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _host_machine())
-    for module in modules.values():
-        engine.add_module(module)
-    engine.finalize_object()
-    return {name: _function(engine, name) for name in modules}
-
-
 def _parsed_loops(loops: Mapping[str, MultiplyAddLoop], features: Mapping[str, bool]) -> Mapping[str, Any]:
     """Return a module of LLVM for each of the loops and the triads."""
     lanes = register_bytes(features) // 8
@@ -118,7 +108,12 @@ def measure_ceiling(threads: int) -> Ceiling:
     features = _host_features()
     before = read_cpu_times()
     loops = loops_for(features)
-    functions = _compile_loops(loops, features)
+    modules = _parsed_loops(loops, features)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _host_machine())
+    for module in modules.values():
+        engine.add_module(module)
+    engine.finalize_object()
+    functions = {name: _function(engine, name) for name in modules}
     used = min(threads, physical_cores(affinity()))
     with ThreadPoolExecutor(used) as pool:
         arrays = _stream_arrays(functions["triad"], _ThreadTeam(used, pool))
@@ -182,7 +177,10 @@ def _seconds(run: Callable[[], object]) -> float:
 
 def _stream_arrays(function: Callable[..., None], team: _ThreadTeam) -> Arrays:
     """Return the arrays of a triad through memory, of four last-level caches together."""
-    length = _triad_length(team.threads)
+    wanted = CACHES_OVERFLOWN * (cache_bytes() or ASSUMED_CACHE_BYTES)
+    size = min(wanted, (memory_bytes() or 8 * wanted) // 8)
+    line = LINE_ELEMENTS * team.threads
+    length = max(1, size // (TRIAD_ARRAYS * 8 * line)) * line
     a, b, c = (_aligned(length) for _ in range(TRIAD_ARRAYS))
     for out in (a, b, c):  # the thread that writes a page first has it in its own memory
         _stream_seconds(function, team, (c, c, out))
@@ -241,14 +239,6 @@ def _zeros(length: int) -> tuple[npt.NDArray[np.float64], ...]:
     for array in arrays:
         array.fill(0.0)
     return arrays
-
-
-def _triad_length(threads: int) -> int:
-    """Return the length of one array: whole cache lines for every thread."""
-    wanted = CACHES_OVERFLOWN * (cache_bytes() or ASSUMED_CACHE_BYTES)
-    size = min(wanted, (memory_bytes() or 8 * wanted) // 8)
-    line = LINE_ELEMENTS * threads
-    return max(1, size // (TRIAD_ARRAYS * 8 * line)) * line
 
 
 def _aligned(length: int) -> npt.NDArray[np.float64]:

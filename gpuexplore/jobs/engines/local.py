@@ -8,7 +8,7 @@ import logging
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -243,7 +243,11 @@ class LocalEngine:
             stood = attempt.report_kept(failure)
             suspects = attempt.suspects(failure)
             if failure.status is Status.CANCELLED:
-                _end_cancelled(attempt.pending, passed, on_event)
+                for case in attempt.pending:
+                    if case in passed:
+                        on_event(replace(passed[case], provisional=False))
+                    else:
+                        _end_all([case], CANCELLATION, on_event)
             elif stood:
                 to_try.append(attempt.pending)
             elif len(suspects) == 1:
@@ -328,15 +332,6 @@ def _is_tainted(device: Device, attempt: Attempt) -> bool:
 def _end_all(cases: Sequence[Case], failure: Failure, on_event: OnEvent) -> None:
     for case in cases:
         on_event(Result(case, failure.status, failure.reason))
-
-
-def _end_cancelled(cases: Sequence[Case], passed: Mapping[Case, Result], on_event: OnEvent) -> None:
-    """End cases with what a first pass measured, and CANCELLED where it had not come to them."""
-    for case in cases:
-        if case in passed:
-            on_event(replace(passed[case], provisional=False))
-        else:
-            _end_all([case], CANCELLATION, on_event)
 
 
 def _without(cases: Sequence[Case], others: Sequence[Case]) -> list[Case]:

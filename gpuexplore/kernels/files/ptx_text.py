@@ -114,7 +114,11 @@ def _kernels(bare: str) -> Iterator[PtxKernel]:
         if entry := _ENTRY.match(part):
             name, head = entry.groups()
             uses = by_functions or bool(_names(part) & opened)
-            block = _block(head)
+            found = {
+                kind: tuple(int(length) for length in lengths if length) for kind, *lengths in _THREADS.findall(head)
+            }
+            block = found.get("reqntid") or found.get("maxntid")
+            block = block if block and prod(block) else None
             asked = tuple(sorted({int(count) for count in _REALLOCATED.findall(part)}))
             is_tf32 = set(_KIND.findall(part)) == {"tf32"}
             registers = _launch_registers(head, block, asked) if asked else None
@@ -137,10 +141,3 @@ def _launch_registers(head: str, block: Block | None, asked: tuple[int, ...]) ->
         return found.get("maxnreg")
     registers = 65_536  # of a multiprocessor of each GPU that has `setmaxnreg`
     return min(registers // (prod(block) * found["minnctapersm"]) // 8 * 8, asked[-1])
-
-
-def _block(head: str) -> Block | None:
-    """Return the threads that a kernel's directives name: those it needs, else the most it may have."""
-    found = {kind: tuple(int(length) for length in lengths if length) for kind, *lengths in _THREADS.findall(head)}
-    block = found.get("reqntid") or found.get("maxntid")
-    return block if block and prod(block) else None

@@ -150,28 +150,24 @@ def _stepped(near: Values, error: Values, mode: str) -> Values:
 def narrowed(kind: Scalar, exact: Doubles, mode: str = "rn") -> Values:
     """Return float64 numbers, exact or rounded to odd, rounded once to a type in its storage."""
     if kind.name == "bf16":
-        return _to_bfloat(exact, mode)
+        # Round by whole numbers: in the bits of an fp32, the next bf16 is 2**16 further
+        single = exact.astype(np.float32)
+        single = _stepped(single, exact - single, "rz")
+        sticky = (single.astype(np.float64) != exact) & np.isfinite(exact)
+        bits = single.view(np.uint32) | sticky.astype(np.uint32)
+        kept = bits >> np.uint32(16)
+        rest = bits & np.uint32(0xFFFF)
+        negative = (bits >> np.uint32(31)) == 1
+        up = {
+            "rn": (rest > 0x8000) | ((rest == 0x8000) & (kept & 1 == 1)),
+            "rz": np.zeros(bits.shape, np.bool_),
+            "rm": negative & (rest != 0),
+            "rp": ~negative & (rest != 0),
+        }[mode]
+        rounded = kept + up.astype(np.uint32)
+        return np.where(np.isnan(exact), 0x7FFF, np.where(np.isinf(exact), kept, rounded)).astype(np.uint16)
     near = exact.astype(kind.dtype)
     return near if mode == "rn" else _stepped(near, exact - near.astype(np.float64), mode)
-
-
-def _to_bfloat(exact: Doubles, mode: str) -> Values:
-    """Round by whole numbers: in the bits of an fp32, the next bf16 is 2**16 further."""
-    single = exact.astype(np.float32)
-    single = _stepped(single, exact - single, "rz")
-    sticky = (single.astype(np.float64) != exact) & np.isfinite(exact)
-    bits = single.view(np.uint32) | sticky.astype(np.uint32)
-    kept = bits >> np.uint32(16)
-    rest = bits & np.uint32(0xFFFF)
-    negative = (bits >> np.uint32(31)) == 1
-    up = {
-        "rn": (rest > 0x8000) | ((rest == 0x8000) & (kept & 1 == 1)),
-        "rz": np.zeros(bits.shape, np.bool_),
-        "rm": negative & (rest != 0),
-        "rp": ~negative & (rest != 0),
-    }[mode]
-    rounded = kept + up.astype(np.uint32)
-    return np.where(np.isnan(exact), 0x7FFF, np.where(np.isinf(exact), kept, rounded)).astype(np.uint16)
 
 
 def rounded_sum(kind: Scalar, a: Doubles, b: Doubles, mode: str) -> Values:
@@ -194,7 +190,15 @@ def rounded_fma(kind: Scalar, a: Values, b: Values, c: Values, mode: str) -> Val
     if kind.name == "f64":
         return _double_fma(a, b, c, mode)
     if kind.name == "f32" and mode == "rn":
-        return _single_fma(a, b, c)
+        product = a.astype(np.float64) * b
+        addend = c.astype(np.float64)
+        total = product + addend
+        bits = total.view(np.int64)
+        is_tie = bits & 0x1FFFFFFF == 0x10000000  # of the bits that do not fit a float32
+        is_subnormal = bits & 0x7FF << 52 < 1023 - 125 << 52  # as float32
+        if is_tie.any() or is_subnormal.any():
+            total = _odd_sum(product, addend)
+        return total.astype(np.float32)
     exact = widened(kind, a) * widened(kind, b)  # 48 bits at most
     return narrowed(kind, _odd_sum(exact, widened(kind, c)), mode)
 
@@ -229,19 +233,3 @@ def _fraction_fma(a: float, b: float, c: float, mode: str) -> float:
         return float(_stepped(np.array(near), np.array(-near), mode))
     error = exact - Fraction(near) if np.isfinite(near) else Fraction(0)
     return float(_stepped(np.array(near), np.array((error > 0) - (error < 0)), mode))
-
-
-def _single_fma(a: Values, b: Values, c: Values) -> Values:
-    """Return a × b + c in float32, rounded to nearest.
-
-    The product is exact in float64; only a rounded sum that then lies halfway between two float32 can be wrong.
-    """
-    product = a.astype(np.float64) * b
-    addend = c.astype(np.float64)
-    total = product + addend
-    bits = total.view(np.int64)
-    is_tie = bits & 0x1FFFFFFF == 0x10000000  # of the bits that do not fit a float32
-    is_subnormal = bits & 0x7FF << 52 < 1023 - 125 << 52  # as float32
-    if is_tie.any() or is_subnormal.any():
-        total = _odd_sum(product, addend)
-    return total.astype(np.float32)

@@ -284,18 +284,14 @@ class _Body:
             return Negated(self._operand(text[1:].strip()))
         if text in self.registers or text.startswith("%"):
             return Register(text)
-        return _constant(text)
-
-
-def _constant(text: str) -> Operand:
-    if real := _REAL.fullmatch(text):
-        single, double = real.groups()
-        if single:
-            return np.uint32(int(single, 16)).view(np.float32)
-        return np.uint64(int(double, 16)).view(np.float64)
-    if _INTEGER.fullmatch(text):
-        return int(text.rstrip("U"), 0)
-    return text
+        if real := _REAL.fullmatch(text):
+            single, double = real.groups()
+            if single:
+                return np.uint32(int(single, 16)).view(np.float32)
+            return np.uint64(int(double, 16)).view(np.float64)
+        if _INTEGER.fullmatch(text):
+            return int(text.rstrip("U"), 0)
+        return text
 
 
 def _split(text: str) -> list[str]:

@@ -289,7 +289,11 @@ class _Multiplier:
     def _finish(self, warp: Warp, chunks: tuple[Values | None, Values], *, adds: bool) -> None:
         left, right = chunks
         a = self._fragment(warp) if left is None else self._matrix(warp, left, 0)
-        product = (a @ self._matrix(warp, right, 1).T).ravel()[_sum_indices(self.columns)]
+        registers = np.arange(self.columns // 2)[:, None]
+        sum_indices = np.asarray(
+            (_GROUP + registers // 2 % 2 * 8) * self.columns + registers // 4 * 8 + _WITHIN * 2 + registers % 2
+        )
+        product = (a @ self._matrix(warp, right, 1).T).ravel()[sum_indices]
         if adds:
             product += np.stack([get(warp) for get in self.sums])
         for put, values in zip(self.puts, product.astype(np.float32), strict=True):
@@ -306,12 +310,6 @@ class _Multiplier:
         found = self.signs[which] * _numbers(self.kind.name, [words.ravel()])
         rows = found.reshape(len(chunks), -1)
         return rows.T if self.transposed[which] else rows
-
-
-def _sum_indices(columns: int) -> npt.NDArray[np.intp]:
-    """Return which of the 16 x n sums of a warp each register holds in each lane."""
-    registers = np.arange(columns // 2)[:, None]
-    return np.asarray((_GROUP + registers // 2 % 2 * 8) * columns + registers // 4 * 8 + _WITHIN * 2 + registers % 2)
 
 
 def _wgmma(decoder: Decoder, instruction: Instruction) -> Step:

@@ -114,6 +114,8 @@ def facts_of(code: Sequence[SassInstruction]) -> LoopFacts:
     body = loop if loop else tuple(code)
     mix = mix_of(body)
     computing = [(each.unit, each) for each in body if each.unit]
+    moving = [each for each in body if each.name in (*LOADS, *STORES, "SHFL")]
+    requests = sum((each.bits or 32) // 32 if each.name in ("LDSM", "STSM") else 1 for each in moving)
     return LoopFacts(
         is_loop=loop is not None,
         instructions=mix.instructions,
@@ -124,7 +126,7 @@ def facts_of(code: Sequence[SassInstruction]) -> LoopFacts:
         capacity=_summed((unit, each.capacity_of_a_warp) for unit, each in computing),
         special=mix.by_name.get("MUFU", 0),
         calls=mix.by_name.get("CALL", 0),
-        requests=_requests(body),
+        requests=requests,
         cycles=cycles_of_a_pass(body),
         bytes_in_flight=bytes_in_flight(body),
         open_tiles=sum(each.product is not None and each.product.is_open for each in body),
@@ -136,15 +138,6 @@ def _summed(pairs: Iterable[tuple[str, int]]) -> Mapping[str, int]:
     for name, count in pairs:
         sums[name] += count
     return dict(sums)
-
-
-def _requests(body: Sequence[SassInstruction]) -> int:
-    """Count one for each, and one for each of the matrices of an `ldmatrix`: however many banks they hit.
-
-    Shuffles take the same path: https://docs.nvidia.com/nsight-compute/ProfilingGuide/#metrics-decoder, LSU.
-    """
-    moving = [each for each in body if each.name in (*LOADS, *STORES, "SHFL")]
-    return sum((each.bits or 32) // 32 if each.name in ("LDSM", "STSM") else 1 for each in moving)
 
 
 # Machine code as it is printed: each instruction with its scheduling and the registers that are live there.

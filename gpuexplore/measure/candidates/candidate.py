@@ -311,7 +311,11 @@ def wake(candidate: Candidate, call_s: float, clock: Clock) -> None:
     began_ns = clock()
     before_ns = 0
     while True:
-        window_ns = _window_ns(candidate, calls, clock)
+        start_ns = clock()
+        for _ in range(calls):
+            candidate.run()
+        candidate.backend.synchronize(candidate.case.device)
+        window_ns = clock() - start_ns
         lasted_s = (clock() - began_ns) * 1e-9
         is_steady = before_ns and window_ns >= no_faster * before_ns
         if lasted_s + window_ns * 1e-9 > MOST_S or (is_steady and lasted_s >= LEAST_S):
@@ -325,11 +329,3 @@ def wake_briefly(candidate: Candidate, call_s: float) -> None:
         for _ in range(max(1, ceil(BRIEFLY_S / max(call_s, 1e-9)))):
             candidate.run()
         candidate.backend.synchronize(candidate.case.device)
-
-
-def _window_ns(candidate: Candidate, calls: int, clock: Clock) -> int:
-    start_ns = clock()
-    for _ in range(calls):
-        candidate.run()
-    candidate.backend.synchronize(candidate.case.device)
-    return clock() - start_ns

@@ -38,7 +38,9 @@ def failed(case: Case, error: Exception, environment: Environment | None = None)
         Cancelled: Status.CANCELLED,
         IncorrectOutput: Status.INCORRECT,
     }
-    status = next((found for kinds, found in statuses.items() if isinstance(error, kinds)), _status_by_name(error))
+    message = f"{type(error).__name__} {_words_of(error)}".lower().replace("_", " ")
+    status_by_name = Status.OUT_OF_MEMORY if "outofmemory" in message or "out of memory" in message else Status.ERROR
+    status = next((found for kinds, found in statuses.items() if isinstance(error, kinds)), status_by_name)
     reason = describe_error(error) if status is Status.ERROR else _words_of(error) or type(error).__name__
     accuracy = error.accuracy if isinstance(error, IncorrectOutput) else None
     return Result(case, status, reason, accuracy=accuracy, environment=environment)
@@ -61,12 +63,6 @@ def _words_of(error: Exception) -> str:
     except Exception:  # it cannot even be printed
         return ""
     return readable(text.strip(), LONGEST_REASON)
-
-
-def _status_by_name(error: Exception) -> Status:
-    """Recognise a library's own out-of-memory error by its text: its class must not be imported here."""
-    message = f"{type(error).__name__} {_words_of(error)}".lower().replace("_", " ")
-    return Status.OUT_OF_MEMORY if "outofmemory" in message or "out of memory" in message else Status.ERROR
 
 
 # Contexts of CUDA that a kernel broke, and GPUs that the driver has lost.

@@ -47,7 +47,17 @@ def check_single_calls(candidate: Candidate, group: Group) -> None:
     candidate.poison()
     for reference in (group.other_reference, timed):
         candidate.load(reference.inputs)
-        _call_once(candidate, group)
+        # Make a call; on a CPU its output is read before any other thread of Python can write to it
+        seen = candidate.stored().reshape(-1) if candidate.device.kind == "cpu" else None
+        with group.isolation.isolate_core():
+            with _no_other_thread():
+                candidate.timer.sample(candidate.run, calls=1, flush=None)
+                late = seen is not None and _has_gaps(candidate, seen)
+            candidate.backend.synchronize(candidate.case.device)
+        if late and seen is not None:
+            time.sleep(LATEST_S)
+            if not _has_gaps(candidate, seen):  # elements that are never written are reported with the output
+                raise IncorrectOutput("the output was still written after its call had returned")
         checked(candidate, group, reference)
         check_inputs(candidate, reference.inputs)
     candidate.poison()
@@ -58,26 +68,6 @@ def _let_threads_end(group: Group) -> None:
     end_s = time.monotonic() + LATEST_S
     while threading.active_count() > group.threads and time.monotonic() < end_s:
         time.sleep(1e-3)
-
-
-def _call_once(candidate: Candidate, group: Group) -> None:
-    """Make a call; on a CPU its output is read before any other thread of Python can write to it.
-
-    On a busy machine a thread that still works has often ended by the time that its caller runs again.
-
-    Raises:
-        IncorrectOutput: the call had returned before its output was written.
-    """
-    seen = candidate.stored().reshape(-1) if candidate.device.kind == "cpu" else None
-    with group.isolation.isolate_core():
-        with _no_other_thread():
-            candidate.timer.sample(candidate.run, calls=1, flush=None)
-            late = seen is not None and _has_gaps(candidate, seen)
-        candidate.backend.synchronize(candidate.case.device)
-    if late and seen is not None:
-        time.sleep(LATEST_S)
-        if not _has_gaps(candidate, seen):  # elements that are never written are reported with the output
-            raise IncorrectOutput("the output was still written after its call had returned")
 
 
 def _has_gaps(candidate: Candidate, output: Stored) -> bool:
@@ -154,7 +144,10 @@ def _attempts(candidate: Candidate, group: Group, call_s: float) -> Iterator[tup
     pairs = _pairs(call_s)
     if candidate.device.kind == "cpu":  # elsewhere a call that the host launches and awaits is compared with its like
         for unseen in islice(values, pairs):
-            fresh_s = _fresh_s(candidate, unseen.inputs, group, call_s)
+            wake_briefly(candidate, call_s)  # making values took long
+            candidate.load(unseen.inputs)
+            candidate.poison()
+            fresh_s = candidate.first_call_s(group.clock)
             call_s = min(call_s, candidate.first_call_s(group.clock))  # load may have slowed all timed ones
             yield unseen, fresh_s, call_s
         yield from (_fastest(candidate, group, values, (call_s, _pairs(call_s))) for _ in range(attempts))
@@ -165,14 +158,6 @@ def _attempts(candidate: Candidate, group: Group, call_s: float) -> Iterator[tup
 
 def _pairs(call_s: float) -> int:
     return 1 if call_s >= 40e-3 else 3 if call_s >= 1e-3 else 7
-
-
-def _fresh_s(candidate: Candidate, unseen: Inputs, group: Group, call_s: float) -> float:
-    """Return seconds of a call on values it has not seen, over a poisoned output, with its threads awake."""
-    wake_briefly(candidate, call_s)  # making values took long
-    candidate.load(unseen)
-    candidate.poison()
-    return candidate.first_call_s(group.clock)
 
 
 def _fastest(

@@ -116,29 +116,32 @@ def _weakness_on(stress: _Stress, case: Case, group: Group) -> str | None:
         return None
     try:
         with np.errstate(**quiet):
-            return _difference(stress, case, group, reference)
+            candidate = group.build(case, stress.shape, reference.inputs)
+            if stress.memory:
+                candidate = _in_other_memory(candidate, stress, case, group)
+            candidate.poison()
+            candidate.run()
+            candidate.backend.synchronize(case.device)
+            if stress.planted is not None:
+                out = candidate.output()
+                differing = sum(
+                    int((np.isfinite(out[index]) != np.isfinite(want)).sum()) for index, want in reference.parts
+                )
+                return (
+                    f"finite where the reference is not, or the reverse, in {differing:,} elements"
+                    if differing
+                    else None
+                )
+            accuracy = judge(
+                candidate.output(), reference, stress.shape, group.growth(case.implementation, stress.shape)
+            )
+            return None if accuracy.within else describe(accuracy)
     except Unsupported:  # its library does not take arrays in such memory
         return None
     except FAILURES as error:
         return describe_error(error)
     finally:
         group.process.check()
-
-
-def _difference(stress: _Stress, case: Case, group: Group, reference: Reference) -> str | None:
-    """Return by what an implementation that is built on such inputs, and called once, differs from the reference."""
-    candidate = group.build(case, stress.shape, reference.inputs)
-    if stress.memory:
-        candidate = _in_other_memory(candidate, stress, case, group)
-    candidate.poison()
-    candidate.run()
-    candidate.backend.synchronize(case.device)
-    if stress.planted is not None:
-        out = candidate.output()
-        differing = sum(int((np.isfinite(out[index]) != np.isfinite(want)).sum()) for index, want in reference.parts)
-        return f"finite where the reference is not, or the reverse, in {differing:,} elements" if differing else None
-    accuracy = judge(candidate.output(), reference, stress.shape, group.growth(case.implementation, stress.shape))
-    return None if accuracy.within else describe(accuracy)
 
 
 def _reference(stress: _Stress, group: Group) -> Reference:

@@ -51,7 +51,12 @@ def compile_ahead(cases: Sequence[Case], device: Device) -> None:
         for case in kernels[:own]:
             call_once(case, device, SMALL)
             call_once(case, device, LARGE)
-        _load(cases)
+        for name, implementation in dict.fromkeys((case.operation, case.implementation) for case in cases):
+            operation = operation_named(name)
+            row = operation.implementation_named(implementation)
+            if not row.of_a_user:
+                with suppress(Exception):  # the case names what fails
+                    load_build(operation, row)
         try:
             written, _ = other.communicate(timeout=60)
         except subprocess.TimeoutExpired:
@@ -60,16 +65,6 @@ def compile_ahead(cases: Sequence[Case], device: Device) -> None:
     with suppress(ValueError):
         for case, seconds in zip(kernels[own:], json.loads(written), strict=True):
             slow_cases.note_first_calls(case, seconds, 0.0)
-
-
-def _load(cases: Sequence[Case]) -> None:
-    """Load what cases compute with; of a user's implementations nothing, whose code is run for its case only."""
-    for name, implementation in dict.fromkeys((case.operation, case.implementation) for case in cases):
-        operation = operation_named(name)
-        row = operation.implementation_named(implementation)
-        if not row.of_a_user:
-            with suppress(Exception):  # the case names what fails
-                load_build(operation, row)
 
 
 def call_once(case: Case, device: Device, size: int) -> float:

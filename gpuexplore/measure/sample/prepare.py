@@ -130,21 +130,7 @@ def _check_limits(case: Case, group: Group) -> float:
     implementation = group.operation.implementation_named(case.implementation)
     if reason := unsupported(group.operation, implementation, group.dtype, group.device):
         raise Unsupported(reason)
-    _check_memory(case, group)
-    costs_s: list[float] = []
-    enough_s = limit_s(case) / MIN_CALLS
-    estimate = partial(estimate_call_s, group.operation, case.shape, partial(_probed_s, case, group, costs_s), enough_s)
-    call_s = estimate()
-    if slow_cases.expected_s(case) <= enough_s < call_s:  # a busy moment makes a call look ten times as long
-        call_s = min(call_s, estimate())
-    if call_s > enough_s:
-        slow_cases.note_call(case, call_s)
-    check_duration(case, call_s)
-    return sum(costs_s)
-
-
-def _check_memory(case: Case, group: Group) -> None:
-    """Raise TooLarge where the device, or the host that checks it, has less memory free than the case takes."""
+    # Raise TooLarge where the device, or the host that checks it, has less memory free than the case takes
     of_case = group.operation, case.shape, group.dtype.itemsize_bytes
     needed = needed_bytes(*of_case, group.device.kind)
     if cache_mode(case, group.device) == "cold" and group.device.kind != "cpu":
@@ -155,6 +141,16 @@ def _check_memory(case: Case, group: Group) -> None:
             host_bytes(*of_case) if group.torch_device is None else host_bytes_of_large(group.operation, case.shape)
         )
         check_memory(on_host, free_bytes(HOST), HOST)
+    costs_s: list[float] = []
+    enough_s = limit_s(case) / MIN_CALLS
+    estimate = partial(estimate_call_s, group.operation, case.shape, partial(_probed_s, case, group, costs_s), enough_s)
+    call_s = estimate()
+    if slow_cases.expected_s(case) <= enough_s < call_s:  # a busy moment makes a call look ten times as long
+        call_s = min(call_s, estimate())
+    if call_s > enough_s:
+        slow_cases.note_call(case, call_s)
+    check_duration(case, call_s)
+    return sum(costs_s)
 
 
 def _probed_s(case: Case, group: Group, costs_s: list[float], shape: Shape) -> float:

@@ -9,7 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from gpuexplore import charts
-from gpuexplore.analysis.model import AnalyzedResult, Context, PeakChoice, RunAnalysis, Severity
+from gpuexplore.analysis.model import AnalyzedResult, PeakChoice, RunAnalysis, Severity
 from gpuexplore.analysis.run.summary import is_memory_bound
 from gpuexplore.analysis.run.summary_rules import phases_sentence
 from gpuexplore.analysis.utilization.best_results import why_above_bandwidth, why_above_peak
@@ -246,41 +246,39 @@ def _show_known_peaks(analysis: RunAnalysis) -> None:
     if analysis.fastest is None or not analysis.fastest.byte_count:  # nothing is known of what it does
         return
     with st.expander("MFU against every known peak", icon=":material/percent:"):
-        _show_peaks_of(analysis.fastest, analysis.context)
-
-
-def _show_peaks_of(analyzed: AnalyzedResult, context: Context) -> None:
-    """Show the tables of everything a result can be compared with: its FLOP/s, then its bytes/s."""
-    name = f"{analyzed.label} at {shape_label(analyzed.case.shape)}"
-    if analyzed.flop_count:
-        st.markdown(f"**{name}: {format_flop_per_s(analyzed.flop_per_s)}**")
+        # Show the tables of everything a result can be compared with: its FLOP/s, then its bytes/s
+        name = f"{analysis.fastest.label} at {shape_label(analysis.fastest.case.shape)}"
+        if analysis.fastest.flop_count:
+            st.markdown(f"**{name}: {format_flop_per_s(analysis.fastest.flop_per_s)}**")
+            rows = _in_one_unit(
+                [
+                    {
+                        "Relative to": PEAK_SOURCES[choice.kind].label,
+                        "Peak": format_flop_per_s(choice.peak.flop_per_s if choice.peak else None),
+                        "MFU": format_percent(mfu(analysis.fastest.result, choice.peak)),
+                        WHY: _why(choice, why_above_peak(analysis.fastest.result, choice.peak)),
+                    }
+                    for choice in known_peaks(analysis.fastest.result, analysis.context)
+                ]
+            )
+            st.table(rows, hide_index=True, alt=f"MFU of {name} relative to every kind of peak; a dash is unknown")
+        st.markdown(f"**{name}: {format_bytes_per_s(analysis.fastest.bytes_per_s)}**")
+        if analysis.fastest.cache_resident_reason:
+            st.caption(f"It has no share of the memory bandwidth: {analysis.fastest.cache_resident_reason}.")
         rows = _in_one_unit(
             [
                 {
-                    "Relative to": PEAK_SOURCES[choice.kind].label,
-                    "Peak": format_flop_per_s(choice.peak.flop_per_s if choice.peak else None),
-                    "MFU": format_percent(mfu(analyzed.result, choice.peak)),
-                    WHY: _why(choice, why_above_peak(analyzed.result, choice.peak)),
+                    "Relative to": PEAK_SOURCES[choice.kind].bandwidth_label,
+                    "Bandwidth": format_bytes_per_s(choice.peak.bytes_per_s if choice.peak else None),
+                    "Share": format_percent(bandwidth_utilization(analysis.fastest.result, choice.peak)),
+                    WHY: _why(choice, why_above_bandwidth(analysis.fastest.result, choice.peak)),
                 }
-                for choice in known_peaks(analyzed.result, context)
+                for choice in known_bandwidths(analysis.fastest.result, analysis.context)
             ]
         )
-        st.table(rows, hide_index=True, alt=f"MFU of {name} relative to every kind of peak; a dash is unknown")
-    st.markdown(f"**{name}: {format_bytes_per_s(analyzed.bytes_per_s)}**")
-    if analyzed.cache_resident_reason:
-        st.caption(f"It has no share of the memory bandwidth: {analyzed.cache_resident_reason}.")
-    rows = _in_one_unit(
-        [
-            {
-                "Relative to": PEAK_SOURCES[choice.kind].bandwidth_label,
-                "Bandwidth": format_bytes_per_s(choice.peak.bytes_per_s if choice.peak else None),
-                "Share": format_percent(bandwidth_utilization(analyzed.result, choice.peak)),
-                WHY: _why(choice, why_above_bandwidth(analyzed.result, choice.peak)),
-            }
-            for choice in known_bandwidths(analyzed.result, context)
-        ]
-    )
-    st.table(rows, hide_index=True, alt=f"Memory use of {name} relative to every kind of bandwidth; a dash is unknown")
+        st.table(
+            rows, hide_index=True, alt=f"Memory use of {name} relative to every kind of bandwidth; a dash is unknown"
+        )
 
 
 def _in_one_unit(rows: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:

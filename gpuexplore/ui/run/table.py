@@ -76,6 +76,8 @@ def shown_row(analyzed: AnalyzedResult) -> dict[str, Any]:
     case = analyzed.case
     measurement = analyzed.measurement
     low, high = analyzed.ci95_s or (None, None)
+    choice = analyzed.peak if analyzed.flop_count else analyzed.bandwidth
+    peak = choice.peak.source if choice.peak else f"{UNKNOWN} {choice.reason}"
     return {
         "Size": shape_label(case.shape),
         "Dtype": case.dtype,
@@ -98,7 +100,7 @@ def shown_row(analyzed: AnalyzedResult) -> dict[str, Any]:
         "Samples": len(measurement.samples_s) if measurement else None,
         "First call": measurement and measurement.first_call_s,
         "Remarks": _remarks(analyzed),
-        "Peak": _peak(analyzed),
+        "Peak": peak,
     }
 
 
@@ -118,9 +120,3 @@ def _remarks(analyzed: AnalyzedResult) -> str:
     if analyzed.speedup and analyzed.speedup.by_round:
         flags.append(f"rounds_disagree: round by round the speedup is {format_ratio(analyzed.speedup.by_round)}")
     return analyzed.result.reason or " · ".join([*above, *flags])
-
-
-def _peak(analyzed: AnalyzedResult) -> str:
-    """Return the source of the peak it is compared with, of the bandwidth where nothing is computed."""
-    choice = analyzed.peak if analyzed.flop_count else analyzed.bandwidth
-    return choice.peak.source if choice.peak else f"{UNKNOWN} {choice.reason}"

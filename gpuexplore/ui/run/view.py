@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -48,7 +47,14 @@ def show_run(
     with st.container():  # so that what follows stays in one container while the run goes on and after it
         above(run)
     ticks = _ticks(run)
-    with _next_to_cancel(run):
+    # Draw the button that cancels the run, for who may, which no tick redraws, and return the container next to it
+    row = st.container(horizontal=True, vertical_alignment="center")
+    progress = row.container()
+    if run.active and may_cancel(run):
+        with row:
+            if st.button("Cancel", icon=":material/stop:", key=f"cancel.{run.id}") and cancel(run.id):
+                st.rerun()
+    with progress:
         st.fragment(_draw_progress, run_every=ticks.progress_s)(run_id, ticks)
     if run.results:
         st.fragment(_draw_results, run_every=ticks.results_s)(run_id, ticks, show)
@@ -102,26 +108,24 @@ def _draw_progress(run_id: str, registered: _Ticks) -> None:
     note_visit()  # who waits with an open page has not gone
     try:
         with in_turn():
-            _draw_state(run_id, registered)
+            run = fetch(run_id)
+            if (_is_missed(registered) or _ticks(run, registered) != registered) and (
+                is_mine(run) or PACE.admits_page()
+            ):
+                st.rerun()  # the whole page, so that the right ticks are registered
+            if not run.active and registered.progress_s:
+                st.progress(1.0, text="The run has ended: its results follow in a few seconds")
+            elif run.active:
+                st.progress(run.progress.share, text=_words(run))
+            elif run.state is RunState.FAILED:
+                st.error(
+                    f"This run failed: {plain(run.reason or '')}. The results so far are kept below.",
+                    icon=":material/error:",
+                )
+            elif run.state is RunState.CANCELLED:
+                st.info(_cancelled(run), icon=":material/cancel:")
     except StoreUnavailable as error:  # the next tick asks again
         show_problem(error)
-
-
-def _draw_state(run_id: str, registered: _Ticks) -> None:
-    run = fetch(run_id)
-    if (_is_missed(registered) or _ticks(run, registered) != registered) and (is_mine(run) or PACE.admits_page()):
-        st.rerun()  # the whole page, so that the right ticks are registered
-    if not run.active and registered.progress_s:
-        st.progress(1.0, text="The run has ended: its results follow in a few seconds")
-    elif run.active:
-        st.progress(run.progress.share, text=_words(run))
-    elif run.state is RunState.FAILED:
-        st.error(
-            f"This run failed: {plain(run.reason or '')}. The results so far are kept below.",
-            icon=":material/error:",
-        )
-    elif run.state is RunState.CANCELLED:
-        st.info(_cancelled(run), icon=":material/cancel:")
 
 
 def _draw_results(run_id: str, registered: _Ticks, show: Callable[[Run], None]) -> None:
@@ -144,21 +148,6 @@ def _draw_results_of(run: Run, registered: _Ticks, show: Callable[[Run], None]) 
     show(run)
     if run.active:
         PACE.note(time.thread_time() - started_s)
-
-
-def _next_to_cancel(run: Run) -> AbstractContextManager[object]:
-    """Draw the button that cancels the run, for who may, which no tick redraws, and return the container next to it.
-
-    The container is the same with and without the button, for Streamlit knows fragments by it: a tick of one that has
-    moved is thrown away.
-    """
-    row = st.container(horizontal=True, vertical_alignment="center")
-    progress = row.container()
-    if run.active and may_cancel(run):
-        with row:
-            if st.button("Cancel", icon=":material/stop:", key=f"cancel.{run.id}") and cancel(run.id):
-                st.rerun()
-    return progress
 
 
 def _words(run: Run) -> str:

@@ -22,7 +22,6 @@ from gpuexplore.core.errors import GpuExploreError, InvalidInput, StoreUnavailab
 from gpuexplore.jobs.run_sources import keep_run, runs_in
 from gpuexplore.recorded.files import origin_of
 from gpuexplore.rooms import HERE, WRONG_CODES, Participant, Room, RoomState, name_key, read_code, read_name, spoken
-from gpuexplore.store import Store
 from gpuexplore.store.room_tasks import owner_of_sender
 from gpuexplore.ui.identity import OWNER_COOKIE
 from gpuexplore.ui.session import SUPERVISOR_DUE, store
@@ -66,14 +65,10 @@ def _look() -> tuple[dict[str, object], dict[str, str]]:
     found = store()
     measured = [run.owner for run in found.running()] + [run.owner for run in found.running_activities()]
     waiting = {run.owner: f"yours is number {run.position}" for run in reversed(found.waiting(100))}
-    return _state_of(found, len(measured)), waiting | dict.fromkeys(measured, "measuring your run")
-
-
-def _state_of(store: Store, running: int) -> dict[str, object]:
-    return {
+    state = {
         "version": gpuexplore.__version__,
-        "waiting": store.queue_length(),
-        "running": running,
+        "waiting": found.queue_length(),
+        "running": len(measured),
         "supervisors": [
             {
                 "host": supervisor.host,
@@ -83,9 +78,10 @@ def _state_of(store: Store, running: int) -> dict[str, object]:
                 "age_s": round(supervisor.age_s, 1),
                 "devices": [{"id": device.id, "name": device.title} for device in supervisor.devices],
             }
-            for supervisor in store.supervisors()
+            for supervisor in found.supervisors()
         ],
     }
+    return state, waiting | dict.fromkeys(measured, "measuring your run")
 
 
 async def _take_run(request: Request) -> JSONResponse:

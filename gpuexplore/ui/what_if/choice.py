@@ -210,18 +210,14 @@ def _block() -> Workload:
         with column:
             typed.append((label, url_widgets.text(label, name, default, help="A whole number from 1.")))
     st.caption("Forward pass: norms, attention without a mask, a two-layer MLP, residual sums.")
-    batch, sequence, hidden, heads, feed_forward = _whole_numbers(typed)
-    return transformer_block(batch=batch, sequence=sequence, hidden=hidden, heads=heads, feed_forward=feed_forward)
-
-
-def _whole_numbers(typed: list[tuple[str, str]]) -> list[int]:
     largest = 999_999_999
     numbers = [read_whole(text) or 0 for _, text in typed]
     bad = [entry for entry, number in zip(typed, numbers, strict=True) if not 1 <= number <= largest]
     if bad:
         accepted = f"whole numbers from 1 to {largest:,}"
         raise InvalidInput("\n".join(str(InvalidInput.of(label.lower(), text, accepted)) for label, text in bad))
-    return numbers
+    batch, sequence, hidden, heads, feed_forward = numbers
+    return transformer_block(batch=batch, sequence=sequence, hidden=hidden, heads=heads, feed_forward=feed_forward)
 
 
 def _run() -> Workload:

@@ -80,18 +80,11 @@ def offer_measuring(workload: Workload, facts: WhatIfFacts) -> None:
 @shared_values(300)
 def _missing(workload: Workload, device: Device, facts: WhatIfFacts) -> tuple[Experiment, ...]:
     dtypes = [row.dtype for row in facts.rows if row.device == device and row.support != "unsupported"]
-    return _experiments(workload, device, dtypes, facts.measured)
-
-
-def _experiments(
-    workload: Workload, device: Device, dtypes: Sequence[str], measured: Sequence[Result]
-) -> tuple[Experiment, ...]:
-    """Return what is to be measured so that no layer has to be predicted: an experiment for each operation."""
     missing: dict[str, list[tuple[WorkloadLayer, str]]] = {}
     for layer in workload.layers:
         for name in dict.fromkeys(format_in(layer, format_named(dtype)).name for dtype in dtypes):
             can_measure = name in DTYPES and layer.contract.unsupported(DTYPES[name]) is None
-            if can_measure and fastest(measured, device, layer, name) is None:
+            if can_measure and fastest(facts.measured, device, layer, name) is None:
                 missing.setdefault(layer.operation, []).append((layer, name))
     return tuple(_experiment(found, device) for found in missing.values())
 

@@ -144,7 +144,24 @@ class Cluster:
                 continue
             self._disconnect()
             try:
-                self._client = self._connect()
+                client = Client(self.scheduler, security=self._security, timeout=CONNECT_S, set_as_default=False)
+                try:
+                    client.subscribe_topic("all", self._hear_of_departures)
+                    client.subscribe_topic(NODES, self._hear_of_nodes)
+                    client.subscribe_topic(self.topic, self._deliver)
+                    self._subscribed.clear()
+                    while not self._subscribed.wait(0.02):  # until this comes back, announcements may be missed
+                        client.log_event(self.topic, {})
+                    there = client.scheduler_info(n_workers=-1)["workers"]
+                    announced = [
+                        node for event in client.get_events(NODES) if (node := _node(event)) and node.address in there
+                    ]
+                    self._add(*{node.address: node for node in announced if node.address not in self._nodes}.values())
+                except BaseException:
+                    client.close(timeout=CONNECT_S)
+                    raise
+                LOG.info("Connected to the Dask scheduler %s", self.scheduler)
+                self._client = client
                 said = None
             except (OSError, GpuExploreError) as error:
                 reason = _describe(error)
@@ -152,27 +169,6 @@ class Cluster:
                     LOG.warning("The Dask scheduler %s cannot be reached: %s", self.scheduler, reason)
                 said = reason
         self._disconnect()
-
-    def _connect(self) -> Client:
-        client = Client(self.scheduler, security=self._security, timeout=CONNECT_S, set_as_default=False)
-        try:
-            self._subscribe(client)
-        except BaseException:
-            client.close(timeout=CONNECT_S)
-            raise
-        LOG.info("Connected to the Dask scheduler %s", self.scheduler)
-        return client
-
-    def _subscribe(self, client: Client) -> None:
-        client.subscribe_topic("all", self._hear_of_departures)
-        client.subscribe_topic(NODES, self._hear_of_nodes)
-        client.subscribe_topic(self.topic, self._deliver)
-        self._subscribed.clear()
-        while not self._subscribed.wait(0.02):  # until this comes back, announcements may be missed
-            client.log_event(self.topic, {})
-        there = client.scheduler_info(n_workers=-1)["workers"]
-        announced = [node for event in client.get_events(NODES) if (node := _node(event)) and node.address in there]
-        self._add(*{node.address: node for node in announced if node.address not in self._nodes}.values())
 
     def _disconnect(self) -> None:
         client = self._client

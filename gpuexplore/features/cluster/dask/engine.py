@@ -184,7 +184,18 @@ class _Task:
         """Submit the task and yield what the node reports, until the task ends."""
         client = self._cluster.client
         cancellation = Event(self._inbox.token, client)
-        future = self._submit(client)
+        future = client.submit(
+            self._work.function,
+            self._work.payload,
+            self._cluster.topic,
+            self._inbox.token,
+            key=f"gpuexplore-{self._inbox.token}",
+            workers=[self._inbox.node.address],
+            allow_other_workers=False,
+            resources={self._work.device_id: 1},
+            retries=0,
+            pure=False,
+        )
         try:
             while not (done := future.done() or self._departed) or not self._inbox.news.empty():
                 if not self.stopped and not done and cancelled():
@@ -201,20 +212,6 @@ class _Task:
             else:
                 _send(client, cancellation.set)
                 _send(client, future.cancel)  # a task that runs goes on, and hears of its cancellation
-
-    def _submit(self, client: Client) -> Future[Any]:
-        return client.submit(
-            self._work.function,
-            self._work.payload,
-            self._cluster.topic,
-            self._inbox.token,
-            key=f"gpuexplore-{self._inbox.token}",
-            workers=[self._inbox.node.address],
-            allow_other_workers=False,
-            resources={self._work.device_id: 1},
-            retries=0,
-            pure=False,
-        )
 
     def _next(self) -> Iterator[Report]:
         try:

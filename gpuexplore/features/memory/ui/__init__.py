@@ -135,7 +135,16 @@ def show_memory(model: LayeredModel, batch: int, setup: Training | Serving, *, g
             f"KV cache: {per_token} per token = 2 × layers × KV heads × head dimension × bytes per element. All "
             "sequences share the weights; temporary buffers of the prompt pass (prefill) are not counted."
         )
-    _kinds(memory)
+    grows = memory.most("KV cache") > 0  # and nothing goes before the end
+    st.subheader("Memory by kind" if grows else "Memory by kind, largest and at the peak", anchor="kinds")
+    kinds = [(kind, memory.most(kind), size) for kind, size in memory.peak.bytes_by_kind.items() if memory.most(kind)]
+    total = ("sum", sum(most for _, most, _ in kinds), memory.total_bytes)
+    lines = [
+        f"| {kind} | {format_gigabytes(most)} | {format_gigabytes(size)} |" for kind, most, size in (*kinds, total)
+    ]
+    st.markdown("\n".join(("| Kind | At most | At the peak |", "| --- | ---: | ---: |", *lines)))
+    if not grows:
+        st.caption("Kinds are largest at different moments: activations are freed while gradients are allocated.")
     _fits(*asked)
     if isinstance(setup, Training):
         _layers(model, batch, setup)
@@ -172,19 +181,6 @@ def _summary(memory: MemoryTimeline, fit: Fit, reserve: Reserve) -> None:
     st.markdown(  # no caption: a link in one is too faint to read
         f"{plain(memory.model.title)}: {memory.parameter_count:,} parameters, batch {memory.batch:,}. {usable}"
     )
-
-
-def _kinds(memory: MemoryTimeline) -> None:
-    grows = memory.most("KV cache") > 0  # and nothing goes before the end
-    st.subheader("Memory by kind" if grows else "Memory by kind, largest and at the peak", anchor="kinds")
-    kinds = [(kind, memory.most(kind), size) for kind, size in memory.peak.bytes_by_kind.items() if memory.most(kind)]
-    total = ("sum", sum(most for _, most, _ in kinds), memory.total_bytes)
-    lines = [
-        f"| {kind} | {format_gigabytes(most)} | {format_gigabytes(size)} |" for kind, most, size in (*kinds, total)
-    ]
-    st.markdown("\n".join(("| Kind | At most | At the peak |", "| --- | ---: | ---: |", *lines)))
-    if not grows:
-        st.caption("Kinds are largest at different moments: activations are freed while gradients are allocated.")
 
 
 def _fits(model: LayeredModel, batch: int, setup: Training | Serving, reserve: Reserve) -> None:

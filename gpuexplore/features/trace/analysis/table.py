@@ -41,7 +41,7 @@ class _TracedOn:
 
 
 @dataclass(frozen=True, slots=True)
-class LeastTime:
+class _LeastTime:
     """The least time that a device needs for some work, by what bounds it."""
 
     time_s: float
@@ -120,7 +120,7 @@ def _arithmetic(dtype: str | None, kernels: Sequence[Kernel]) -> str | None:
 
 def _least_time(
     device: Device | None, dtype: str | None, flop_count: int | None, byte_count: int | None
-) -> LeastTime | None:
+) -> _LeastTime | None:
     """Return the least time of a call; None where a roof that could decide it is unknown.
 
     Products of unknown bytes, or of bytes that come from a cache of unknown bandwidth, may be bound by either: the
@@ -140,26 +140,26 @@ def _least_time(
     peak = device.peak(dtype, "matrix") if dtype else None
     if peak is None or not byte_count:
         return None
-    computing = LeastTime(flop_count / peak.flop_per_s, "compute")
+    computing = _LeastTime(flop_count / peak.flop_per_s, "compute")
     if moving is None:  # no cache delivers slower than the memory behind it
         by_memory = _by_memory(device, byte_count)
         return computing if by_memory and by_memory.time_s <= computing.time_s else None
     return moving if moving.time_s > computing.time_s else computing
 
 
-def _moving(device: Device, byte_count: int | None) -> LeastTime | None:
+def _moving(device: Device, byte_count: int | None) -> _LeastTime | None:
     """Return the least time of moving so many bytes; what fits a cache is not bounded by memory."""
     if not byte_count:
         return None
     if byte_count <= (cached_bytes(device) or 0):
         cache = smallest_cache(device.caches, byte_count)
-        return LeastTime(byte_count / cache.bandwidth.bytes_per_s, "cache") if cache else None
+        return _LeastTime(byte_count / cache.bandwidth.bytes_per_s, "cache") if cache else None
     return _by_memory(device, byte_count)
 
 
-def _by_memory(device: Device, byte_count: int) -> LeastTime | None:
+def _by_memory(device: Device, byte_count: int) -> _LeastTime | None:
     memory = device.bandwidth
-    return LeastTime(byte_count / memory.bytes_per_s, "memory") if memory else None
+    return _LeastTime(byte_count / memory.bytes_per_s, "memory") if memory else None
 
 
 class _Work(NamedTuple):
@@ -266,7 +266,7 @@ class TraceRow:
     share: float | None = None
     flop_count: int | None = None
     byte_count: int | None = None
-    least: LeastTime | None = None
+    least: _LeastTime | None = None
     counterpart: Counterpart | None = None
     may_be_masked: bool = False
 

@@ -201,7 +201,18 @@ class _RankTeam:
         for name, learner in self._alone.items():
             self._recorder.courses[name].error = gradient_error(learner, self._setup, self._batch_of)
         stopped = self._train_interleaved()
-        all_reduce_s = self._all_reduce_s()
+        gradients = torch.ones(self._setup.model.parameters, device=self._torch_device)
+        times_s = []
+        warm_up_count = 3
+        for _ in range(warm_up_count + 20):
+            dist.barrier()
+            began = perf_counter_ns()
+            dist.all_reduce(gradients)
+            if self._device.kind == "cuda":
+                torch.cuda.synchronize()
+            times_s.append((perf_counter_ns() - began) / 1e9)
+            gradients.fill_(1.0)
+        all_reduce_s = times_s[warm_up_count:]
         if self.rank == 0:
             environment = describe_environment(self._device, ("torch",), threads=1)
             processes = self._summary(all_reduce_s)
@@ -271,21 +282,6 @@ class _RankTeam:
         decision = torch.tensor(word, device=self._torch_device)
         dist.broadcast(decision, 0)
         return int(decision.item())
-
-    def _all_reduce_s(self) -> list[float]:
-        """Return the seconds of an all-reduce of as many numbers as there are gradients, with nothing else running."""
-        gradients = torch.ones(self._setup.model.parameters, device=self._torch_device)
-        times_s = []
-        warm_up_count = 3
-        for _ in range(warm_up_count + 20):
-            dist.barrier()
-            began = perf_counter_ns()
-            dist.all_reduce(gradients)
-            if self._device.kind == "cuda":
-                torch.cuda.synchronize()
-            times_s.append((perf_counter_ns() - began) / 1e9)
-            gradients.fill_(1.0)
-        return times_s[warm_up_count:]
 
     def _summary(self, all_reduce_s: list[float]) -> Processes:
         mode = self._setup.modes[0]
