@@ -78,12 +78,12 @@ def test_each_kind_is_counted(tmp_path):
     found = counted(parsed([path]))
 
     assert found == {
-        "files": 617,
-        "statements": 50_295,
-        "classes": 503,
-        "public names": 2_178,
-        "constants": 1_594,
-        "packed assignments": 94,
+        "files": 1,
+        "statements": 5,
+        "classes": 1,
+        "public names": 1,
+        "constants": 3,
+        "packed assignments": 2,
     }
 
 
