@@ -190,8 +190,8 @@ def _ridge(roofs: Sequence[Roof], points: Sequence[Point]) -> str | None:
         return None
     return (
         f"In {compute.dtype} the ridge point is at **{format_intensity(found[compute])}**: work with "
-        "a lower arithmetic intensity is limited by memory; only work to the right of it can reach "
-        f"{format_flop_per_s(compute.rate)}."
+        "a lower arithmetic intensity is limited by memory, unless a cache holds its data; only work to the right "
+        f"of it can reach {format_flop_per_s(compute.rate)}."
     )
 
 

@@ -31,7 +31,7 @@ def peaks(devices: Sequence[Device]) -> alt.LayerChart:
         columns=columns,
     )
     listed = ", ".join(f"{row.row} {row.peak}" for row in frame.itertuples()) or "none is known"
-    y = alt.Y("row:N", sort=list(frame["row"]), title=None, axis=alt.Axis(labelLimit=300))
+    y = alt.Y("row:N", sort=list(frame["row"]), title=None, axis=alt.Axis(labelLimit=300, labelFlush=False))
     x = alt.X("flop_per_s:Q", title=None, axis=None)
     base = alt.Chart(frame).encode(y=y, x=x, tooltip=[alt.Tooltip(f"{name}:N") for name in ("peak", "kind", "source")])
     bars = base.mark_bar(height={"band": 0.6}, color=NEUTRAL)  # colours stand for implementations on its page

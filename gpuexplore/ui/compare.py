@@ -144,7 +144,7 @@ def _comparison(found: RunComparison) -> alt.LayerChart:
         scale=alt.Scale(type="log", domain=domain, nice=False),
         axis=alt.Axis(values=sorted(set(ticks)), labelExpr="format(datum.value, '.3~r') + '×'"),
     )
-    y = alt.Y("case:N", sort=order, title=None, axis=alt.Axis(labelLimit=170, labelOverlap=False))
+    y = alt.Y("case:N", sort=order, title=None, axis=alt.Axis(labelLimit=170, labelOverlap=False, labelFlush=False))
     changes = ("faster", "slower", "same", INCONCLUSIVE)
     colors = ("#00816e", "#c0392b", "#5b7fb5", NEUTRAL)
     scale = alt.Scale(domain=list(changes), range=list(colors))

@@ -80,11 +80,12 @@ def show_which() -> None:
     key = (call, tuple(prices.items()), known)
     found = _GPUS.get(key, lambda: _gpus_for(call, prices, known))
     order = ranked(found, by)
-    said.markdown(f"#### {_best_words(found)}")
     fitting = [each for each in order if each.found.fits is not False and ORDERS[by](each) is not None]
-    if fitting:
-        show_chart(lambda: ranking(fitting, by), ("which", key, by), key="chart.which")
-        st.caption(f"The first {min(MOST_RANKED, len(fitting))} of {len(fitting)} GPUs that hold the call.")
+    with said:
+        st.markdown(f"#### {_best_words(found)}")
+        if fitting:
+            show_chart(lambda: ranking(fitting, by), ("which", key, by), key="chart.which")
+            st.caption(f"The first {min(MOST_RANKED, len(fitting))} of {len(fitting)} GPUs that hold the call.")
     show_table(
         lambda: [_choice_row(each) for each in order],
         ("which", key, by),
@@ -226,7 +227,9 @@ def ranking(choices: Sequence[GpuChoice], by: Order) -> alt.LayerChart:
     tooltip = [
         alt.Tooltip(f"{name}:N", title=title) for name, title in {"gpu": "GPU", "said": axis, "from": "From"}.items()
     ]
-    base = alt.Chart(frame).encode(y=alt.Y("gpu:N", sort=names, title=None, axis=alt.Axis(labelLimit=220)))
+    base = alt.Chart(frame).encode(
+        y=alt.Y("gpu:N", sort=names, title=None, axis=alt.Axis(labelLimit=220, labelFlush=False))
+    )
     points = base.encode(x=x, tooltip=tooltip)
     is_predicted = f"datum.from == '{Origin.PREDICTED.label}'"
     layers = [

@@ -151,7 +151,9 @@ def _ladder_chart(rungs: Sequence[Rung], published: Mapping[str, Mapping[str, st
     other = pd.DataFrame(said, columns=["rung", "share", "said"])
     names = [rung.implementation.name for rung in rungs]
     largest = max([1.0, *frame["share"], *other["share"]])
-    y = alt.Y("rung:N", sort=names, title=None, axis=alt.Axis(labelLimit=240), scale=alt.Scale(domain=names))
+    y = alt.Y(
+        "rung:N", sort=names, title=None, axis=alt.Axis(labelLimit=240, labelFlush=False), scale=alt.Scale(domain=names)
+    )
     x = alt.X(
         "share:Q",
         title="Share of the library's speed",
@@ -271,7 +273,9 @@ def _rung_bounds_chart(bounds: Mapping[str, InstructionBound]) -> alt.LayerChart
         columns=["rate", *tooltips],
     )
     names = list(frame["rung"])
-    y = alt.Y("rung:N", sort=names, title=None, axis=alt.Axis(labelLimit=240), scale=alt.Scale(domain=names))
+    y = alt.Y(
+        "rung:N", sort=names, title=None, axis=alt.Axis(labelLimit=240, labelFlush=False), scale=alt.Scale(domain=names)
+    )
     x = alt.X(
         "rate:Q",
         title="Bound by the machine code",
