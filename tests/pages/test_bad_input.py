@@ -44,7 +44,7 @@ def test_the_source_of_a_custom_peak_is_a_short_text(page, store, tab, source):
     rate, said_by = [field for field in app.text_input if field.form_id][2 * tab : 2 * tab + 2]
     rate.set_value("1")
     said_by.set_value(source)
-    app.button[tab].click().run()
+    [button for button in app.button if button.form_id][tab].click().run()
 
     assert "source '" in texts(app.error)
     assert not app.success

@@ -419,12 +419,12 @@ def test_a_time_that_the_device_cannot_have_reached_is_named(page):
 
 
 def test_predictions_name_the_measurements_they_rest_on_each_with_its_source(page):
-    app = page("what-if", op="matmul", shape="4096", device="h100-sxm5-80gb", dtype="bf16,tf32")
+    app = page("what-if", op="matmul", shape="4096", device="h100-sxm5-80gb", dtype="bf16,fp16")
     told = next(each.value for each in app.markdown if "based on" in each.value)
 
     assert not app.exception
     assert "published measurements, the nearest on H100 SXM5 80GB" in told
     assert "](https://github.com/" in told
-    assert "bf16 in" in next(line for line in told.splitlines() if "tf32:" in line)  # measured in another format
+    assert "bf16 in" in next(line for line in told.splitlines() if "fp16:" in line)  # measured in another format
     elsewhere = page("what-if", op="matmul", shape="4096", device="a100-sxm4-80gb", dtype="bf16")
     assert "To improve predictions" in texts(elsewhere.caption)

@@ -298,7 +298,7 @@ class Attempt:
         new_events = journal_reader(directory)
         word = current_case_word(directory, create=True)
         kills = _oom_kills()
-        most_bytes = self._limits.memory_bytes or self._share_of_memory(worker)
+        share_bytes = self._share_of_memory(worker)
         worker.attribute_output_to(lambda: self._at_work(read_current_case(word)))
         worker.begin(directory)
         while True:
@@ -313,6 +313,10 @@ class Attempt:
             if not self.hurried and self._hurries():
                 (directory / CANCEL).touch()
                 self.hurried = True
+            chosen_bytes = (
+                self._limits.memory_bytes if current.count else None
+            )  # peaks before may overflow a large cache
+            most_bytes = chosen_bytes or share_bytes
             failure = self._cancel(directory, cancelled) or self._timeout(current)
             if failure := failure or self._too_large(worker.resident_bytes(), most_bytes, current):
                 return failure
