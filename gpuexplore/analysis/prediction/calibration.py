@@ -79,6 +79,7 @@ class Calibration:
     of_devices: dict[Device, "Calibration"] = field(default_factory=dict)
     keys: dict[Device, str] = field(default_factory=dict)
     measured: dict[str, frozenset[str]] = field(default_factory=dict)
+    of_library: dict[str, Sequence[ObservedEfficiency]] = field(default_factory=dict)
     likenesses: dict[tuple[object, ...], DeviceLikeness] = field(default_factory=dict)
 
     def without_namesakes(self, device: Device) -> "Calibration":
@@ -138,8 +139,10 @@ class Calibration:
         """Return the kinds of calls in which a library's calls were measured on the device itself."""
         return frozenset(seen.features["calls"] for seen in self._of_library_on(self.device_key(device)))
 
-    def _of_library_on(self, key: str) -> list[ObservedEfficiency]:
-        return [seen for seen in self.seen(LIBRARY) if self.device_key(seen.device) == key]
+    def _of_library_on(self, key: str) -> Sequence[ObservedEfficiency]:
+        if key not in self.of_library:
+            self.of_library[key] = [seen for seen in self.seen(LIBRARY) if self.device_key(seen.device) == key]
+        return self.of_library[key]
 
     def process(self, regime: Regime) -> Estimator:
         """Return the process that this kind of case belongs to."""
