@@ -154,7 +154,9 @@ def _measurement(row: Mapping[str, str], shape: Shape, known: Mapping[str, Sourc
     link = urlsplit(row["source"])
     repository = "/".join(unquote(link.path).split("/")[1:3])
     if known is None and link.scheme == "https" and link.netloc:
-        source = Source(repository, repository or link.netloc, row.get("licence", ""), link.netloc, row.get("conditions", ""))
+        source = Source(
+            repository, repository or link.netloc, row.get("licence", ""), link.netloc, row.get("conditions", "")
+        )
     elif known and (link.scheme, link.netloc) == ("https", HOST) and repository in known:
         source = known[repository]
     elif known is None:
