@@ -19,6 +19,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
 from statistics import median
 
@@ -55,7 +56,6 @@ from gpuexplore.core.model import Case, Device, Result, Shape
 from gpuexplore.hardware import ACCELERATORS, row_of, table_device
 from gpuexplore.recorded import recorded_results
 from gpuexplore.recorded.published import PublishedMeasurement, published_measurements, read_measurements
-from scripts.fit_prediction import fit
 
 WITHOUT_ARCHITECTURE = "architecture left out"
 ROOFLINE, ONE_EFFICIENCY, NEUSIGHT = "roofline", "one efficiency", "NeuSight"
@@ -159,6 +159,7 @@ def fitted_without(spec_keys: frozenset[str]) -> "partial[Prediction]":
 
     How sure it is was learned from what such predictors were off by (`scripts/fit_prediction.py`), all devices' alike.
     """
+    fit = import_module("scripts.fit_prediction").fit  # needs SciPy, which is not there to judge rows by what ships
     seen = [each for each in seen_by_others() if each.facts.device not in spec_keys]
     return partial(predict, calibration=leave_out(spec_keys, fit(seen, fitted().intervals)))
 

@@ -1,7 +1,11 @@
 """What the benchmark of predictions leaves out, and how it judges each way."""
 
+import json
+import subprocess
+import sys
 from dataclasses import replace
 from importlib.util import find_spec
+from pathlib import Path
 from statistics import median
 
 import pytest
@@ -28,6 +32,7 @@ from gpuexplore.hardware import row_of, table_device
 from gpuexplore.recorded.published import published_measurements
 from tests.unchanged import PACKAGE, heavy
 
+ROOT = Path(__file__).resolve().parents[2]
 PRODUCT = Case("matmul", Shape.of(m=1000, k=1000, n=1000), "fp32", "torch", "t4")
 ADDITION = Case("vector_add", Shape.of(n=1_000_000), "fp32", "torch", "t4")
 
@@ -157,6 +162,22 @@ def test_rows_of_anybody_are_summed_up_with_what_was_left_out(tmp_path):
     (tmp_path / "bad.csv").write_text("\n".join([HEAD, *refused]), encoding="utf-8")
     with pytest.raises(SystemExit, match="no row has a prediction"):
         judged_rows(tmp_path / "bad.csv")
+
+
+def test_rows_are_judged_where_scipy_is_not_installed(tmp_path):
+    text, _ = rows_of_softmax("https://example.org/results/softmax.csv")
+    (tmp_path / "rows.csv").write_text(f"{HEAD}\n{text}\n", encoding="utf-8")
+    file = str(tmp_path / "rows.csv")
+    code = (
+        "import sys\n"
+        "sys.modules['scipy'] = sys.modules['scipy.optimize'] = None\n"
+        "from benchmarks.prediction import main\n"
+        f"sys.argv[1:] = ['--rows', {file!r}, '--json']\n"
+        "main()"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+
+    assert json.loads(found.stdout)["rows"] == 1
 
 
 def test_rows_are_predicted_as_their_team_measures():

@@ -11,7 +11,7 @@ RIGHT, LEFT = point_of(alone(ok(1e-3, size=600)), ROOFS), point_of(alone(ok(1e-6
 def test_two_points_on_either_side_of_the_ridge_are_told():
     assert explain(ROOFS, [RIGHT, LEFT]) == (
         "In fp32 the ridge point is at **10.0 FLOP/byte**: work with a lower arithmetic intensity is limited by "
-        "memory; only work to the right of it can reach 1.00 TFLOP/s.",
+        "memory, unless a cache holds its data; only work to the right of it can reach 1.00 TFLOP/s.",
         "Of 2 results, 1 is compute-bound, 1 is memory-bound.",
         "Nearest to its roof is **torch in fp32 at 600 × 600 × 600**, at 43.2 %.",
         "Farthest below is **torch in fp32 at 30 × 30 × 30**, at 10.8 %; the usual reasons are call overhead, "
