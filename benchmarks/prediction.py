@@ -228,12 +228,11 @@ def judged_rows(path: Path) -> dict[str, object]:
     if not found:
         raise SystemExit("\n".join([f"{path}: no row has a prediction", *refused]))
     groups = [
-        {"by": by, "name": name, **asdict(summary)}
+        {"by": by, "name": name, **summary_of(some)}
         for by in ROW_GROUPINGS
         for name, some in grouped(found, by).items()
-        if (summary := summary_of(some))
     ]
-    return {**asdict(summary_of(found)), "by": groups, "unpredicted": len(trials) - len(found), "refused": refused}
+    return {**summary_of(found), "by": groups, "unpredicted": len(trials) - len(found), "refused": refused}
 
 
 def rows_of(path: Path) -> tuple[tuple[PublishedMeasurement, ...], list[str]]:

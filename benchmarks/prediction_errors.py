@@ -72,7 +72,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """How wrong a way is in a group.
+    """Errors of a way in a group.
 
     Attributes:
         count: rows that it predicts.
@@ -89,32 +89,17 @@ class Errors:
     times_ours: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """How far our predictions are off in a group.
+def summary_of(trials: Sequence[Trial]) -> dict[str, float | None]:
+    """Return how far our predictions are off in trials that each have one, by the names that JSON has.
 
-    Attributes:
-        rows: how many there are.
-        median: of the absolute errors, as a share of what was measured.
-        p90: nine of ten are at most so far off.
-        holds: share of the intervals that hold.
-        bias: the median of predicted over measured times.
+    ``rows``, ``median``, ``p90`` and ``holds`` are as in `Errors`; ``bias`` is the median of predicted over measured
+    times.
     """
-
-    rows: int
-    median: float
-    p90: float
-    holds: float | None
-    bias: float
-
-
-def summary_of(trials: Sequence[Trial]) -> Summary:
-    """Return how far our predictions are off in trials that each have one."""
     errors = errors_of(trials, OURS)
     if errors is None:
         raise ValueError("no trial has a prediction")
     bias = median(trial.guesses[OURS].time_s / trial.took_s for trial in trials)
-    return Summary(errors.count, errors.median, errors.p90, errors.held, bias)
+    return {"rows": errors.count, "median": errors.median, "p90": errors.p90, "holds": errors.held, "bias": bias}
 
 
 GROUPINGS: Mapping[str, Callable[[Trial], str | None]] = MappingProxyType(

@@ -25,7 +25,7 @@ class Peak:
 
     @property
     def rate_note(self) -> str:
-        """What a reader has to know of the rate: ``at the fp32 rate`` for a dtype that fp32 computes, else nothing."""
+        """Note on the rate: ``at the fp32 rate`` for a dtype that fp32 computes, else empty."""
         return "at the fp32 rate" if f"{self.dtype} {WIDENED}" in self.source else ""
 
 

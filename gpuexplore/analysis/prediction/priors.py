@@ -222,7 +222,7 @@ _CPU = (
 
 
 class DeviceLikeness(NamedTuple):
-    """How a device differs from its kind, in multiples of the deviations of its estimates.
+    """Differences of a device from its kind, in multiples of the deviations of its estimates.
 
     Attributes:
         shared: of what all its calls have in common: large under a lower power limit or lower clocks.

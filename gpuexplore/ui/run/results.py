@@ -246,7 +246,6 @@ def _show_known_peaks(analysis: RunAnalysis) -> None:
     if analysis.fastest is None or not analysis.fastest.byte_count:  # nothing is known of what it does
         return
     with st.expander("MFU against every known peak", icon=":material/percent:"):
-        # Show the tables of everything a result can be compared with: its FLOP/s, then its bytes/s
         name = f"{analysis.fastest.label} at {shape_label(analysis.fastest.case.shape)}"
         if analysis.fastest.flop_count:
             st.markdown(f"**{name}: {format_flop_per_s(analysis.fastest.flop_per_s)}**")

@@ -1,4 +1,4 @@
-"""What becomes a row of the atlas: real recordings, and no invented ones."""
+"""Recordings for the atlas: real ones are taken, invented ones are refused."""
 
 import json
 from math import prod
