@@ -74,6 +74,18 @@ def test_a_published_time_of_a_graph_counts_where_a_launch_would_hide_behind_the
     assert found == [long, None]
 
 
+def test_a_published_time_with_cold_caches_counts_among_its_own_kind_alone(known):
+    timed = [point for point in points("matmul", ["mi355x"], ["bf16"]) if point.calls == "cold"]
+    long = max(timed, key=lambda point: point.time_s)
+    found = [
+        choices(replace(known, calls=calls), "mi355x", shape=long.shape, dtype="bf16")["mi355x"].point
+        for calls in ("cold", "queued")
+    ]
+
+    assert long.time_s > LEAST_S["queued"]
+    assert found == [long, None]
+
+
 def test_a_published_time_above_a_peak_is_left_to_the_prediction(known):
     fast = max(points("conv2d", ["p100-pcie-16gb"]), key=lambda point: point.mfu or 0)
     found = choices(known, "p100-pcie-16gb", operation="conv2d", shape=fast.shape, dtype="fp32")["p100-pcie-16gb"]
