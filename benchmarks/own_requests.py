@@ -13,7 +13,7 @@ from benchmarks.server import Served, measuring, opened, serve
 from benchmarks.visitor import Visitor
 from gpuexplore.core.dtypes import FORMATS
 from gpuexplore.features.lessons.lesson import catalog
-from gpuexplore.features.memory.analysis.models import models
+from gpuexplore.features.model.analysis.models import models
 from gpuexplore.hardware import ACCELERATORS
 from gpuexplore.hardware.capabilities import CAPABILITIES
 from gpuexplore.operations import OPERATIONS

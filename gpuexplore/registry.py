@@ -20,7 +20,7 @@ FEATURES: tuple[str, ...] = (
     "trace",
     "transfer",
     "training",
-    "memory",
+    "model",
     "lessons",
     "mistakes",
     "fact_check",

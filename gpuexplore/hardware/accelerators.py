@@ -105,6 +105,7 @@ class Accelerator:
         rate_class: row of flop_per_clock.csv.
         multiprocessors: streaming multiprocessors, compute units, Xe-cores or Apple cores.
         tensor_clock_hz: clock the datasheet rates the matrix peaks at, where it is another than the boost clock.
+        link_bytes_per_s: of NVLink or Infinity Fabric, both directions together; None without one.
         rates: dense FLOP/s (int8: operations/s) by column; a column that is not there is no unit.
         derived: how each figure was found that its document does not print, by column: a key of DERIVATIONS.
         confidence: `low`, `medium` or `high`; `notes` say why.
@@ -132,6 +133,7 @@ class Accelerator:
     cache_bytes: int | None
     power_w: float | None
     pcie_bytes_per_s: float | None
+    link_bytes_per_s: float | None
     rates: Mapping[str, float] = field(hash=False)
     derived: Mapping[str, str] = field(hash=False)
     source_url: str
@@ -171,6 +173,7 @@ def _accelerator(row: Mapping[str, str]) -> Accelerator:
         cache_bytes=_whole(row["l2_cache_mib"], 2**20),
         power_w=_number(row["tdp_w"]),
         pcie_bytes_per_s=_number(row["pcie_gbs_per_dir"], 9),
+        link_bytes_per_s=_number(row["link_gbs_bidir"], 9),
         rates={name: float(f"{row[name]}e12") for name in RATE_FIELDS if row[name]},
         derived=dict(_derivation(entry) for entry in row["derived_fields"].split(";") if entry),
     )

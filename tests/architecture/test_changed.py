@@ -7,7 +7,7 @@ from tests.unchanged import ROOT
 
 TIMING = "tests/measure/sample/test_timing.py"
 UNITS = "tests/core/test_units.py"
-MEMORY = "tests/features/memory/test_page.py"
+MEMORY = "tests/features/model/test_page.py"
 
 
 @pytest.mark.parametrize(
@@ -20,8 +20,8 @@ MEMORY = "tests/features/memory/test_page.py"
         (UNITS, UNITS, True),
         (UNITS, "tests/conftest.py", True),
         (UNITS, "docs/tour.md", False),
-        (MEMORY, "gpuexplore/features/memory/page.py", True),  # a page, which no test imports
-        (MEMORY, "gpuexplore/features/memory/command.toml", True),
+        (MEMORY, "gpuexplore/features/model/page.py", True),  # a page, which no test imports
+        (MEMORY, "gpuexplore/features/model/command.toml", True),
         (MEMORY, "gpuexplore/features/tensors/page.py", False),
         ("tests/pages/test_runs.py", "pages/runs.py", True),
         ("tests/docs/test_docs.py", "docs/tour.md", True),

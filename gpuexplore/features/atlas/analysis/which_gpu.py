@@ -28,7 +28,7 @@ from gpuexplore.recorded.validation import named
 
 
 @dataclass(frozen=True, slots=True)
-class _Price:
+class Price:
     """The price of one GPU at one provider.
 
     Attributes:
@@ -51,7 +51,7 @@ class _Price:
 
 
 @once
-def _prices() -> tuple[_Price, ...]:
+def _prices() -> tuple[Price, ...]:
     """Return every price, in the order of the file.
 
     Raises:
@@ -61,12 +61,12 @@ def _prices() -> tuple[_Price, ...]:
     return _read_prices(text, datetime.now(UTC).date())
 
 
-def _price_of(spec_key: str | None) -> _Price | None:
+def price_of(spec_key: str | None) -> Price | None:
     """Return the first price of a GPU; None where no list has it."""
     return next((price for price in _prices() if price.spec_key == spec_key), None)
 
 
-def _read_prices(text: str, today: date) -> tuple[_Price, ...]:
+def _read_prices(text: str, today: date) -> tuple[Price, ...]:
     """Return the prices of a file's text.
 
     Args:
@@ -88,13 +88,13 @@ def _read_prices(text: str, today: date) -> tuple[_Price, ...]:
     return tuple(found)
 
 
-def _price(listed: Mapping[str, Any], key: str, amount: object) -> _Price:
+def _price(listed: Mapping[str, Any], key: str, amount: object) -> Price:
     if key not in {row.key for row in ACCELERATORS}:
         raise InvalidInput.of("gpu", key, "keys of the table of accelerators")
     if isinstance(amount, bool) or not isinstance(amount, int | float) or not (isfinite(amount) and amount > 0):
         raise InvalidInput.of(f"price of {key}", amount, "US dollars above 0")
     about = {name: listed[name] for name in ("provider", "read_on", "page", "read_at", "note")}
-    return _Price(key, float(amount), **about)
+    return Price(key, float(amount), **about)
 
 
 Order = Literal["time", "energy", "memory", "price"]
@@ -120,7 +120,7 @@ class GpuChoice:
     found: WhatIf
     point: AtlasPoint | None = None
     price_per_hour: float | None = None
-    listed: _Price | None = None
+    listed: Price | None = None
 
     @property
     def device(self) -> Device:
@@ -183,7 +183,7 @@ def which_gpu(
         and point.origin == "published"
         and (point.calls == known.calls or (known.calls != "cold" and point.time_s >= LEAST_S[point.calls]))
     ]
-    listed = {device.id: _price_of(device.spec_key) for device in devices if _entered(device, known) is None}
+    listed = {device.id: price_of(device.spec_key) for device in devices if _entered(device, known) is None}
     hourly = {device.id: _entered(device, known) for device in devices}
     hourly |= {device_id: price.usd_per_hour for device_id, price in listed.items() if price}
     priced = {device_id: price for device_id, price in hourly.items() if price is not None}
@@ -226,7 +226,7 @@ def ranked(choices: Iterable[GpuChoice], by: str = "time") -> tuple[GpuChoice, .
 
 
 def _choice(
-    workload: Workload, found: WhatIf, *, known: Known, measured: Sequence[AtlasPoint], listed: _Price | None
+    workload: Workload, found: WhatIf, *, known: Known, measured: Sequence[AtlasPoint], listed: Price | None
 ) -> GpuChoice:
     device = found.device
     layer = workload.layers[0]

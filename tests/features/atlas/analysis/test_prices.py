@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime
 import pytest
 
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.features.atlas.analysis.which_gpu import _price_of, _prices, _read_prices
+from gpuexplore.features.atlas.analysis.which_gpu import price_of, _prices, _read_prices
 from gpuexplore.hardware import ACCELERATORS
 
 TODAY = date(2026, 11, 27)
@@ -35,8 +35,8 @@ def test_the_first_list_that_has_a_gpu_counts_and_unknown_stays_unknown():
     several = [price for price in _prices() if price.spec_key == "h100-sxm5-80gb"]
 
     assert len(several) > 1
-    assert _price_of("h100-sxm5-80gb") is several[0]
-    assert _price_of("apple-m1") is _price_of(None) is None
+    assert price_of("h100-sxm5-80gb") is several[0]
+    assert price_of("apple-m1") is price_of(None) is None
 
 
 def test_a_list_is_read_as_it_stands():

@@ -9,7 +9,7 @@ from gpuexplore.analysis.what_if.what_if import Known
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Origin, Shape
 from gpuexplore.features.atlas.analysis import points
-from gpuexplore.features.atlas.analysis.which_gpu import LEAST_S, ORDERS, _price_of, ranked, usual_devices, which_gpu
+from gpuexplore.features.atlas.analysis.which_gpu import LEAST_S, ORDERS, price_of, ranked, usual_devices, which_gpu
 from gpuexplore.hardware import ACCELERATORS, as_device, row_of
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.recorded import recorded_results
@@ -108,13 +108,13 @@ def test_rates_energy_and_cost_follow_from_the_time(known):
 def test_a_listed_price_holds_where_none_was_entered_and_unknown_stays_unknown(known):
     found = choices(known, "t4", "l4")
 
-    assert found["t4"].listed is _price_of("t4")
-    assert found["t4"].price_per_hour == _price_of("t4").usd_per_hour
+    assert found["t4"].listed is price_of("t4")
+    assert found["t4"].price_per_hour == price_of("t4").usd_per_hour
     assert found["t4"].cost_of_million == pytest.approx(1e6 * found["t4"].found.cost)
     assert (found["l4"].price_per_hour, found["l4"].listed, found["l4"].cost_of_million) == (None, None, None)
 
 
-def test_a_device_of_this_machine_has_the_price_of_its_row(known):
+def test_a_device_of_this_machine_has_theprice_of_its_row(known):
     here = replace(DEVICES["t4"], id="cuda:0", kind="cuda")
     (found,) = which_gpu("matmul", SQUARE, "fp16", devices=[here], known=replace(known, prices_per_hour={"t4": 2.0}))
 

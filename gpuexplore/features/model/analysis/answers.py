@@ -1,0 +1,250 @@
+"""Answers on a model: sentences, the rows of tables, and one object of JSON, of predictions of its speed and memory."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from gpuexplore.analysis.prediction import UncertainValue
+from gpuexplore.core.units import format_gigabytes, format_multiple, format_percent, format_seconds, format_si
+from gpuexplore.features.atlas.analysis.which_gpu import price_of
+from gpuexplore.features.model.analysis.parts import tokens_of
+from gpuexplore.features.model.analysis.prediction import (
+    ModelPrediction,
+    Phase,
+    memory_of_each,
+    ratio,
+    saturating,
+    smallest_that_fits,
+)
+from gpuexplore.hardware import row_of
+
+GROUPS: Mapping[str, str] = {
+    "products": "matrix products",
+    "attention": "attention",
+    "elementwise": "element-wise operations",
+    "optimizer": "optimizer",
+    "communication": "communication",
+    "host": "host",
+}
+MFU_WORDS: Mapping[str, str] = {
+    "causal": "products and causal attention, as computed",
+    "whole": "attention to all tokens, as llm-foundry, PaLM and torch's counter count it",
+    "dense": "products alone, without attention",
+    "six_n": "6 N a token, with N all weights a token uses",
+    "hfu": "with what checkpointing computes again (HFU)",
+}
+
+
+def mfu_by_definition(prediction: ModelPrediction) -> dict[str, float | None]:
+    """Return the MFU of a training step by each usual way to count its FLOPs, keys of MFU_WORDS."""
+    counts = {
+        "causal": prediction.flop_count,
+        "whole": prediction.whole_flop_count,
+        "dense": prediction.dense_flop_count,
+        "six_n": prediction.six_n,
+        "hfu": prediction.repeated_flop_count,
+    }
+    shares = {name: prediction.mfu(count) for name, count in counts.items()}
+    return {name: share.value if share else None for name, share in shares.items()}
+
+
+def gpus_words(prediction: ModelPrediction) -> str:
+    """Return the GPUs, e.g. ``4 × A100 SXM4 80GB``."""
+    count = f"{prediction.plan.gpus:,} × " if prediction.plan.gpus > 1 else ""
+    return f"{count}{prediction.device.title}"
+
+
+def headline(prediction: ModelPrediction) -> str:
+    """Return the answer in a sentence: whether it fits, how fast it is, and what limits it."""
+    plan = prediction.plan
+    what = f"{prediction.model.title} in {dtype_words(prediction)} on {gpus_words(prediction)}"
+    if prediction.fits is False:
+        return f"{what} does not fit: {_too_large(prediction)}"
+    rate = prediction.per_second
+    unit = "tokens" if prediction.model.tokens else "samples"
+    limit = f"{prediction.main.limit} limits"
+    if prediction.train:
+        mfu = prediction.mfu()
+        share = (
+            f", MFU {format_percent(mfu.value)} ({format_percent(mfu.low)} to {format_percent(mfu.high)})"
+            if mfu
+            else ""
+        )
+        step = format_seconds(prediction.train.time_s.value)
+        return f"{what}: {rate_words(rate)} {unit} a second in training, {step} a step{share}; {limit}."
+    if prediction.decode is None:
+        first = prediction.prefill
+        assert first is not None
+        time = format_seconds(first.time_s.value)
+        return f"{what}: {rate_words(rate)} {unit} a second at batch {plan.batch:,}, {time} for the batch; {limit}."
+    each = prediction.decode.time_s
+    user = UncertainValue(1 / each.value, 1 / each.high, 1 / each.low)
+    words = f"{what}: {rate_words(user)} tokens a second for each of {plan.batch * plan.replicas:,} users"
+    if plan.batch * plan.replicas == 1:
+        words = f"{what}: {rate_words(user)} tokens a second"
+    else:
+        words += f", {rate_words(rate)} in all"
+    if prediction.prefill:
+        words += f"; first token after {format_seconds(prediction.prefill.time_s.value)}"
+    return f"{words}; {limit}."
+
+
+def dtype_words(prediction: ModelPrediction) -> str:
+    """Return the dtype of the products, and of stored weights where that is another."""
+    plan = prediction.plan
+    stored = plan.weight_dtype
+    return plan.dtype if plan.is_trained or stored in (plan.dtype, "fp32") else f"{plan.dtype} with {stored} weights"
+
+
+def rate_words(rate: UncertainValue) -> str:
+    """Return a rate with its interval, e.g. ``30 (26 to 35)``."""
+    return f"{format_multiple(rate.value)} ({format_multiple(rate.low)} to {format_multiple(rate.high)})"
+
+
+def _too_large(prediction: ModelPrediction) -> str:
+    usable = prediction.usable_bytes or 0
+    words = f"{format_gigabytes(prediction.memory_bytes)} a GPU, {format_gigabytes(usable)} usable"
+    other = smallest_that_fits(prediction.model, prediction.plan, prediction.device)
+    found = []
+    if other and other.gpus > 1:
+        how = "with sharded weights and checkpointing" if other.is_trained else "with tensor parallelism"
+        found.append(f"{other.gpus} of them {how} ({format_gigabytes(memory_of_each(prediction.model, other))} each)")
+    elif other and other.is_trained:
+        found.append("one with checkpointing")
+    if not prediction.plan.is_trained:
+        for dtype in ("fp8", "int4"):
+            fewer = _with_weights(prediction, dtype)
+            if fewer <= usable:
+                found.append(f"weights in {dtype} ({format_gigabytes(fewer)})")
+                break
+    return f"{words}; fits with {' or with '.join(found)}." if found else f"{words}."
+
+
+def _with_weights(prediction: ModelPrediction, dtype: str) -> int:
+    return memory_of_each(prediction.model, replace(prediction.plan, weights=dtype))
+
+
+def compared(first: ModelPrediction, second: ModelPrediction, *, of: str = "GPU") -> str:
+    """Return how much faster the first of two is, as a sentence."""
+    found = ratio(first, second)
+    names = [gpus_words(each) if of == "GPU" else dtype_words(each) for each in (first, second)]
+    if found.low < 1 < found.high:
+        return f"{names[0]} and {names[1]}: no significant difference ({_times(found)})."
+    if found.value < 1:
+        return compared(second, first, of=of)
+    return f"{names[0]} is {_times(found)} as fast as {names[1]} for this model."
+
+
+def _times(found: UncertainValue) -> str:
+    ends = f"{format_multiple(found.low)} to {format_multiple(found.high)}"
+    return f"{format_multiple(found.value)} times ({ends})"
+
+
+def batch_words(predictions: Sequence[ModelPrediction]) -> str:
+    """Return from which batch on the rate is near its best, as a sentence; empty without predictions."""
+    found = saturating(predictions)
+    if found is None:
+        return ""
+    best = max(predictions, key=lambda each: each.per_second.value)
+    largest = predictions[-1].plan.batch
+    rate = f"{format_multiple(best.per_second.value)} {'tokens' if found.model.tokens else 'samples'} a second"
+    return f"90 % of the best rate that fits ({rate}) from batch {found.plan.batch:,} on; the largest of these that fits is {largest:,}."
+
+
+def cost_of(prediction: ModelPrediction) -> dict[str, float | str] | None:
+    """Return US dollars and joules of a million tokens or samples; None for a GPU without a listed price and power.
+
+    Joules are of the board's power limit: an upper bound, without the host.
+    """
+    row = row_of(prediction.device)
+    if row is None:
+        return None
+    rate = prediction.per_second.value
+    found: dict[str, float | str] = {}
+    price = price_of(row.key)
+    if price:
+        found |= {
+            "usd": price.usd_per_hour * prediction.plan.gpus / 3600 / rate * 1e6,
+            "usd_per_gpu_hour": price.usd_per_hour,
+            "price_source": f"{price.provider}, {price.read_on}",
+        }
+    if row.power_w:
+        found["joules_at_most"] = row.power_w * prediction.plan.gpus / rate * 1e6
+    return found or None
+
+
+def cost_words(prediction: ModelPrediction) -> str:
+    """Return what a million tokens cost, as a sentence; empty where nothing is known."""
+    found = cost_of(prediction)
+    if found is None:
+        return ""
+    unit = "tokens" if prediction.model.tokens else "samples"
+    parts = []
+    if "usd" in found:
+        parts.append(
+            f"{float(found['usd']):,.2f} US dollars ({found['price_source']}, {found['usd_per_gpu_hour']} an hour and GPU)"
+        )
+    if "joules_at_most" in found:
+        parts.append(f"at most {format_si(float(found['joules_at_most']), 'J')} at the boards' power limit")
+    return f"A million {unit}: {', '.join(parts)}."
+
+
+def shares_of(phase: Phase) -> dict[str, float]:
+    """Return what takes a step, as shares of it by words of GROUPS, the largest first."""
+    total = sum(phase.seconds.values())
+    found = {GROUPS[name]: seconds / total for name, seconds in phase.seconds.items()}
+    return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+def rows_of(phase: Phase) -> list[dict[str, Any]]:
+    """Return a row for each kind of operation of a step: how many, seconds of all of them, FLOPs, bytes, what bounds."""
+    merged: dict[str, dict[str, Any]] = {}
+    for part, part_s in phase.parts:
+        row = merged.setdefault(
+            f"{part.name} {part.dtype}",
+            {"name": part.name, "dtype": part.dtype, "count": 0, "seconds": 0.0, "flop_count": 0.0, "byte_count": 0.0},
+        )
+        row["count"] += part.count
+        row["seconds"] += part_s
+        row["flop_count"] += part.flop_count * part.count
+        row["byte_count"] += part.byte_count * part.count
+        row["bound"] = "compute" if Phase.is_compute_bound(part) else "memory"
+    return sorted(merged.values(), key=lambda row: -row["seconds"])
+
+
+def to_json(prediction: ModelPrediction) -> dict[str, Any]:
+    """Return a prediction as one object of plain values, seconds, bytes, FLOPs and shares from 0 to 1."""
+    phases = {name: getattr(prediction, name) for name in ("train", "prefill", "decode")}
+    rate = prediction.per_second
+    mfu = prediction.mfu()
+    return {
+        "model": prediction.model.name,
+        "title": prediction.model.title,
+        "headline": headline(prediction),
+        "gpu": prediction.device.spec_key or prediction.device.id,
+        "plan": asdict(prediction.plan) | {"tokens": tokens_of(prediction.model, prediction.plan)},
+        "parameters": prediction.weights,
+        "active_parameters": prediction.active,
+        "fits": prediction.fits,
+        "memory_bytes": prediction.memory_bytes,
+        "usable_bytes": prediction.usable_bytes,
+        "per_second": asdict(rate),
+        "mfu": asdict(mfu) if mfu else None,
+        "mfu_by_definition": mfu_by_definition(prediction) if prediction.train else None,
+        "flop_count": prediction.flop_count,
+        "link": prediction.link.title if prediction.link else None,
+        "link_is_assumed": prediction.link.is_assumed if prediction.link else None,
+        "bus_bytes_per_s": prediction.link.bus_bytes_per_s if prediction.link else None,
+        "cost_of_a_million": cost_of(prediction),
+        "phases": {
+            name: {
+                "time_s": asdict(phase.time_s),
+                "seconds": dict(phase.seconds),
+                "limit": phase.limit,
+                "basis": phase.basis,
+                "operations": rows_of(phase),
+            }
+            for name, phase in phases.items()
+            if phase
+        },
+    }

@@ -1,0 +1,313 @@
+"""Models by name, or from layers as text, one a line; and the tape that training them records.
+
+::
+
+    input 3x224x224
+    conv 64 kernel=3 padding=1
+    repeat 2
+      relu
+    end
+
+``split``, ``shortcut`` and ``add`` make a residual block: what stands between ``shortcut`` and ``add`` is on the
+shortcut; ``#`` begins a comment, and ``;`` ends a line as well.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.once import once
+from gpuexplore.core.typed_text import LONGEST_LIST, check_text
+from gpuexplore.core.units import read_whole
+from gpuexplore.features.model.analysis import ITEMSIZES, Training
+from gpuexplore.features.model.analysis.config import layers_of, layers_of_text
+from gpuexplore.features.model.analysis.layer_kinds import INDEX_BYTES, KINDS, LayerKind, ModelLayer, WrongShape
+from gpuexplore.features.model.analysis.tape import How, Tape, Value
+
+MLP_BATCH = 128
+PASTED_BATCH = 32
+MOST_LAYERS = 5000  # after `repeat`
+MOST_DEPTH = 4  # of one `repeat` within another
+LARGEST_NUMBER = 1_000_000_000
+_Line = tuple[int, list[str]]  # its number from 1, and its words
+
+
+@dataclass(frozen=True, slots=True)
+class LayeredModel:
+    """A model as its layers.
+
+    Attributes:
+        name: a key of `models`, widths like ``784-512-10``, or where pasted layers are from.
+        title: what a reader sees.
+        layers: the first is its input.
+        batch: a usual one.
+        about: what a reader should know of it.
+        source: where its layers are from.
+        also: what else people call it, or a model with the same layers.
+    """
+
+    name: str
+    title: str
+    layers: tuple[ModelLayer, ...] = field(repr=False)
+    batch: int = PASTED_BATCH
+    about: str = ""
+    source: str = ""
+    also: tuple[str, ...] = ()
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of a sequence it was made for; 0 where it does not read tokens."""
+        return self.layers[0].settings.get("tokens", 0)
+
+
+@once
+def models() -> Mapping[str, LayeredModel]:
+    """Return the models that come along, by name."""
+    text = (files("gpuexplore.analysis") / "data" / "models.toml").read_text(encoding="utf-8")
+    found = {}
+    for row in tomllib.loads(text)["model"]:
+        config = row.pop("config", None)
+        layers = _parse_layers(layers_of(config, row["name"]) if config else row["layers"], source=row["name"])
+        found[row["name"]] = LayeredModel(**{**row, "layers": layers, "also": tuple(row.get("also", ()))})
+    return found
+
+
+def usual_model(name: str) -> LayeredModel | None:
+    """Return the model that comes along and that people call so: Meta-Llama-3-8B-Instruct, llama3:8b; None without."""
+    for model in models().values():
+        if name in (model.name, model.title):
+            return model
+    for model in models().values():
+        if _bare(name) and _bare(name) in map(_bare, (model.name, model.title, *model.also)):
+            return model
+    return None
+
+
+def _bare(name: str) -> str:
+    """Return a name without its owner, its signs, and what does not change the layers; versions may change them."""
+    changing_nothing = ("meta", "instruct", "chat", "base", "hf", "it", "model", "torchvision")
+    words = re.findall(r"[a-z0-9.]+", name.casefold().rpartition("/")[2])
+    return "".join(word for word in words if word not in changing_nothing)
+
+
+def model_reading(name: str) -> str | None:
+    """Return how a name was read that is not exactly a model's: ``Llama3.1-8B read as Llama 3 8B``."""
+    model = usual_model(name)
+    return None if model is None or name in (model.name, model.title) else f"{name} read as {model.title}"
+
+
+def model_named(name: str) -> LayeredModel:
+    """Return a model that comes along, or a perceptron by its widths, like ``784-512-10``.
+
+    Raises:
+        InvalidInput: there is none; names those there are.
+    """
+    if (model := usual_model(name)) is not None:
+        return model
+    if not re.fullmatch(r"[0-9]{1,9}(-[0-9]{1,9}){1,40}", name):
+        accepted = f"{', '.join(models())}, or widths of an MLP like 784-512-10"
+        raise InvalidInput.of("model", name, accepted)
+    first, *hidden, last = name.split("-")
+    text = ";".join([f"input {first}", *(f"linear {width};relu" for width in hidden), f"linear {last}"])
+    return LayeredModel(name, f"MLP {name}", _parse_layers(text, source=name), batch=MLP_BATCH)
+
+
+def model_of_text(text: str) -> LayeredModel:
+    """Return the model of pasted layers.
+
+    Raises:
+        InvalidInput: a line is no layer; names it and what is accepted.
+    """
+    return LayeredModel("layers", "Pasted layers", _parse_layers(text))
+
+
+def read_layers_file(path: str) -> tuple[ModelLayer, ...]:
+    """Return the layers of a text file, or of a `config.json`.
+
+    Raises:
+        InvalidInput: it cannot be read, is too long, or a line is no layer; says which line of which file.
+    """
+    try:
+        with Path(path).open(encoding="utf-8-sig") as file:
+            text = file.read(LONGEST_LIST + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise InvalidInput.of("file", path, f"readable files of layers; this one: {reason}") from error
+    if text.lstrip().startswith(("{", "[")):
+        return _parse_layers(layers_of_text(text, path), source=path)
+    return _parse_layers(text, source=path)
+
+
+def _parse_layers(text: str, *, source: str = "layers") -> tuple[ModelLayer, ...]:
+    """Return the layers of a text, with what `repeat` repeats as often as it says.
+
+    Args:
+        source: the name of the text in messages.
+
+    Raises:
+        InvalidInput: too long, or a line is no layer; names the line and what is accepted.
+    """
+    if len(text) > LONGEST_LIST:
+        raise InvalidInput.of(source, f"more than {LONGEST_LIST:,} characters", f"at most {LONGEST_LIST:,}")
+    check_text(source, text, "\n;")
+    rows = text.replace(";", "\n").splitlines()
+    stripped = ((number, row.partition("#")[0].split()) for number, row in enumerate(rows, 1))
+    lines = [line for line in stripped if line[1]]
+    layers: list[ModelLayer] = []
+    for line in _repeated(lines, source, MOST_DEPTH):
+        if len(layers) == MOST_LAYERS:
+            raise _no_layer(source, line, f"at most {MOST_LAYERS:,} layers, repeated ones counted each time")
+        layers.append(_layer(line, source))
+    if not layers or layers[0].kind != "input":
+        start = lines[0] if lines else (1, [])
+        raise _no_layer(source, start, "a first line like `input 3x224x224`, `input 784` or `input tokens=1024`")
+    return tuple(layers)
+
+
+def _repeated(lines: Sequence[_Line], source: str, depth: int) -> Iterator[_Line]:
+    index = 0
+    while index < len(lines):
+        line = lines[index]
+        index += 1
+        words = line[1]
+        if words[0] == "end":
+            raise _no_layer(source, line, "`end` after a `repeat`")
+        if words[0] != "repeat":
+            yield line
+            continue
+        count = read_whole(words[1]) if len(words) == 2 else None
+        if not count or count > MOST_LAYERS or depth == 0:
+            raise _no_layer(source, line, f"`repeat N` with N from 1 to {MOST_LAYERS:,}, at most {MOST_DEPTH} deep")
+        stop = _end_of(lines, index, line, source)
+        for _ in range(count):
+            yield from _repeated(lines[index:stop], source, depth - 1)
+        index = stop + 1
+
+
+def _end_of(lines: Sequence[_Line], start: int, opening: _Line, source: str) -> int:
+    depth = 1
+    for index in range(start, len(lines)):
+        depth += {"repeat": 1, "end": -1}.get(lines[index][1][0], 0)
+        if depth == 0 and index == start:
+            break
+        if depth == 0:
+            return index
+    raise _no_layer(source, opening, "layers after `repeat`, and an `end` after them")
+
+
+def _layer(line: _Line, source: str) -> ModelLayer:
+    number, (name, *rest) = line
+    kind = KINDS.get(name)
+    if kind is None:
+        raise _no_layer(source, line, f"{', '.join(KINDS)}, repeat, end")
+    sizes: tuple[int, ...] = ()
+    if rest and "=" not in rest[0]:
+        sizes = _sizes(rest.pop(0), line, kind, source)
+    given = dict(_setting(word, line, kind, source) for word in rest)
+    if len(given) < len(rest) or len(sizes) not in kind.size_counts:
+        raise _no_layer(source, line, f"`{kind.syntax}`")
+    missing = [setting for setting, value in kind.settings.items() if value is None and setting not in given]
+    if missing:
+        raise _no_layer(source, line, f"`{kind.syntax}`: {missing[0]} is missing")
+    known = {setting: value for setting, value in kind.settings.items() if value is not None}
+    return ModelLayer(number, name, sizes, {**known, **given})
+
+
+def _sizes(word: str, line: _Line, kind: LayerKind, source: str) -> tuple[int, ...]:
+    numbers = [read_whole(part) for part in word.split("x")]
+    found = tuple(number for number in numbers if number is not None and 1 <= number <= LARGEST_NUMBER)
+    if len(found) < len(numbers):
+        raise _no_layer(source, line, f"`{kind.syntax}`, with whole numbers from 1 to {LARGEST_NUMBER:,}")
+    return found
+
+
+def _setting(word: str, line: _Line, kind: LayerKind, source: str) -> tuple[str, int]:
+    name, _, value = word.partition("=")
+    number = {"yes": 1, "no": 0}.get(value, read_whole(value))
+    if name not in kind.settings or number is None or number > LARGEST_NUMBER:
+        raise _no_layer(source, line, f"`{kind.syntax}`")
+    return name, number
+
+
+def _no_layer(source: str, line: _Line, accepted: str) -> InvalidInput:
+    return InvalidInput.of(f"{source}, line {line[0]}:", " ".join(line[1]), accepted)
+
+
+@lru_cache(maxsize=64)
+def tape_of(model: LayeredModel, setup: Training, parallel: int = 1, context: int = 0) -> Tape:
+    """Return what a training step of `model` computes, up to the loss.
+
+    Args:
+        parallel: GPUs that share each layer; what is recorded is what one of them computes.
+        context: tokens of keys and values that are there before.
+
+    Raises:
+        InvalidInput: a layer cannot follow the one before it, or there are too many parameters; names its line.
+    """
+    narrow = None if setup.mixed == "none" else ITEMSIZES[setup.mixed]
+    tape = Tape(ITEMSIZES[setup.dtype], narrow, parallel, context)
+    value = _source(tape, model, setup)
+    open_blocks: list[list[Value]] = []
+    most_parameters = 10**12
+    for layer in model.layers[1:]:
+        if not open_blocks:
+            tape.items.append(len(tape.steps))
+        tape.layers.append(f"{layer.label} (layer {len(tape.layers)})")
+        try:
+            value = _residual(tape, layer.kind, value, open_blocks)
+            value = KINDS[layer.kind].build(tape, layer, value)
+        except WrongShape as error:
+            raise _error(model, layer, str(error)) from error
+        if sum(tape.weights) >= most_parameters:
+            raise _error(model, layer, f"fewer than {most_parameters:,} parameters in all; with it there are more")
+    if open_blocks:
+        raise _error(model, model.layers[-1], "an `add` for each `split`")
+    if not tape.weights:
+        raise _error(model, model.layers[-1], "at least one layer with parameters, like `linear 10`")
+    # the cross entropy: a log-softmax that keeps its output, and the choice of one entry a row
+    tape.layers.append("loss")
+    tape.label_count = value.element_count // value.shape[0 if len(value.shape) == 3 else -1]
+    full = tape.cast(value, "full")
+    tape.record([tape.record([full], full.shape, How(keeps="output"))], (1,), How(keeps="inputs"))
+    return tape
+
+
+def _error(model: LayeredModel, layer: ModelLayer, accepted: str) -> InvalidInput:
+    return InvalidInput.of(f"{model.name}, line {layer.line}:", layer.label, accepted)
+
+
+def _source(tape: Tape, model: LayeredModel, setup: Training) -> Value:
+    first = model.layers[0]
+    tape.layers.append("batch")
+    tokens = first.settings["tokens"]
+    if not tokens and not first.sizes:
+        raise _error(model, first, "`input 3x224x224`, `input 784` or `input tokens=1024`")
+    if setup.tokens and not tokens:
+        raise InvalidInput.of("tokens", setup.tokens, f"none: {model.title} does not read tokens")
+    if not tokens:
+        return tape.source(first.sizes, tape.itemsize)
+    # vectors in a sequence, or indices
+    return tape.source((setup.tokens or tokens, *first.sizes), tape.itemsize if first.sizes else INDEX_BYTES)
+
+
+def _residual(tape: Tape, kind: str, value: Value, open_blocks: list[list[Value]]) -> Value:
+    """Follow `split`, `shortcut` and `add`; every other layer takes the value as it is."""
+    if kind == "split":
+        open_blocks.append([value])
+    if kind not in ("shortcut", "add"):
+        return value
+    if not open_blocks or (kind == "shortcut" and len(open_blocks[-1]) == 2):
+        raise WrongShape("a `split` before it, and one `shortcut` at most")
+    if kind == "shortcut":
+        open_blocks[-1].append(value)
+        return open_blocks[-1][0]
+    start, *main = open_blocks.pop()
+    left, right = (main[0], value) if main else (value, start)
+    if left.shape != right.shape:
+        raise WrongShape(f"two maps of one shape; here they are {left.shape} and {right.shape}")
+    return tape.record([left, right], left.shape, How(passes_gradient=True))

@@ -1,0 +1,80 @@
+"""Time of collectives between GPUs: latency, and bytes over the bus bandwidth that NCCL reaches on each kind of link.
+
+The shares of a link's peak are of published measurements (`all_reduce.csv`): A100 and H20 over NVLink, RTX 6000 Ada
+over PCIe. Bus bandwidth is NCCL's: what each GPU sends, whatever their number.
+https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md
+"""
+
+from dataclasses import dataclass
+from math import sqrt
+
+from gpuexplore.core.model import Device
+from gpuexplore.features.model.analysis.plan import HOST_GPUS
+from gpuexplore.hardware import row_of
+
+STEP_S = 4e-6  # of each further GPU of a collective
+FIRST_S = 6e-6
+RAMP = 4e-3  # root of a second: short messages do not fill a link
+LINK_SHARE = 0.78
+SWITCH_SHARE = 1.05  # NVSwitch of Hopper and later adds up in the switch, with all eight GPUs
+PCIE_SHARE = 0.37
+NETWORK_SHARE = 0.7
+ASSUMED_PCIE = 31.5e9  # PCIe 4.0 x16
+NETWORK_BYTES_PER_S = 200e9  # of a host of eight A100s, 1.6 Tb/s; a ring enters it over each of its cards
+NETWORK_OF_HOPPER = 400e9  # of a host of eight H100s, 3.2 Tb/s
+REDUCING_SWITCHES = ("Hopper", "Blackwell")
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """The way between GPUs.
+
+    Attributes:
+        title: e.g. ``NVLink``.
+        bytes_per_s: its peak in one direction.
+        share: of the peak that collectives reach, the bus bandwidth.
+        is_assumed: whether no published measurement is of such a link.
+    """
+
+    title: str
+    bytes_per_s: float
+    share: float
+    is_assumed: bool
+
+    @property
+    def bus_bytes_per_s(self) -> float:
+        """Bus bandwidth of long messages."""
+        return self.bytes_per_s * self.share
+
+    def all_reduce_s(self, byte_count: float, workers: int) -> float:
+        """Return the seconds of an all-reduce of `byte_count` on each of `workers` GPUs."""
+        return 2 * self.gather_s(byte_count, workers) - FIRST_S if workers > 1 else 0.0
+
+    def gather_s(self, byte_count: float, workers: int) -> float:
+        """Return the seconds of an all-gather or reduce-scatter of `byte_count` in all."""
+        if workers < 2:
+            return 0.0
+        sent = byte_count * (workers - 1) / workers
+        latency_s = FIRST_S + STEP_S * (workers - 1) / 2
+        return latency_s + sent / self.bus_bytes_per_s + RAMP * sqrt(sent / self.bytes_per_s)
+
+
+def link_of(device: Device, workers: int, network_gbs: float | None = None) -> Link:
+    """Return the slowest link between so many GPUs, eight of them in a host.
+
+    Args:
+        network_gbs: GB/s of a host to others; None: as DGX machines of its generation have.
+    """
+    row = row_of(device)
+    if workers > HOST_GPUS:
+        own = link_of(device, HOST_GPUS)
+        usual = NETWORK_OF_HOPPER if row and row.architecture in REDUCING_SWITCHES else NETWORK_BYTES_PER_S
+        peak = min(network_gbs * 1e9 if network_gbs else usual, own.bytes_per_s)
+        return Link("network", peak, min(NETWORK_SHARE, own.share), is_assumed=not network_gbs)
+    if row and row.link_bytes_per_s:
+        reduces = row.architecture in REDUCING_SWITCHES and workers == HOST_GPUS
+        name = "NVLink" if row.vendor == "NVIDIA" else "Infinity Fabric"
+        share = SWITCH_SHARE if reduces else LINK_SHARE
+        return Link(name, row.link_bytes_per_s / 2, share, is_assumed=row.vendor != "NVIDIA")
+    peak = row.pcie_bytes_per_s if row else None
+    return Link("PCIe", peak or ASSUMED_PCIE, PCIE_SHARE, is_assumed=workers > 2 or not peak)

@@ -1,0 +1,378 @@
+"""Predicted speed of a whole model: tokens a second, step time and MFU, with an interval, and the memory of each GPU."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import exp, hypot, log
+from typing import Literal
+
+from gpuexplore.analysis.prediction import Calibration, UncertainValue
+from gpuexplore.analysis.prediction.ideal_time import arithmetic
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Case, Device, Shape
+from gpuexplore.features.model.analysis import SERVED, Serving, Training
+from gpuexplore.features.model.analysis.fits import DEFAULT_RESERVE
+from gpuexplore.features.model.analysis.models import LayeredModel, tape_of
+from gpuexplore.features.model.analysis.network import Link, link_of
+from gpuexplore.features.model.analysis.parts import Part, backward_parts, forward_pass, tokens_of
+from gpuexplore.features.model.analysis.plan import HOST_GPUS, Plan
+from gpuexplore.features.model.analysis.step_time import (
+    CPU_DEVIATION,
+    INTERVAL_DEVIATIONS,
+    STACKED,
+    Fit,
+    Terms,
+    fitted,
+    seconds_of,
+    terms_of,
+)
+from gpuexplore.features.model.analysis.training import cache_bytes_per_token, step_moments
+from gpuexplore.hardware import row_of
+
+OTHER_SOFTWARE = 0.15  # deviation between codebases: published steps are of one for training and one for serving
+UNLIKE = 0.15  # deviation of what no published step of a whole model is like: other dtypes, experts, convolutions
+Limit = Literal["compute", "memory bandwidth", "communication", "host"]
+SATURATED = 0.9
+BATCHES = tuple(2**power for power in range(13))
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """Training steps, prompts or one token more, as predicted.
+
+    Attributes:
+        time_s: of one step of a batch.
+        seconds: of it by what takes them: products, attention, elementwise, optimizer, communication, host.
+        parts: operations of it, with the seconds that all of a kind take.
+        deviation: of the logarithm of the time.
+        basis: what the interval rests on.
+    """
+
+    time_s: UncertainValue
+    seconds: Mapping[str, float]
+    parts: tuple[tuple[Part, float], ...] = field(repr=False)
+    deviation: float
+    basis: str
+
+    @property
+    def limit(self) -> Limit:
+        """What takes most of the step."""
+        groups = {
+            "communication": self.seconds.get("communication", 0.0),
+            "host": self.seconds.get("host", 0.0),
+            "compute": 0.0,
+            "memory bandwidth": self.seconds.get("elementwise", 0.0) + self.seconds.get("optimizer", 0.0),
+        }
+        for part, part_s in self.parts:
+            if part.group in ("products", "attention"):
+                groups["compute" if self.is_compute_bound(part) else "memory bandwidth"] += part_s
+        return max(groups, key=lambda name: groups[name])  # type: ignore[return-value]
+
+    @staticmethod
+    def is_compute_bound(part: Part) -> bool:
+        """Whether a part has more than a hundred FLOPs for each byte: more than any GPU's memory feeds."""
+        return part.flop_count > 100 * part.byte_count
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPrediction:
+    """The predicted speed and memory of a model, run by a plan on GPUs of a kind.
+
+    Attributes:
+        train: a step, where it is trained.
+        prefill: the prompts of a batch, where it is served.
+        decode: a token more for each sequence, half way through the answers.
+        memory_bytes: of each GPU, at its peak.
+        usable_bytes: of a GPU for tensors; None where it is unknown.
+        flop_count: of the products of a step or a pass over all GPUs, attention as far as a causal mask leaves it.
+        dense_flop_count: the same without attention.
+        whole_flop_count: the same with attention to all tokens, as papers and torch's counter count it.
+        repeated_flop_count: of them with what checkpointing computes again.
+        peak_flop_per_s: dense peak of one GPU in the dtype; None where it is unknown.
+        link: what tensor-parallel or data-parallel GPUs are connected by; None for one GPU.
+        weights: numbers of weights of the model.
+        active: of them those that a token uses.
+    """
+
+    model: LayeredModel
+    plan: Plan
+    device: Device
+    train: Phase | None
+    prefill: Phase | None
+    decode: Phase | None
+    memory_bytes: int
+    usable_bytes: int | None
+    flop_count: float
+    dense_flop_count: float
+    whole_flop_count: float
+    repeated_flop_count: float
+    peak_flop_per_s: float | None
+    link: Link | None
+    weights: int
+    active: int
+
+    @property
+    def fits(self) -> bool | None:
+        """Whether it fits each GPU; None where its memory is unknown."""
+        return None if self.usable_bytes is None else self.memory_bytes <= self.usable_bytes
+
+    @property
+    def main(self) -> Phase:
+        """The phase that was asked for: of serving, the tokens of the answer."""
+        found = self.train or self.decode or self.prefill
+        assert found is not None
+        return found
+
+    @property
+    def tokens_a_step(self) -> int:
+        """Tokens, or samples, of a step of all GPUs; of decoding one for each sequence."""
+        if self.train is None and self.decode is not None:
+            return self.plan.batch * self.plan.replicas
+        each = max(1, tokens_of(self.model, self.plan)) * self.plan.batch
+        return each * self.plan.replicas * (self.plan.accumulation if self.train else 1)
+
+    @property
+    def per_second(self) -> UncertainValue:
+        """Tokens or samples a second of all GPUs; of serving with prompts and answers in turn, of answers."""
+        time_s = self.main.time_s
+        if self.plan.task == "serve" and self.prefill and self.decode:
+            answers = self.decode.time_s.times(self.plan.answer)
+            time_s = UncertainValue(
+                *(getattr(self.prefill.time_s, end) + getattr(answers, end) for end in ("value", "low", "high"))
+            )
+            time_s = time_s.times(1 / self.plan.answer)
+        return UncertainValue(
+            self.tokens_a_step / time_s.value, self.tokens_a_step / time_s.high, self.tokens_a_step / time_s.low
+        )
+
+    def mfu(self, flop_count: float | None = None) -> UncertainValue | None:
+        """Return the share of the dense peak of all GPUs, by the FLOPs of a step or by others that are counted."""
+        if not self.peak_flop_per_s:
+            return None
+        counted = self.flop_count if flop_count is None else flop_count
+        best_s = counted / (self.peak_flop_per_s * self.plan.gpus)
+        time_s = self.main.time_s
+        return UncertainValue(best_s / time_s.value, best_s / time_s.high, best_s / time_s.low)
+
+    @property
+    def six_n(self) -> float:
+        """FLOPs of a training step as 6 N for each token: what nanoGPT's authors and many others count."""
+        return 6.0 * self.active * self.tokens_a_step
+
+
+def predict_model(
+    model: LayeredModel,
+    plan: Plan,
+    device: Device,
+    calibration: Calibration | None = None,
+    *,
+    is_same_software: bool = False,
+) -> ModelPrediction:
+    """Return how fast a model runs, and what memory each GPU needs.
+
+    Args:
+        is_same_software: whether it is run by the software of the published steps, llm-foundry or PipeWeave's server.
+
+    Raises:
+        InvalidInput: the model cannot be run so, or the device has no units for the dtype; says why.
+    """
+    tokens = tokens_of(model, plan)
+    software = 0.0 if is_same_software else OTHER_SOFTWARE
+
+    def phase(context: int = 0) -> Phase:
+        return phase_of(terms_of(model, plan, device, calibration, context=context), model, plan, device, software)
+
+    trained = phase() if plan.is_trained else None
+    prefill = phase() if plan.task in ("prefill", "serve") else None
+    decode = phase(tokens + plan.answer // 2) if plan.task in ("decode", "serve") else None
+    row = row_of(device)
+    memory_bytes = row.memory_bytes if row else device.memory_bytes
+    product = Case("linear", Shape.of(b=8192, d=8192, k=8192), plan.dtype, "torch", device.id)
+    peak = arithmetic(product, device).peak
+    counted = _counted(model, plan, tokens)
+    whole = sum(tape_of(model, Training(tokens=tokens)).weights)
+    return ModelPrediction(
+        model,
+        plan,
+        device,
+        trained,
+        prefill,
+        decode,
+        memory_of_each(model, plan),
+        None if memory_bytes is None else DEFAULT_RESERVE.usable_bytes(memory_bytes),
+        *counted,
+        peak.flop_per_s if peak else None,
+        link_of(device, plan.gpus if plan.is_trained else plan.tensor_parallel, plan.network_gbs)
+        if plan.gpus > 1
+        else None,
+        whole,
+        _active(model, whole),
+    )
+
+
+def _active(model: LayeredModel, weights: int) -> int:
+    """Return the numbers of weights that a token uses: without the experts it is not sent to."""
+    unused = 0
+    width = next((layer.sizes[0] for layer in model.layers if layer.kind == "embedding"), 0)
+    for layer in model.layers:
+        if layer.kind == "experts":
+            unused += 3 * width * layer.sizes[0] * (layer.settings["count"] - layer.settings["active"])
+    return weights - unused
+
+
+def _counted(model: LayeredModel, plan: Plan, tokens: int) -> tuple[float, float, float, float]:
+    """Return the FLOPs of a step over all GPUs: causal, without attention, with all of it, and with what is repeated."""
+    context = tokens + plan.answer // 2 if plan.task in ("decode", "serve") else 0
+    forward = forward_pass(model, plan, context=context)
+    parts = list(forward.parts)
+    again = 0.0
+    if plan.is_trained:
+        again = sum(part.flop_count * part.count for part in parts) if plan.checkpoint else 0.0
+        parts += list(backward_parts(parts))
+    times = plan.gpus * (plan.accumulation if plan.is_trained else 1)
+    dense = sum(part.flop_count * part.count for part in parts if part.group == "products") * times
+    attention = sum(part.flop_count * part.count for part in parts if part.group == "attention") * times
+    is_causal = any(layer.kind == "latent" or layer.settings.get("causal") for layer in model.layers)
+    whole = attention * (2 * tokens / (tokens + 1) if is_causal and not context and plan.fused_attention else 1)
+    return dense + attention, dense, dense + whole, dense + attention + again * times
+
+
+def phase_of(terms: Terms, model: LayeredModel, plan: Plan, device: Device, software: float = OTHER_SOFTWARE) -> Phase:
+    """Return the time of a step with its interval.
+
+    Args:
+        software: deviation between the software it is run by and that of the published steps.
+    """
+    fit = fitted()
+    seconds = seconds_of(terms, fit)
+    deviation, basis = _deviation(terms, model, plan, device, fit)
+    deviation = hypot(deviation, software)
+    value = sum(seconds.values())
+    wide = exp(INTERVAL_DEVIATIONS * deviation)
+    return Phase(UncertainValue(value, value / wide, value * wide), seconds, terms.parts, deviation, basis)
+
+
+def _deviation(terms: Terms, model: LayeredModel, plan: Plan, device: Device, fit: Fit) -> tuple[float, str]:
+    """Return the deviation of the logarithm of a step's time, and the words for what it rests on."""
+    if not terms.chip:
+        return CPU_DEVIATION, "its operations as predicted; no step of a whole model on such a device is published"
+    kind = "stacked" if terms.chip in STACKED else "gddr"
+    is_known = f"device:{terms.device}" in fit.coefficients
+    level = "configuration" if is_known else "chip"
+    deviation = fit.deviation[f"{level}:{terms.task}:{kind}"]
+    unlike = []
+    if model.layers and not any(layer.kind == "attention" for layer in model.layers):
+        unlike.append("a model without plain attention")
+    if any(layer.kind == "experts" for layer in model.layers):
+        unlike.append("experts")
+    if plan.dtype not in ("bf16", "fp16"):
+        unlike.append(f"{plan.dtype} products")
+    if terms.task == "decode" and SERVED[plan.weight_dtype] < 2:
+        unlike.append(f"weights in {plan.weight_dtype}")
+    if plan.execution != "graph" and terms.task != "train":
+        unlike.append(f"{plan.execution} execution")
+    if plan.tensor_parallel > 4 or (terms.task == "train" and plan.tensor_parallel > 1):
+        unlike.append(f"tensor parallelism over {plan.tensor_parallel} GPUs")
+    rests = {
+        "train": "61 published training steps on A100 and H100",
+        "prefill": "16 published cases of serving",
+        "decode": "16 published cases of serving",
+    }
+    basis = f"its operations as predicted, corrected by {rests[terms.task]}"
+    basis += "" if is_known else f"; none of them on {device.name}"
+    basis += f"; nor with {', '.join(unlike)}" if unlike else ""
+    return hypot(deviation, UNLIKE * len(unlike) ** 0.5), basis
+
+
+def memory_of_each(model: LayeredModel, plan: Plan) -> int:
+    """Return the bytes each GPU needs at its peak.
+
+    Data-parallel GPUs share what their kind of sharding shares; with whole weights gathered for two blocks at a time.
+    """
+    tokens = tokens_of(model, plan)
+    if plan.is_trained:
+        narrow = plan.dtype if plan.dtype in ("bf16", "fp16") else "bf16" if plan.dtype == "fp8" else "none"
+        blocks = forward_pass(model, plan).layers
+        most = len(tape_of(model, Training(tokens=tokens)).items)
+        setup = Training(
+            "fp32",
+            plan.optimizer,
+            narrow,
+            min(blocks, most) if plan.checkpoint and blocks > 1 else 0,
+            plan.accumulation,
+            tokens,
+        )
+        shares = {"none": (1, 1), "gradients": (1, plan.replicas), "full": (plan.replicas, plan.replicas)}[plan.shard]
+        most_bytes = 0
+        for moment in step_moments(model, setup, plan.tensor_parallel):
+            sizes = {kind: size.at(plan.batch) for kind, size in moment.sizes.items()}
+            shared = sizes["parameters"] // shares[0] + (sizes["gradients"] + sizes["optimizer state"]) // shares[1]
+            gathered = 2 * sizes["parameters"] // blocks if shares[0] > 1 else 0
+            copies = sizes["weight copies"] // (blocks if shares[0] > 1 else 1)
+            rest = sizes["batch"] + sizes["activations"] + sizes["temporary"]
+            most_bytes = max(most_bytes, shared + gathered + copies + rest)
+        return most_bytes
+    tape = tape_of(model, Training(tokens=tokens), plan.tensor_parallel)
+    weights = int(sum(tape.weights) * SERVED[plan.weight_dtype])
+    if plan.task == "prefill" and not model.tokens:
+        return weights + 2 * max(buffer.at(plan.batch) for buffer in tape.buffers) // 2
+    setup_of_cache = Serving("bf16", plan.cache_dtype)
+    kept = tokens + (plan.answer if plan.task != "prefill" else 0)
+    cached = plan.batch * kept * cache_bytes_per_token(model, setup_of_cache, plan.tensor_parallel)
+    # the widest intermediate result of a chunk of prompts, as servers cut them, and the logits in fp32
+    widest = max(step.work.sizes[2] for step in tape.steps if step.work and step.work.kind == "linear")
+    chunk = min(plan.batch * tokens, 8192)
+    return weights + cached + chunk * min(widest, 65_536) * 4 + plan.batch * widest * 4
+
+
+def by_batch(
+    model: LayeredModel, plan: Plan, device: Device, calibration: Calibration | None = None
+) -> tuple[ModelPrediction, ...]:
+    """Return the prediction of each batch, a power of two, that fits a GPU; of none where even one sequence does not."""
+    found = []
+    for batch in BATCHES:
+        each = replace(plan, batch=batch)
+        prediction = predict_model(model, each, device, calibration)
+        if prediction.fits is False:
+            break
+        found.append(prediction)
+    return tuple(found)
+
+
+def saturating(predictions: Sequence[ModelPrediction]) -> ModelPrediction | None:
+    """Return the prediction of the smallest batch with SATURATED of the best rate; None of none."""
+    best = max((each.per_second.value for each in predictions), default=None)
+    return None if best is None else next(each for each in predictions if each.per_second.value >= SATURATED * best)
+
+
+def smallest_that_fits(model: LayeredModel, plan: Plan, device: Device) -> Plan | None:
+    """Return the plan on the fewest GPUs of a host, or with the fewest bits of weights, that fits; None: none does.
+
+    A server shares its layers among more GPUs; a training its weights.
+    """
+    row = row_of(device)
+    memory_bytes = row.memory_bytes if row else device.memory_bytes
+    if memory_bytes is None:
+        return None
+    usable = DEFAULT_RESERVE.usable_bytes(memory_bytes)
+    for gpus in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512):
+        if plan.is_trained:
+            each = replace(plan, gpus=gpus, tensor_parallel=1, shard="full", checkpoint=True)
+        elif gpus > 2 * HOST_GPUS:
+            return None
+        else:
+            each = replace(plan, gpus=gpus, tensor_parallel=gpus)
+        try:
+            if memory_of_each(model, each) <= usable:
+                return each
+        except InvalidInput:  # heads that so many GPUs cannot share
+            continue
+    return None
+
+
+def ratio(first: ModelPrediction, second: ModelPrediction) -> UncertainValue:
+    """Return how many times as fast the first is: errors of both as independent, but for what one fit has in common."""
+    value = first.per_second.value / second.per_second.value
+    common = 0.5 if first.device != second.device else 0.7
+    deviation = hypot(first.main.deviation, second.main.deviation) * (1 - common) ** 0.5
+    wide = exp(INTERVAL_DEVIATIONS * max(deviation, log(1.02) / INTERVAL_DEVIATIONS))
+    return UncertainValue(value, value / wide, value * wide)

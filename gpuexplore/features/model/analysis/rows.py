@@ -1,0 +1,155 @@
+"""Published steps of whole models: training and serving, each with its source; and files of the same two forms."""
+
+import csv
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from typing import Literal
+
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Device
+from gpuexplore.core.units import read_number
+from gpuexplore.features.model.analysis.models import LayeredModel, model_named
+from gpuexplore.features.model.analysis.plan import Plan, Sharding, Task
+from gpuexplore.hardware import target_named
+
+OF_TRAINING = ("model", "gpu_key", "gpus", "seq_len", "micro_batch", "precision", "tokens_per_s")
+OF_SERVING = ("model", "gpu", "tensor_parallel", "batch", "prefill_tokens", "output_len", "prefill_s", "decode_step_s")
+SHARDINGS: Mapping[str, Sharding] = {
+    "FULL_SHARD": "full",
+    "SHARD_GRAD_OP": "gradients",
+    "HYBRID_SHARD": "full",
+    "NO_SHARD": "none",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredStep:
+    """A step of a whole model that somebody measured.
+
+    Attributes:
+        name: of the model, and how it was run, in a few words.
+        model: its layers.
+        plan: how it was run.
+        device: the GPU.
+        context: tokens in the cache, of a step of decoding; else 0.
+        step_s: what it took.
+        source: address of the file it is from.
+        mfu: as its authors count it; None where they do not say.
+    """
+
+    name: str
+    model: LayeredModel
+    plan: Plan
+    device: Device
+    context: int
+    step_s: float
+    source: str
+    mfu: float | None = None
+
+    @property
+    def task(self) -> Task:
+        """Train, prefill or decode."""
+        return "train" if self.plan.is_trained else "decode" if self.context else "prefill"
+
+
+@lru_cache(maxsize=1)
+def published_steps() -> tuple[MeasuredStep, ...]:
+    """Return the steps that ship: llm-foundry's training of MPT, and PipeWeave's serving."""
+    folder = files("gpuexplore.recorded") / "published"
+    return tuple(
+        step
+        for name in ("training_steps.csv", "serving_steps.csv")
+        for row in csv.DictReader((folder / name).read_text(encoding="utf-8").splitlines())
+        for step in steps_of(row)
+    )
+
+
+def read_rows(lines: Iterable[str]) -> tuple[list[MeasuredStep], list[str]]:
+    """Return the steps of a CSV file of either form, and what was refused of it, line by line.
+
+    Raises:
+        InvalidInput: its columns are those of neither form.
+    """
+    reader = csv.DictReader(lines)
+    columns = tuple(reader.fieldnames or ())
+    form = next((form for form in (OF_TRAINING, OF_SERVING) if set(form) <= set(columns)), None)
+    if form is None:
+        raise InvalidInput.of("columns", ", ".join(columns)[:200], (", ".join(OF_TRAINING), ", ".join(OF_SERVING)))
+    found: list[MeasuredStep] = []
+    refused: list[str] = []
+    for number, row in enumerate(reader, 2):
+        try:
+            found += steps_of({name: value or "" for name, value in row.items() if name})
+        except InvalidInput as error:
+            refused.append(f"line {number}: {error}")
+    return found, refused
+
+
+def steps_of(row: Mapping[str, str]) -> Iterator[MeasuredStep]:
+    """Yield the steps of a row: one of training, or the prompts' and the next token's of serving.
+
+    Raises:
+        InvalidInput: a value cannot be; names it.
+    """
+    model = model_named(row["model"])
+    if "micro_batch" in row:
+        yield _trained(row, model)
+        return
+    device = target_named(row.get("gpu_key") or row["gpu"].replace("_", " "), ())
+    parallel, batch = _whole(row, "tensor_parallel"), _whole(row, "batch")
+    tokens = max(1, round(_whole(row, "prefill_tokens") / batch))
+    longest = max(1.0, _number(row, "input_len_max") / tokens) if row.get("input_len_max") else 1.0
+    dtype = row.get("precision") or "bf16"
+    plan = Plan("serve", parallel, parallel, batch=batch, tokens=tokens, longest=longest, dtype=dtype)
+    context = tokens + _whole(row, "output_len") // 2
+    words = f"{row['model']}, {parallel} × {device.name}, batch {batch}"
+    for task, name, known in (("prefill", "prefill_s", 0), ("decode", "decode_step_s", context)):
+        if row.get(name):
+            step_s = _number(row, name)
+            yield MeasuredStep(f"{words}, {task}", model, plan, device, known, step_s, row.get("source", ""))
+
+
+def _trained(row: Mapping[str, str], model: LayeredModel) -> MeasuredStep:
+    device = target_named(row["gpu_key"], ())
+    gpus, tokens, batch = (_whole(row, name) for name in ("gpus", "seq_len", "micro_batch"))
+    times = _whole(row, "grad_accum") if row.get("grad_accum") else 1
+    parallel = _whole(row, "tensor_parallel") if row.get("tensor_parallel") else 1
+    sharding = row.get("sharding") or "FULL_SHARD"
+    if sharding not in SHARDINGS:
+        raise InvalidInput.of("sharding", sharding, SHARDINGS)
+    precision = row["precision"].removeprefix("amp_")
+    checkpoint = row.get("checkpointing", "").casefold() in ("true", "yes", "1")
+    link = _number(row, "interconnect") / 8 if row.get("interconnect") else None  # Gb/s of a host
+    plan = Plan(
+        "train",
+        gpus,
+        parallel,
+        shard=SHARDINGS[sharding],
+        batch=batch,
+        tokens=tokens,
+        dtype=precision,
+        checkpoint=checkpoint,
+        accumulation=times,
+        execution="graph",
+        network_gbs=link,
+    )
+    step_s = gpus // parallel * batch * times * tokens / _number(row, "tokens_per_s")
+    words = f"{row['model']}, {gpus} × {device.name}, {tokens} tokens, batch {batch}"
+    mfu = _number(row, "mfu_percent") / 100 if row.get("mfu_percent") else None
+    return MeasuredStep(words, model, plan, device, 0, step_s, row.get("source", ""), mfu)
+
+
+def _number(row: Mapping[str, str], name: str) -> float:
+    number = read_number(row[name])
+    if number is None or number <= 0:
+        raise InvalidInput.of(name, row[name], "numbers above 0")
+    return number
+
+
+def _whole(row: Mapping[str, str], name: str) -> int:
+    number = _number(row, name)
+    if number != int(number):
+        raise InvalidInput.of(name, row[name], "whole numbers from 1")
+    return int(number)

@@ -1,0 +1,259 @@
+"""Time of a step of a model: its operations as the predictor knows them, collectives, and what whole models showed.
+
+The predictor is fitted to single calls. Steps of whole models take longer: clocks fall under a sustained load, few
+kernels reach what a benchmark of them alone does, a host prepares the next. The coefficients of that are fitted to
+published steps of whole models by `scripts/fit_models.py`, each with a prior, and ship in `models.json`.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from importlib.resources import files
+from math import exp, hypot, log2
+from types import MappingProxyType
+
+from gpuexplore.analysis.prediction import Calibration, Conditions, UncertainValue, calibrate, predict_each
+from gpuexplore.analysis.prediction.ideal_time import arithmetic
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.model import Case, Device
+from gpuexplore.core.once import once
+from gpuexplore.features.model.analysis.models import LayeredModel
+from gpuexplore.features.model.analysis.network import Link, link_of
+from gpuexplore.features.model.analysis.parts import (
+    Part,
+    Pass,
+    backward_parts,
+    forward_pass,
+    itemsize_of,
+    optimizer_part,
+    tokens_of,
+)
+from gpuexplore.features.model.analysis.plan import HOST_GPUS, Execution, Plan
+from gpuexplore.hardware import row_of
+from gpuexplore.operations import operation_named
+
+CALLS_OF: Mapping[Execution, Conditions] = MappingProxyType(
+    {"eager": Conditions("queued"), "compiled": Conditions("queued"), "graph": Conditions("graph")}
+)
+# Priors of the coefficients, logarithms of factors unless a unit says otherwise: expected value, and deviation.
+PRIORS: Mapping[str, tuple[float, float]] = MappingProxyType(
+    {
+        "sustained:hbm": (0.1, 0.15),  # of products, on chips with stacked memory
+        "sustained:gddr": (0.3, 0.3),
+        "chip": (0.0, 0.2),  # what one chip differs from its kind
+        "device": (0.0, 0.3),  # what one card differs from others with its chip
+        "attention": (0.4, 0.4),
+        "attention:hopper": (0.3, 0.4),  # the kernels of published trainings were not written for it
+        "elementwise": (0.2, 0.4),
+        "kept": (0.1, 0.1),  # of products without recomputation
+        "hosts": (0.01, 0.02),  # share of a step for each doubling of the hosts
+        "kernel": (-12.5, 1.0),  # log of seconds
+        "decode": (0.0, 0.1),  # of products that read weights
+        "cache": (0.4, 0.3),  # of reading keys and values
+        "ragged": (0.3, 0.3),  # exponent of the longest prompt over the mean
+        "token": (-7.6, 0.7),  # log of the seconds a server needs for a step beside its kernels
+        "exposed": (-1.5, 0.7),  # log of the share of collectives that nothing hides
+        "fp8": (0.1, 0.2),  # of products in fp8, scales and casts included
+    }
+)
+CPU_DEVIATION = 0.35
+UNKNOWN_CHIP = 0.2
+EXPOSED_PARALLEL = 1.0  # collectives of tensor parallelism: the next product waits for them
+INTERVAL_DEVIATIONS = 1.645
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Coefficients that were fitted to steps of whole models, and how far those were from them.
+
+    Attributes:
+        coefficients: by name, as PRIORS; of chips as ``chip:GA100``, of cards as ``device:a40``.
+        deviation: of the logarithm of a measured step over its prediction, by task, left out of the fit.
+    """
+
+    coefficients: Mapping[str, float]
+    deviation: Mapping[str, float]
+
+    def of(self, name: str) -> float:
+        """Return a coefficient; that of a chip nothing is known of is zero."""
+        return self.coefficients.get(
+            name, 0.0 if ":" in name and name not in PRIORS else PRIORS.get(name, (0.0, 0.0))[0]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Seconds of a step before any coefficient, by group, and the counts they are used with.
+
+    Attributes:
+        seconds: products, attention, elementwise and optimizer of a step, and of each group of parts.
+        gathered_s: collectives of sharded weights and gradients, which can be hidden.
+        parallel_s: those of tensor parallelism.
+        kernels: launches of a step.
+        parts: each operation with its seconds, all of them of a kind together.
+    """
+
+    task: str
+    chip: str
+    device: str
+    seconds: Mapping[str, float]
+    gathered_s: float
+    parallel_s: float
+    kernels: int
+    hosts: int
+    checkpoint: bool
+    longest: float
+    is_fp8: bool
+    parts: tuple[tuple[Part, float], ...] = field(repr=False)
+
+    @property
+    def is_hopper(self) -> bool:
+        """Whether its tensor cores want kernels of their own for attention."""
+        return self.chip in ("GH100", "GB100", "GB110")
+
+
+@once
+def fitted() -> Fit:
+    """Return the coefficients that ship."""
+    text = (files("gpuexplore.analysis") / "data" / "models.json").read_text(encoding="utf-8")
+    return Fit(**json.loads(text))
+
+
+def seconds_of(terms: Terms, fit: Fit) -> dict[str, float]:
+    """Return the seconds of a step by what takes them."""
+    kind = "sustained:hbm" if terms.chip in STACKED else "sustained:gddr"
+    is_gpu = bool(terms.chip)
+    slower = exp(fit.of(kind) + fit.of(f"chip:{terms.chip}") + fit.of(f"device:{terms.device}")) if is_gpu else 1.0
+    if terms.is_fp8:
+        slower *= exp(fit.of("fp8"))
+    seconds = dict(terms.seconds)
+    if terms.task == "decode":
+        seconds["products"] *= exp(fit.of("decode")) if is_gpu else 1.0
+        seconds["attention"] *= exp(fit.of("cache")) * terms.longest ** fit.of("ragged") if is_gpu else 1.0
+        if is_gpu:
+            seconds["host"] = exp(fit.of("token"))
+    else:
+        seconds["products"] *= slower
+        if terms.task == "train" and not terms.checkpoint and is_gpu:
+            seconds["products"] *= exp(fit.of("kept"))
+        if is_gpu:
+            attention = fit.of("attention") if terms.task == "train" else 0.0
+            seconds["attention"] *= exp(
+                attention + (fit.of("attention:hopper") if terms.is_hopper else 0.0) * bool(attention)
+            )
+            seconds["elementwise"] *= exp(fit.of("elementwise"))
+            seconds["host"] = terms.kernels * exp(fit.of("kernel"))
+    computed = sum(seconds.values())
+    exposed = max(terms.gathered_s - 0.8 * computed, exp(fit.of("exposed")) * terms.gathered_s)
+    seconds["communication"] = terms.parallel_s * EXPOSED_PARALLEL + exposed
+    if terms.hosts > 1:
+        seconds["communication"] += (computed + exposed) * max(0.0, fit.of("hosts")) * log2(terms.hosts)
+    return {name: value for name, value in seconds.items() if value}
+
+
+STACKED = ("GA100", "GH100", "GB100", "GB110", "GV100", "GP100", "Aldebaran", "Aqua Vanjaram", "gfx950", "Arcturus")
+
+
+def terms_of(
+    model: LayeredModel, plan: Plan, device: Device, calibration: Calibration | None = None, *, context: int = 0
+) -> Terms:
+    """Return the seconds of a training step, of the prompts of a batch, or of one token more with a `context`.
+
+    Raises:
+        InvalidInput: the device has no units for the dtype, or a setting cannot be; names it.
+    """
+    task = "train" if plan.is_trained else "decode" if context else "prefill"
+    forward = forward_pass(model, plan, context=context)
+    parts = list(forward.parts)
+    kernels = forward.steps
+    if plan.is_trained:
+        again = [part for part in parts if part.name != _head(forward)] if plan.checkpoint else []
+        parts = [*parts, *again, *backward_parts(parts)]
+        parts = [replace(part, count=part.count * plan.accumulation) for part in parts]
+        kernels *= (4 if plan.checkpoint else 3) * plan.accumulation
+        shares = plan.replicas if plan.shard != "none" else 1
+        parts.append(optimizer_part(forward.weights / shares, plan))
+    timed = tuple(zip(parts, _times_s(parts, device, plan, calibration or calibrate()), strict=True))
+    seconds: dict[str, float] = defaultdict(float)
+    for part, part_s in timed:
+        seconds[part.group] += part_s
+    row = row_of(device)
+    link = link_of(device, plan.tensor_parallel)
+    passes = (2 + plan.checkpoint) * plan.accumulation if plan.is_trained else 1
+    return Terms(
+        task,
+        row.chip if row else "",
+        row.key if row else "",
+        {name: seconds.get(name, 0.0) for name in ("products", "attention", "elementwise", "optimizer")},
+        _gathered_s(forward, plan, device) if plan.is_trained else 0.0,
+        passes * sum(count * link.all_reduce_s(size, plan.tensor_parallel) for size, count in forward.reduced_bytes),
+        kernels,
+        -(-plan.gpus // HOST_GPUS),
+        plan.checkpoint,
+        plan.longest,
+        plan.dtype == "fp8",
+        timed,
+    )
+
+
+def _head(forward: Pass) -> str:
+    return next((part.name for part in reversed(forward.parts) if part.operation == "linear"), "")
+
+
+def _gathered_s(forward: Pass, plan: Plan, device: Device) -> float:
+    """Return the seconds of collectives of sharded or replicated weights in a step, layer by layer."""
+    if plan.replicas == 1:
+        return 0.0
+    link = link_of(device, plan.gpus, plan.network_gbs)
+    layer_bytes = forward.weights / forward.layers * itemsize_of("bf16" if plan.dtype != "fp32" else "fp32")
+    gather_s = forward.layers * link.gather_s(layer_bytes, plan.replicas)
+    if plan.shard == "none":
+        return 2 * gather_s  # one all-reduce of the gradients
+    gathers = {"full": 2, "gradients": 1}[plan.shard] * plan.accumulation
+    return gather_s * (gathers + plan.accumulation)
+
+
+@lru_cache(maxsize=256)
+def _case_seconds(
+    calls: tuple[Case, ...], device: Device, conditions: Conditions, calibration: Calibration
+) -> tuple[float | None, ...]:
+    return tuple(found.time_s for found in predict_each([(case, device) for case in calls], calibration, conditions))
+
+
+def _times_s(parts: Sequence[Part], device: Device, plan: Plan, calibration: Calibration) -> list[float]:
+    """Return the seconds of each part, all its calls together.
+
+    Raises:
+        InvalidInput: the device has no units for a dtype.
+    """
+    cases = [
+        Case(part.operation, part.shape, part.dtype, operation_named(part.operation).vendor_library.name, device.id)
+        for part in parts
+    ]
+    unique = tuple(dict.fromkeys(cases))
+    known = dict(zip(unique, _case_seconds(unique, device, CALLS_OF[plan.execution], calibration), strict=True))
+    found = []
+    for part, case in zip(parts, cases, strict=True):
+        time_s = known[case]
+        if time_s is None:
+            reason = arithmetic(case, device).reason or "nothing is known of it"
+            raise InvalidInput(f"{part.dtype} on {device.name}: {reason}; another dtype, or another GPU")
+        found.append(part.count * part.calls * _with_stored_weights(part, case, device, time_s))
+    return found
+
+
+def _with_stored_weights(part: Part, case: Case, device: Device, time_s: float) -> float:
+    """Return the seconds of a call whose weights are stored in fewer bits than they are computed with.
+
+    By bytes: no measurement of such kernels ships. What they need to widen the weights is not known either.
+    """
+    peak = arithmetic(case, device).peak
+    floor_s = (
+        part.flop_count / part.calls / peak.flop_per_s if peak and part.flop_count and part.operation != "copy" else 0.0
+    )
+    if not part.saved_bytes:
+        return max(time_s, 0.0)
+    moved = part.byte_count / (part.byte_count + part.saved_bytes)
+    return max(time_s * moved, min(time_s, floor_s / 0.7))

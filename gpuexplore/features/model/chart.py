@@ -1,0 +1,142 @@
+"""Memory moment by moment: what stands on top of what while layers run forward and backward, and where the peak is."""
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, groupby, pairwise
+
+import altair as alt
+import pandas as pd
+
+from gpuexplore.charts.axes import si_label, y_value
+from gpuexplore.charts.reference_lines import labelled_rule, with_halo
+from gpuexplore.charts.series import NEUTRAL
+from gpuexplore.core.units import format_gigabytes
+from gpuexplore.features.model.analysis.memory_model import KINDS_OF_MEMORY
+from gpuexplore.features.model.analysis.training import MemoryTimeline, TimelinePoint
+
+MOST_MOMENTS = 240  # more would be narrower than a pixel
+
+
+def memory_timeline(memory: MemoryTimeline, capacities: Mapping[str, int]) -> alt.LayerChart:
+    """Return the bytes of each kind over the moments of a step, with the peak marked.
+
+    Args:
+        memory: of a training step, or of serving.
+        capacities: bytes by label, drawn as lines where they are near the peak.
+    """
+    points = _condensed(memory.timeline)
+    wide = max(1.0, len(points) / 25)  # of the optimizer's step; layers are equally wide
+    edges = list(accumulate((1.0 if point.layer else wide for point in points), initial=0.0))
+    bars = pd.DataFrame(list(_bars(points, edges)), columns=["x", "x2", "y", "y2", "kind", "moment", "size", "total"])
+    # a memory beyond twice the peak would flatten the chart, one below a quarter of it is lost in the bars
+    peak_bytes = memory.total_bytes
+    near = {label: size for label, size in capacities.items() if 0.25 * peak_bytes <= size <= 2 * peak_bytes}
+    top = 1.3 * max(memory.total_bytes, *near.values(), 1)  # above the peak: its label, and the names of the phases
+    serves = memory.most("KV cache") > 0
+    kinds = ["KV cache" if serves and kind == "optimizer state" else kind for kind in KINDS_OF_MEMORY]
+    present = [kind for kind in kinds if kind in set(bars["kind"])]
+    legend = alt.Legend(title=None, orient="top", values=present, columns=3, symbolType="square")
+    x_scale = alt.Scale(domain=[0, edges[-1]], nice=False)
+    y_axis = alt.Axis(labelExpr=si_label("B"), tickCount=6)
+    base = alt.Chart(bars).encode(
+        x=alt.X(
+            "x:Q",
+            title="Tokens of each sequence" if serves else "Moments of a step, layer by layer",
+            scale=x_scale,
+            axis=alt.Axis(labels=False, ticks=False, grid=False),
+        ),
+        x2=alt.X2("x2:Q"),
+        y=alt.Y("y:Q", title="Memory", scale=alt.Scale(domain=[0, top], nice=False), axis=y_axis),
+        y2=alt.Y2("y2:Q"),
+        color=alt.Color("kind:N", scale=alt.Scale(domain=kinds), legend=legend),
+        tooltip=[
+            alt.Tooltip("moment:N", title="Moment"),
+            alt.Tooltip("kind:N", title="Kind"),
+            alt.Tooltip("size:N", title="Of it"),
+            alt.Tooltip("total:N", title="All together"),
+        ],
+    )
+    layers = [
+        base.mark_rect(strokeWidth=0),
+        *_phases(points, edges),
+        *(layer for label, size in near.items() for layer in labelled_rule(size, label)),
+        *_peak(memory, points, edges),
+    ]
+    description = _describe_memory(memory, capacities)
+    return alt.LayerChart(layer=layers, width="container", height=360, description=description)
+
+
+def _describe_memory(memory: MemoryTimeline, capacities: Mapping[str, int]) -> str:
+    """Return the alternative text: the peak, its moment, its largest kinds, and the memory to compare with."""
+    kinds = sorted(memory.peak.bytes_by_kind.items(), key=lambda item: -item[1])
+    largest = ", ".join(f"{kind} {format_gigabytes(size)}" for kind, size in kinds[:3] if size)
+    comparisons = "".join(f"; {label}: {format_gigabytes(size)}" for label, size in capacities.items())
+    return (
+        f"Memory of {memory.model.title} over a step at batch {memory.batch:,}: peak "
+        f"{format_gigabytes(memory.total_bytes)} in {memory.peak_moment}, of it {largest}{comparisons}."
+    )
+
+
+def _condensed(points: Sequence[TimelinePoint]) -> list[TimelinePoint]:
+    """Return at most about MOST_MOMENTS points: of several neighbours in one phase the one that needs most."""
+    size = -(-len(points) // MOST_MOMENTS)
+    kept = []
+    for _, phase in groupby(points, key=_drawn_phase):
+        own = list(phase)
+        kept += [
+            max(own[start : start + size], key=lambda point: point.total_bytes) for start in range(0, len(own), size)
+        ]
+    return kept
+
+
+def _drawn_phase(point: TimelinePoint) -> str:
+    return "backward" if point.phase == "recomputation" else point.phase  # it comes before that of each segment
+
+
+def _bars(points: Sequence[TimelinePoint], edges: Sequence[float]) -> list[tuple[object, ...]]:
+    rows: list[tuple[object, ...]] = []
+    overlap = edges[-1] / 2000  # so that no seams show between neighbours
+    for point, (start, end) in zip(points, pairwise(edges), strict=True):
+        below = 0
+        total = format_gigabytes(point.total_bytes)
+        for kind, size in point.bytes_by_kind.items():
+            if size:
+                shown = (point.moment, format_gigabytes(size), total)
+                rows.append((start, min(end + overlap, edges[-1]), below, below + size, kind, *shown))
+            below += size
+    return rows
+
+
+def _phases(points: Sequence[TimelinePoint], edges: Sequence[float]) -> list[alt.Chart]:
+    """Return a line where a phase begins, and its name where it fits."""
+    names = [_drawn_phase(point) for point in points]
+    starts = [start for start, name in enumerate(names) if not start or names[start - 1] != name]
+    ends = [*starts[1:], len(points)]
+    rows = [
+        {"x": edges[start], "middle": (edges[start] + edges[end]) / 2, "phase": names[start]}
+        for start, end in zip(starts, ends, strict=True)
+    ]
+    enough = 0.12 * edges[-1]  # for its name
+    named = [row for row, start, end in zip(rows, starts, ends, strict=True) if edges[end] - edges[start] >= enough]
+    lines = alt.Chart(alt.InlineData(values=rows[1:])).mark_rule(color=NEUTRAL, strokeDash=[2, 3])
+    words = alt.Chart(alt.InlineData(values=named)).mark_text(color=NEUTRAL, fontSize=13, baseline="top")
+    texts = words.encode(x=alt.X("middle:Q"), y=y_value(4), text=alt.Text("phase:N"))
+    return [lines.encode(x=alt.X("x:Q")), *with_halo(texts)]
+
+
+def _peak(memory: MemoryTimeline, points: Sequence[TimelinePoint], edges: Sequence[float]) -> list[alt.Chart]:
+    peak = max(range(len(points)), key=lambda index: points[index].total_bytes)
+    middle = (edges[peak] + edges[peak + 1]) / 2
+    label = f"{format_gigabytes(memory.total_bytes)}: {memory.peak_moment}"
+    row = {"x": middle, "y": memory.total_bytes, "label": label}
+    base = alt.Chart(alt.InlineData(values=[row])).encode(x=alt.X("x:Q"), y=alt.Y("y:Q"))
+    at_left = middle > edges[-1] / 2
+    point = base.mark_point(shape="triangle-down", filled=True, size=110, color=NEUTRAL, opacity=1, yOffset=-7)
+    words = base.mark_text(
+        align="right" if at_left else "left",
+        dx=-10 if at_left else 10,
+        dy=-12,
+        fontSize=13,
+        fontWeight=600,
+        color=NEUTRAL,
+    )
+    return [point, *with_halo(words.encode(text=alt.Text("label:N")))]

@@ -1,0 +1,153 @@
+"""`gpuexplore model`: tokens a second, step time, MFU and memory of a whole model, with intervals."""
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+from gpuexplore.analysis.prediction import calibrate
+from gpuexplore.cli import EXIT_OK
+from gpuexplore.cli.output import print_columns, print_json, say_readings
+from gpuexplore.cli.streams import say
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.units import format_gigabytes, format_percent, format_seconds, format_si
+from gpuexplore.features.model.analysis.answers import (
+    MFU_WORDS,
+    batch_words,
+    compared,
+    cost_words,
+    gpus_words,
+    headline,
+    mfu_by_definition,
+    rate_words,
+    rows_of,
+    shares_of,
+    to_json,
+)
+from gpuexplore.features.model.analysis.models import model_reading, models
+from gpuexplore.features.model.analysis.plan import DTYPES, EXECUTIONS, SHARDINGS, TASKS, Plan, plan_of
+from gpuexplore.features.model.analysis.prediction import ModelPrediction, by_batch, predict_model
+from gpuexplore.features.model.functions import USUAL_GPU, model_asked
+from gpuexplore.hardware import readings, target_named
+from gpuexplore.hardware.discovery import discover
+from gpuexplore.shapes import split
+
+MOST_ROWS = 12
+OPTIONS = ("gpus", "tensor_parallel", "shard", "batch", "tokens", "answer", "accumulation", "optimizer")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `model`; values stay text."""
+    add = parser.add_argument
+    add("model", nargs="+", metavar="MODEL", help=f"{', '.join(models())}, a config.json, or a text file of layers")
+    add("--task", default="", metavar="NAME", help=f"{', '.join(TASKS)} (default: serve; train for other models)")
+    add("--gpu", default=USUAL_GPU, metavar="LIST", help="names of `specs` or devices of this machine (default: h100)")
+    add("--gpus", default="", metavar="N", help="number of GPUs (default: 1)")
+    add("--tensor-parallel", default="", metavar="N", help="GPUs that share each layer (default: 1; all for serving)")
+    add("--shard", default="", metavar="NAME", help=f"{', '.join(SHARDINGS)}: what GPUs share in training")
+    add("--batch", default="", metavar="N", help="sequences or samples that a GPU, or a group of them, has at once")
+    add("--tokens", default="", metavar="N", help="tokens per training sequence, or per prompt (default: 1024)")
+    add("--answer", default="", metavar="N", help="tokens generated per prompt (default: 256)")
+    add("--dtype", default="", metavar="LIST", help=f"{', '.join(DTYPES)} (default: bf16)")
+    add("--weights", default="", metavar="NAME", help="dtype of stored weights in serving: bf16, fp8, int8, int4")
+    add("--cache-dtype", default="", metavar="NAME", help="dtype of keys and values in serving")
+    add("--checkpoint", action="store_true", help="recompute activations in training, block by block")
+    add("--accumulate", dest="accumulation", default="", metavar="N", help="micro-batches per training step")
+    add("--optimizer", default="", metavar="NAME", help="as in `memory` (default: adamw)")
+    add("--execution", default="", metavar="NAME", help=f"{', '.join(EXECUTIONS)}")
+    add("--network", default="", metavar="GBS", help="GB/s of a host to others, one direction")
+    add("--json", action="store_true", help="print JSON")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Print the answer for each GPU and dtype, how they compare, and what a step consists of."""
+    name = " ".join(arguments.model)
+    model = model_asked(name)
+    known = discover()
+    devices = [target_named(each, known) for each in split(arguments.gpu)]
+    typed = {option: getattr(arguments, option) for option in OPTIONS}
+    typed |= {
+        "task": arguments.task or ("serve" if model.tokens else "train"),
+        "weights": arguments.weights,
+        "cache": arguments.cache_dtype,
+        "execution": arguments.execution,
+        "network_gbs": arguments.network,
+        "checkpoint": "yes" if arguments.checkpoint else "",
+    }
+    if typed["task"] != "train" and typed["gpus"] and not typed["tensor_parallel"]:
+        typed["tensor_parallel"] = typed["gpus"]
+    if not typed["batch"] and typed["task"] == "train":
+        typed["batch"] = str(model.batch)
+    if not devices:
+        raise InvalidInput("no gpu: give at least one of `gpuexplore specs`")
+    calibration = calibrate()
+    plans = [plan_of(typed | {"dtype": dtype}) for dtype in split(arguments.dtype) or ("bf16",)]
+    found = [predict_model(model, plan, device, calibration) for device in devices for plan in plans]
+    batches = by_batch(model, plans[0], devices[0], calibration)
+    read = [*filter(None, [model_reading(name)]), *readings(split(arguments.gpu))]
+    if arguments.json:
+        sentences = [*_comparisons(found, len(plans)), batch_words(batches)]
+        print_json({"predictions": [to_json(each) for each in found], "comparisons": sentences, "readings": read})
+        return EXIT_OK
+    _print(found, batches, len(plans))
+    if reading := model_reading(name):
+        say(f"gpuexplore: {reading}")
+    say_readings(split(arguments.gpu))
+    return EXIT_OK
+
+
+def _comparisons(found: Sequence[ModelPrediction], dtypes: int) -> list[str]:
+    """Return how GPUs compare in the first dtype, and dtypes on the first GPU; those that fit."""
+    first, *others = found[::dtypes]
+    of_dtypes = found[1:dtypes]
+    sentences = [compared(first, each) for each in others if first.fits is not False and each.fits is not False]
+    return sentences + [
+        compared(each, first, of="dtype") for each in of_dtypes if first.fits is not False and each.fits is not False
+    ]
+
+
+def _print(found: Sequence[ModelPrediction], batches: Sequence[ModelPrediction], dtypes: int) -> None:
+    for each in found:
+        print(headline(each))
+    for sentence in (*_comparisons(found, dtypes), batch_words(batches)):
+        if sentence:
+            print(sentence)
+    first = found[0]
+    print(_memory_words(first))
+    if first.fits is not False and (cost := cost_words(first)):
+        print(cost)
+    print(f"Interval: {first.main.basis}.\n")
+    for name, phase in (("Training step", first.train), ("Prompts", first.prefill), ("Next token", first.decode)):
+        if phase is None:
+            continue
+        shares = ", ".join(f"{words} {format_percent(share)}" for words, share in shares_of(phase).items())
+        print(f"{name}: {format_seconds(phase.time_s.value)}; {shares}")
+        table: list[Any] = [("operation", "dtype", "count", "time", "FLOPs", "bytes", "bound")]
+        for row in rows_of(phase)[:MOST_ROWS]:
+            flops = format_si(row["flop_count"], "FLOP")
+            moved = format_gigabytes(row["byte_count"])
+            table.append(
+                (
+                    row["name"],
+                    row["dtype"],
+                    f"{row['count']:,}",
+                    format_seconds(row["seconds"]),
+                    flops,
+                    moved,
+                    row["bound"],
+                )
+            )
+        print_columns(table, one_unit=False)
+        print()
+    if first.train:
+        for key, share in mfu_by_definition(first).items():
+            print(f"MFU {format_percent(share)}: {MFU_WORDS[key]}")
+
+
+def _memory_words(prediction: ModelPrediction) -> str:
+    usable = format_gigabytes(prediction.usable_bytes)
+    words = f"Memory: {format_gigabytes(prediction.memory_bytes)} per GPU, {usable} usable on {gpus_words(prediction)}"
+    if prediction.link:
+        assumed = ", assumed" if prediction.link.is_assumed else ""
+        bus = format_si(prediction.link.bus_bytes_per_s, "B/s")
+        words += f"; bus bandwidth over {prediction.link.title}: {bus}{assumed}"
+    return f"{words}."

@@ -1,0 +1,172 @@
+"""The choices of the page Memory, each in the URL: what is trained or served, how and where."""
+
+import streamlit as st
+
+from gpuexplore.features.model.analysis import ITEMSIZES, MIXED, OPTIMIZERS, SERVED, Serving, Training
+from gpuexplore.features.model.analysis.fits import (
+    Gpu,
+    Reserve,
+    batch_of,
+    capacity_named,
+    gpus_named,
+    reserve_of,
+    setup_of,
+)
+from gpuexplore.features.model.analysis.models import (
+    MLP_BATCH,
+    PASTED_BATCH,
+    LayeredModel,
+    model_named,
+    model_of_text,
+    models,
+    usual_model,
+)
+from gpuexplore.hardware import NEWEST_FIRST
+from gpuexplore.ui import link, url_widgets
+from gpuexplore.ui.markdown import plain
+
+TITLES = {"widths": "MLP by its widths", "layers": "Pasted layers"}
+
+
+def choose() -> tuple[LayeredModel, int, Training | Serving, Gpu, Reserve]:
+    """Draw the choices and return them: the model, the batch, how it is trained or served, where, and the reserve.
+
+    Raises:
+        InvalidInput: one of them cannot be; says what is accepted.
+    """
+    top = st.columns([3, 2, 3], gap="medium")
+    with top[0]:
+        said = link.parameters().get("model", "")
+        if not said and link.parameters():  # of before language models stood first, or of an own model
+            link.write("model", next((own for own in TITLES if own in link.parameters()), "vgg-16"))
+        if said not in _model_names() and (meant := usual_model(said)):
+            url_widgets.read_as("model", meant.name, f"{said} read as {meant.title}")
+        name = url_widgets.select(
+            "Model",
+            "model",
+            _model_names(),
+            shown=lambda name: TITLES.get(name) or models()[name].title,
+            is_always_named=True,
+        )
+    with top[1]:
+        batch = url_widgets.text(
+            "Batch",
+            "batch",
+            "",
+            help="Samples of a training step, or sequences served at once.",
+            placeholder=str(
+                models()[name].batch if name in models() else MLP_BATCH if name == "widths" else PASTED_BATCH
+            ),
+        )
+    with top[2]:
+        names = {row.key: row.name for row in NEWEST_FIRST}
+        asked = link.parameters().get("gpu", "")
+        keys = sorted(names, key=lambda key: key != "h100-sxm5-80gb")
+        keys += [asked] if capacity_named(asked) else []  # 12GB, where the link names it
+        gpu = url_widgets.select("GPU", "gpu", keys, shown=lambda key: names.get(key) or gpus_named([key])[0].name)
+    model = _model(name)
+    if model.about:
+        st.caption(model.about)
+    serves = _serves(model)
+    typed = _serving(model) if serves else _training(model)
+    reserve = _reserve()
+    return model, batch_of(batch, model), setup_of(typed, serves=serves), gpus_named([gpu])[0], reserve_of(reserve)
+
+
+def reset() -> None:
+    """Give every choice its default again."""
+    url_widgets.forget(*link.PARAMETERS["memory"])
+
+
+def _model_names() -> list[str]:
+    return [*sorted(models(), key=lambda name: (name != "llama-3.2-1b", not models()[name].tokens)), *TITLES]
+
+
+def _model(name: str) -> LayeredModel:
+    if name == "widths":
+        return model_named(url_widgets.text("Widths", "widths", "784-512-10", help="Like `784-512-10`."))
+    if name == "layers":
+        return model_of_text(
+            url_widgets.lines(
+                "Layers",
+                "layers",
+                "input 3x32x32\nconv 32 kernel=3 padding=1\nrelu\nmax_pool 2\nflatten\nlinear 10",
+                help="One layer per line, like `conv 64 kernel=3 padding=1`; the kinds of layers are listed below.",
+            )
+        )
+    return models()[name]
+
+
+def _serves(model: LayeredModel) -> bool:
+    if model.tokens:
+        purposes = {"train": "Training", "serve": "Serving"}
+        return url_widgets.segments("Purpose", "mode", list(purposes), shown=purposes.__getitem__) == "serve"
+    if link.parameters().get("mode") == "serve":
+        st.info(f"{plain(model.title)} reads no tokens, so it is shown in training.", icon=":material/info:")
+    return False
+
+
+def _training(model: LayeredModel) -> dict[str, str]:
+    columns = st.columns(3, gap="medium")
+    with columns[0]:
+        dtype = url_widgets.select("Dtype of parameters", "dtype", list(ITEMSIZES))
+        checkpoints = url_widgets.text(
+            "Checkpointed segments",
+            "checkpoints",
+            "0",
+            help="Activation checkpointing as in `checkpoint_sequential`: all segments but the last keep only their "
+            "input. A whole number.",
+        )
+    with columns[1]:
+        optimizer = url_widgets.select(
+            "Optimizer", "optimizer", list(OPTIMIZERS), shown=lambda name: OPTIMIZERS[name].title
+        )
+        accumulation = url_widgets.text(
+            "Gradient accumulation steps",
+            "accumulate",
+            "1",
+            help="Micro-batches per step, a whole number that divides the batch.",
+        )
+    with columns[2]:
+        mixed = url_widgets.select("Mixed precision", "mixed", list(MIXED))
+        tokens = _tokens(model)
+    return {
+        "dtype": dtype,
+        "optimizer": optimizer,
+        "mixed": mixed,
+        "checkpoints": checkpoints,
+        "accumulation": accumulation,
+        "tokens": tokens,
+    }
+
+
+def _serving(model: LayeredModel) -> dict[str, str]:
+    columns = st.columns(3, gap="medium")
+    with columns[0]:
+        dtype = url_widgets.select("Dtype of weights", "dtype", list(SERVED))
+    with columns[1]:
+        cache = url_widgets.select(
+            "Dtype of the KV cache", "kv", ["", *SERVED], shown=lambda name: name or "as weights"
+        )
+    with columns[2]:
+        tokens = _tokens(model)
+    return {"dtype": dtype, "cache_dtype": cache, "tokens": tokens}
+
+
+def _tokens(model: LayeredModel) -> str:
+    if not model.tokens:
+        return ""
+    return url_widgets.text(
+        "Sequence length", "tokens", "", help="In tokens, a whole number.", placeholder=f"{model.tokens}"
+    )
+
+
+def _reserve() -> str:
+    with st.expander("Reserved memory", icon=":material/lock:", expanded="reserve" in st.query_params):
+        return url_widgets.text(
+            "Reserve (GB)",
+            "reserve",
+            "",
+            help="Memory not available to tensors: the CUDA context, ECC, fragmentation.",
+            placeholder="1.3 GB and 7 % of the memory",
+        )

@@ -1,0 +1,64 @@
+import pytest
+
+from gpuexplore.features.model.analysis import Serving, Training
+from gpuexplore.features.model.analysis.training import serving_memory, training_memory
+from gpuexplore.features.model.chart import MOST_MOMENTS, _condensed, memory_timeline
+from tests.charts.conftest import _checked_once
+
+
+def rows(chart):
+    return [row for values in chart.to_dict()["datasets"].values() for row in values if "kind" in row]
+
+
+def texts(chart):
+    """Return the rows of everything that is no bar."""
+    found = chart.to_dict()
+    inline = [layer["data"].get("values", []) for layer in found["layer"] if "data" in layer]
+    return [row for values in (*found["datasets"].values(), *inline) for row in values if "kind" not in row]
+
+
+def test_bars_stand_on_each_other_up_to_the_total_of_their_moment():
+    memory = training_memory("vgg-16", 128, Training(optimizer="adamw"))
+    drawn = rows(memory_timeline(memory, {}))
+
+    assert max(row["y2"] for row in drawn) == memory.total_bytes
+    assert {row["kind"] for row in drawn} == {
+        "parameters",
+        "optimizer state",
+        "gradients",
+        "batch",
+        "activations",
+        "temporary",
+    }
+    assert all(row["y"] < row["y2"] and row["x"] < row["x2"] for row in drawn)
+
+
+def test_the_peak_is_marked_and_named():
+    memory = training_memory("vgg-16", 128)
+
+    (peak,) = {value["label"]: value for value in texts(memory_timeline(memory, {})) if "y" in value}.values()
+    assert (peak["y"], peak["label"]) == (memory.total_bytes, "10.5 GB: backward, relu (layer 23)")
+
+
+@pytest.mark.parametrize(("capacity", "is_drawn"), [(12 * 2**30, True), (80 * 2**30, False), (2**30, False)])
+def test_the_memory_of_a_gpu_is_a_line_where_it_is_near_the_peak(capacity, is_drawn):
+    chart = memory_timeline(training_memory("vgg-16", 128), {"a card": capacity})
+
+    assert any(value.get("label") == "a card" for value in texts(chart)) is is_drawn
+    assert "a card" in chart.to_dict()["description"]
+
+
+def test_a_long_model_is_drawn_with_few_moments_and_its_peak():
+    memory = training_memory("llama-3-70b", 1, Training(mixed="bf16"))
+    points = _condensed(memory.timeline)
+
+    assert len(memory.timeline) > MOST_MOMENTS >= 0.9 * len(points)
+    assert max(point.total_bytes for point in points) == memory.total_bytes
+
+
+def test_serving_is_drawn_by_tokens():
+    chart = memory_timeline(serving_memory("llama-3-8b", 8, Serving()), {}).to_dict()
+
+    assert "KV cache" in str(chart)
+    assert chart["layer"][0]["encoding"]["x"]["title"] == "Tokens of each sequence"
+    assert "peak 24.7 GB in decoding, token 8,192" in chart["description"]

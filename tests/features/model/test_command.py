@@ -1,0 +1,139 @@
+"""`memory` prints the peak, its moment and what fits, and names what it cannot use."""
+
+import pytest
+
+from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
+from gpuexplore.features.model.analysis.fits import WELL_KNOWN
+from gpuexplore.features.model.analysis.models import model_named
+from tests.cli.conftest import answered, home
+
+KEYS = {
+    "parameters_bytes",
+    "gradients_bytes",
+    "optimizer_bytes",
+    "activations_bytes",
+    "total_bytes",
+    "peak_moment",
+    "timeline",
+    "fits",
+}
+
+
+def test_json_has_the_peak_the_timeline_and_what_fits(answered):
+    code, told = answered("memory", "vgg-16", "--batch", "128", "--optimizer", "adamw", "--json")
+
+    assert code == EXIT_OK
+    assert told.keys() >= KEYS
+    assert told["parameters_bytes"] + told["gradients_bytes"] + told["optimizer_bytes"] == 16 * 138_357_544
+    assert told["total_bytes"] == max(point["total_bytes"] for point in told["timeline"]) == 11_611_451_776
+    assert told["peak_moment"] == "backward, relu (layer 23)"
+    assert [fit["gpu"] for fit in told["fits"]] == list(WELL_KNOWN)
+    assert all(fit["fits"] == (fit["largest_batch"] >= 128) for fit in told["fits"])
+
+
+def test_json_of_serving_has_the_cache(answered):
+    code, told = answered("memory", "llama-3-8b", "--serve", "--batch", "8", "--tokens", "1024", "--json")
+
+    assert code == EXIT_OK
+    assert told["kv_cache_bytes"] == 8 * 1024 * 131_072
+    assert (told["mode"], told["gradients_bytes"]) == ("serving", 0)
+
+
+def test_an_unknown_memory_is_null(answered):
+    _, told = answered("memory", "mlp", "--gpu", "apple-m4,12GB", "--json")
+
+    assert [(fit["fits"], fit["largest_batch"] is None) for fit in told["fits"]] == [(None, True), (True, False)]
+
+
+def test_a_terminal_gets_the_peak_the_kinds_and_the_largest_batches(capsys):
+    assert main(("memory", "vgg-16", "--gpu", "12GiB")) == EXIT_OK
+    told = capsys.readouterr().out
+
+    assert "Peak: 10.5 GB, in: backward, relu (layer 23)" in told
+    assert "12 GiB of memory  12.9 GB  yes   130" in told
+    assert "less 1.3 GB and 7 % of the memory" in told
+
+
+def test_an_answer_says_what_it_holds_for_in_units_of_powers_of_ten_that_can_be_read(capsys):
+    assert main(("memory", "llama-3-70b", "--gpu", "t4")) == EXIT_OK
+    told = capsys.readouterr().out
+
+    assert "Training in fp32 with SGD, sequences of 8,192 tokens (--dtype," in told
+    assert [line for line in told.splitlines() if line.startswith("batch ")] == [
+        "batch        131 kB   131 kB"  # 8,192 tokens and as many labels of 8 bytes
+    ]
+    assert "Tesla T4  17.2 GB" in told
+    assert "GiB" not in told
+
+
+def test_layers_of_a_file_are_a_model(tmp_path, answered):
+    path = tmp_path / "net.txt"
+    path.write_text("input 784\nlinear 784\nrelu\nlinear 10\n", encoding="utf-8")
+
+    _, told = answered("memory", "--layers", str(path), "--batch", "128", "--json")
+    _, same = answered("memory", "mlp", "--json")
+
+    assert told["total_bytes"] == same["total_bytes"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("__import__",), "model '__import__': expected alexnet-2012"),
+        ((), "give exactly one of MODEL, --layers FILE and --module FILE"),
+        (("mlp", "--layers", "x"), "give exactly one of MODEL, --layers FILE and --module FILE"),
+        (("mlp", "--batch", "0"), "batch '0': expected whole numbers from 1"),
+        (("mlp", "--batch", "1e999"), "batch '1e999'"),
+        (("mlp", "--batch", "many"), "batch 'many'"),
+        (("mlp", "--dtype", "int3"), "dtype 'int3': expected fp32"),
+        (("mlp", "--optimizer", "lion"), "optimizer 'lion': expected sgd"),
+        (("mlp", "--mixed", "fp8"), "mixed 'fp8': expected none"),
+        (("mlp", "--tokens", "8"), "tokens '8'"),
+        (("mlp", "--cache-dtype", "fp8"), "cache dtype 'fp8' applies to serving only"),
+        (("gpt2", "--serve", "--optimizer", "sgd"), "optimizer 'sgd' applies to training only"),
+        (("mlp", "--gpu", "nope"), "gpu 'nope'"),
+        (("mlp", "--reserve", "-1"), "reserve '-1': expected numbers of GB"),
+        (("--layers", "/dev/zero"), "at most 12,800"),
+        (("1000000-1000000-10",), "fewer than 1,000,000,000,000 parameters"),
+    ],
+)
+def test_what_cannot_be_used_is_named_and_nothing_is_printed(capsys, words, message):
+    assert main(("memory", *words)) == EXIT_UNUSABLE
+    told = capsys.readouterr()
+
+    assert message in told.err
+    assert not told.out
+
+
+@pytest.mark.parametrize(
+    ("said", "name"),
+    [
+        *((said, "llama-3-70b") for said in ("llama 3 70b", "Llama-3-70B", "meta-llama/Meta-Llama-3-70B-Instruct")),
+        *((said, "llama-3-8b") for said in ("Llama3.1-8B", "llama3:8b", "meta-llama/Llama-3.1-8B", "LLAMA_3_8B")),
+        *((said, "mistral-7b") for said in ("mistral 7b", "mistralai/Mistral-7B-v0.1", "Mistral-7B-Instruct-v0.2")),
+        *((said, "mistral-7b-v0.3") for said in ("mistralai/Mistral-7B-v0.3", "Mistral-7B-Instruct-v0.3")),
+        *((said, "llama-2-7b") for said in ("Llama2 7B", "meta-llama/Llama-2-7b-chat-hf")),
+        *((said, "gpt2-xl") for said in ("gpt2 xl", "GPT2XL", "openai-community/gpt2-xl")),
+        *((said, "qwen2.5-7b") for said in ("Qwen/Qwen2.5-7B-Instruct", "qwen2.5:7b")),
+    ],
+)
+def test_a_model_has_the_names_that_people_give_it_and_the_reading_is_said(capsys, answered, said, name):
+    words = ("memory", *said.split(), "--serve", "--tokens", "1k", "--dtype", "bfloat16", "--gpu", "12GB")
+    told = answered(*words, "--json")[1]
+    assert (told["model"], told["setup"]["tokens"], told["setup"]["dtype"]) == (name, 1024, "bf16")
+    assert told["readings"] == [f"{said} read as {model_named(name).title}"]
+    assert main(words) == EXIT_OK
+    assert told["readings"][0] in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("said", "name"), [("AdamW", "adamw"), ("SGD", "sgd"), ("RMSprop", "rmsprop")])
+def test_an_optimizer_may_be_spelled_as_torch_does(answered, said, name):
+    assert answered("memory", "mlp", "--optimizer", said, "--json")[1]["setup"]["optimizer"] == name
+
+
+@pytest.mark.parametrize(
+    "said", ["llama 3", "mixtral 8x7b", "llama 3 8b lora", "gpt", "/", "instruct", "Mistral-7B-v0.4", "resnet-50 v1.0"]
+)
+def test_a_name_of_several_models_or_none_is_no_model(capsys, said):
+    assert main(("memory", said)) == EXIT_UNUSABLE
+    assert "expected alexnet-2012" in capsys.readouterr().err
