@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.features.model.analysis.answers import batch_words, compared, cost_words, headline, rows_of, to_json
 from gpuexplore.features.model.analysis.models import LayeredModel, model_named, read_layers_file
 from gpuexplore.features.model.analysis.plan import plan_of
 from gpuexplore.features.model.analysis.prediction import ModelPrediction

@@ -18,13 +18,12 @@ from gpuexplore.features.model.analysis.answers import (
     gpus_words,
     headline,
     mfu_by_definition,
-    rate_words,
     rows_of,
     shares_of,
     to_json,
 )
 from gpuexplore.features.model.analysis.models import model_reading, models
-from gpuexplore.features.model.analysis.plan import DTYPES, EXECUTIONS, SHARDINGS, TASKS, Plan, plan_of
+from gpuexplore.features.model.analysis.plan import DTYPES, EXECUTIONS, SHARDINGS, TASKS, plan_of
 from gpuexplore.features.model.analysis.prediction import ModelPrediction, by_batch, predict_model
 from gpuexplore.features.model.functions import USUAL_GPU, model_asked
 from gpuexplore.hardware import readings, target_named

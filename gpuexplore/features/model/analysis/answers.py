@@ -148,7 +148,8 @@ def batch_words(predictions: Sequence[ModelPrediction]) -> str:
     best = max(predictions, key=lambda each: each.per_second.value)
     largest = predictions[-1].plan.batch
     rate = f"{format_multiple(best.per_second.value)} {'tokens' if found.model.tokens else 'samples'} a second"
-    return f"90 % of the best rate that fits ({rate}) from batch {found.plan.batch:,} on; the largest of these that fits is {largest:,}."
+    within = f"90 % of the best rate that fits ({rate}) from batch {found.plan.batch:,} on"
+    return f"{within}; the largest of these that fits is {largest:,}."
 
 
 def cost_of(prediction: ModelPrediction) -> dict[str, float | str] | None:
@@ -182,7 +183,7 @@ def cost_words(prediction: ModelPrediction) -> str:
     parts = []
     if "usd" in found:
         parts.append(
-            f"{float(found['usd']):,.2f} US dollars ({found['price_source']}, {found['usd_per_gpu_hour']} an hour and GPU)"
+            f"{float(found['usd']):,.2f} US dollars ({found['price_source']}, {found['usd_per_gpu_hour']} per GPU hour)"
         )
     if "joules_at_most" in found:
         parts.append(f"at most {format_si(float(found['joules_at_most']), 'J')} at the boards' power limit")
@@ -197,7 +198,7 @@ def shares_of(phase: Phase) -> dict[str, float]:
 
 
 def rows_of(phase: Phase) -> list[dict[str, Any]]:
-    """Return a row for each kind of operation of a step: how many, seconds of all of them, FLOPs, bytes, what bounds."""
+    """Return a row for each kind of operation of a step: how many, their seconds, FLOPs and bytes, and what bounds."""
     merged: dict[str, dict[str, Any]] = {}
     for part, part_s in phase.parts:
         row = merged.setdefault(

@@ -43,8 +43,13 @@ NAMES: Mapping[str, tuple[str, ...]] = {  # of a size, in the configs of differe
     "active": ("num_experts_per_tok", "num_experts_per_token"),
     "expert": ("moe_intermediate_size",),
     "dense": ("first_k_dense_replace",),
+    "shared": ("shared_expert_intermediate_size",),
+    "shared_count": ("n_shared_experts",),
+    "latent_head": ("v_head_dim",),
+    "rope": ("qk_rope_head_dim",),
     "rank": ("kv_lora_rank",),
     "query_rank": ("q_lora_rank",),
+    "ratio": ("expansion_ratio",),
     "image": ("image_size",),
     "patch": ("patch_size",),
 }
@@ -114,14 +119,14 @@ def _like_llama(kind: str, config: Mapping[str, Any], sizes: Mapping[str, int]) 
     if sizes["head"]:
         attention += f" head={sizes['head']}"
     if sizes["rank"]:
-        head, rope = (config.get(name) or usual for name, usual in (("v_head_dim", 128), ("qk_rope_head_dim", 64)))
+        head, rope = sizes["latent_head"] or 128, sizes["rope"] or 64
         attention = f"latent heads={sizes['heads']} rank={sizes['rank']} query_rank={sizes['query_rank']}"
         attention += f" head={head} rope={rope}"
     dense = f"gated {sizes['features'] or 4 * sizes['width']}"
     experts = dense
     if sizes["experts"] and sizes["active"]:
         features = sizes["expert"] or sizes["features"]
-        shared = config.get("shared_expert_intermediate_size") or features * (config.get("n_shared_experts") or 0)
+        shared = sizes["shared"] or features * sizes["shared_count"]
         experts = f"experts {features} count={sizes['experts']} active={sizes['active']} shared={shared}"
     first = sizes["dense"] if experts != dense else 0
     blocks = [
@@ -150,12 +155,10 @@ def _block(count: int, norm: str, attention: str, feed_forward: str) -> str:
 
 def _like_gpt(kind: str, config: Mapping[str, Any], sizes: Mapping[str, int]) -> str:
     """Return a decoder with layer norms and a perceptron of two layers."""
-    own = config.get("attn_config") if isinstance(config.get("attn_config"), dict) else {}
     bias = "no" if config.get("no_bias") or config.get("use_bias") is False else "yes"
     has_positions = kind in ("gpt2", "opt", "gpt_bigcode") or (kind == "mpt" and config.get("learned_pos_emb", True))
-    ratio = config.get("expansion_ratio") if isinstance(config.get("expansion_ratio"), int) else 4
-    features = sizes["features"] or ratio * sizes["width"]
-    groups = own.get("kv_n_heads") or (1 if config.get("multi_query") else sizes["heads"])
+    features = sizes["features"] or (sizes["ratio"] or 4) * sizes["width"]
+    groups = 1 if config.get("multi_query") else sizes["kv"] or sizes["heads"]
     rotary = "no" if has_positions or kind == "mpt" else "yes"
     attention = f"attention heads={sizes['heads']} kv={groups} bias={bias} rotary={rotary}"
     perceptron = f"linear {features} bias={bias}\ngelu\nlinear {sizes['width']} bias={bias}"

@@ -272,7 +272,7 @@ def _whole(tape: Tape, value: Value, features: int) -> Value:
 
 
 def _experts(tape: Tape, layer: ModelLayer, value: Value) -> Value:
-    """A mixture of experts: a router sends each token to `active` of `count` gated blocks, and all to the shared one."""
+    """Experts: a router sends each token to `active` of `count` gated blocks, and all to the shared one."""
     (features,) = layer.sizes
     tokens, width = value.shape
     count, active = layer.settings["count"], layer.settings["active"]

@@ -76,5 +76,5 @@ def link_of(device: Device, workers: int, network_gbs: float | None = None) -> L
         name = "NVLink" if row.vendor == "NVIDIA" else "Infinity Fabric"
         share = SWITCH_SHARE if reduces else LINK_SHARE
         return Link(name, row.link_bytes_per_s / 2, share, is_assumed=row.vendor != "NVIDIA")
-    peak = row.pcie_bytes_per_s if row else None
-    return Link("PCIe", peak or ASSUMED_PCIE, PCIE_SHARE, is_assumed=workers > 2 or not peak)
+    known = row.pcie_bytes_per_s if row else None
+    return Link("PCIe", known or ASSUMED_PCIE, PCIE_SHARE, is_assumed=workers > 2 or not known)

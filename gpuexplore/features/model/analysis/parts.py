@@ -89,7 +89,7 @@ def tokens_of(model: LayeredModel, plan: Plan) -> int:
         InvalidInput: the model reads no tokens, and is asked to generate some.
     """
     if not model.tokens:
-        if plan.task != "train" and plan.task != "prefill":
+        if plan.task not in {"train", "prefill"}:
             raise InvalidInput.of("task", plan.task, f"train and prefill: {model.title} reads no tokens")
         return 0
     return plan.tokens or min(model.tokens, 1024 if not plan.is_trained else model.tokens)
@@ -147,8 +147,8 @@ def _needed(tape: Tape, model: LayeredModel, plan: Plan) -> list[TapeStep]:
         return merged
     last = max((at for at, step in enumerate(merged) if step.work and step.work.kind == "linear"), default=-1)
     kept = merged[: last + 1]
-    if model.tokens and last >= 0 and kept[last].work:
-        head = kept[last].work
+    head = kept[last].work if kept else None
+    if model.tokens and head:
         kept[last] = replace(kept[last], work=replace(head, sizes=(1, *head.sizes[1:])))
     return kept
 
@@ -159,9 +159,7 @@ def _parts(tape: Tape, step: TapeStep, plan: Plan) -> Iterator[Part]:
         yield from _product(tape, step.work, plan)
         return
     moved = sum(tape.buffers[buffer].at(plan.batch) for buffer in (*step.inputs, *step.outputs))
-    if plan.execution != "eager":
-        moved *= FUSED
-    yield _elements(moved, tape.itemsize)
+    yield _elements(moved * (1 if plan.execution == "eager" else FUSED), tape.itemsize)
 
 
 def _elements(moved: float, itemsize: int, group: Group = "elementwise", name: str = "element-wise") -> Part:

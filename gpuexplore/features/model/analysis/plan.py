@@ -1,7 +1,7 @@
 """The way a model is run: trained or served, on how many GPUs, in which dtypes; and the same as typed."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -47,6 +47,11 @@ LIMITS: Mapping[str, tuple[int, int]] = MappingProxyType(
         "answer": (1, 10**6),
         "accumulation": (1, 10_000),
     }
+)
+OF_TRAINING = ("shard", "accumulation", "optimizer", "checkpoint")
+OF_SERVING = ("weights", "cache", "answer")
+NAMED: Mapping[str, Iterable[str]] = MappingProxyType(
+    {"task": TASKS, "shard": SHARDINGS, "execution": EXECUTIONS, "optimizer": OPTIMIZERS}
 )
 HOST_GPUS = 8  # that are connected by their own links, as in DGX and HGX machines
 
@@ -146,37 +151,41 @@ def plan_of(typed: Mapping[str, str]) -> Plan:
         InvalidInput: names the value and what is accepted.
     """
     given = {name: text.strip() for name, text in typed.items() if text and text.strip()}
-    known = {each.name for each in fields(Plan)}
-    found: dict[str, Any] = {}
-    for name, text in given.items():
-        if name not in known:
-            raise InvalidInput.of("setting", name, known)
-        if name in LIMITS:
-            number = read_length(text)
-            least, most = LIMITS[name]
-            if number is None or not least <= number <= most:
-                raise InvalidInput.of(name.replace("_", " "), text, f"whole numbers from {least} to {most:,}")
-            found[name] = number
-        elif name == "network_gbs":
-            found[name] = read_number(text)
-            if found[name] is None:
-                raise InvalidInput.of("network", text, "GB/s of a host to others, like 400")
-        elif name in ("checkpoint", "fused_attention"):
-            found[name] = text.casefold() in ("yes", "true", "1", "on")
-        else:
-            accepted = {"task": TASKS, "shard": SHARDINGS, "execution": EXECUTIONS, "optimizer": OPTIMIZERS}.get(name)
-            found[name] = in_any_case(text, accepted) if accepted else spelled(text)
-    if found.get("task") == "train":
+    found: dict[str, Any] = {name: _read(name, text) for name, text in given.items()}
+    is_trained = found.get("task") == "train"
+    of_others = OF_SERVING if is_trained else OF_TRAINING
+    for name in of_others:
+        if found.get(name):
+            only = "serving" if is_trained else "training"
+            raise InvalidInput(f"{name} {given[name][:60]!r} applies to {only} only: leave it out")
+    if is_trained:
         found.setdefault("execution", "eager")
         if found.get("gpus", 1) > found.get("tensor_parallel", 1):
             found.setdefault("shard", "full")
-        for name in ("weights", "cache", "answer"):
-            if name in found:
-                raise InvalidInput(f"{name} {found[name]!r} applies to serving only: leave it out")
-    else:
-        for name in ("shard", "accumulation", "optimizer", "checkpoint"):
-            if name in found and (name != "checkpoint" or found[name]):
-                raise InvalidInput(f"{name} {given[name][:60]!r} applies to training only: leave it out")
     if "gpus" not in found and "tensor_parallel" in found:
         found["gpus"] = found["tensor_parallel"]
     return Plan(**found)
+
+
+def _read(name: str, text: str) -> object:
+    """Return the value of a field that was typed; `Plan` refuses names that are none of its own.
+
+    Raises:
+        InvalidInput: no such field, or no number where one is wanted.
+    """
+    if name in LIMITS:
+        least, most = LIMITS[name]
+        number = read_length(text)
+        if number is None or not least <= number <= most:
+            raise InvalidInput.of(name.replace("_", " "), text, f"whole numbers from {least} to {most:,}")
+        return number
+    if name == "network_gbs":
+        rate = read_number(text)
+        if rate is None:
+            raise InvalidInput.of("network", text, "GB/s of a host to others, like 400")
+        return rate
+    if name in ("checkpoint", "fused_attention"):
+        return text.casefold() in ("yes", "true", "1", "on")
+    if name not in (*NAMED, "dtype", "weights", "cache"):
+        raise InvalidInput.of("setting", name, (*LIMITS, *NAMED, "dtype", "weights", "cache", "checkpoint"))
+    return in_any_case(text, NAMED[name]) if name in NAMED else spelled(text)

@@ -1,4 +1,4 @@
-"""Predicted speed of a whole model: tokens a second, step time and MFU, with an interval, and the memory of each GPU."""
+"""Predicted speed of a whole model: tokens a second, step time and MFU with intervals, and the memory of each GPU."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,6 +28,7 @@ from gpuexplore.features.model.analysis.step_time import (
 from gpuexplore.features.model.analysis.training import cache_bytes_per_token, step_moments
 from gpuexplore.hardware import row_of
 
+OTHER_CARD = 0.08  # deviation between two cards with the same chip
 OTHER_SOFTWARE = 0.15  # deviation between codebases: published steps are of one for training and one for serving
 UNLIKE = 0.15  # deviation of what no published step of a whole model is like: other dtypes, experts, convolutions
 Limit = Literal["compute", "memory bandwidth", "communication", "host"]
@@ -56,7 +57,7 @@ class Phase:
     @property
     def limit(self) -> Limit:
         """What takes most of the step."""
-        groups = {
+        groups: dict[Limit, float] = {
             "communication": self.seconds.get("communication", 0.0),
             "host": self.seconds.get("host", 0.0),
             "compute": 0.0,
@@ -65,7 +66,7 @@ class Phase:
         for part, part_s in self.parts:
             if part.group in ("products", "attention"):
                 groups["compute" if self.is_compute_bound(part) else "memory bandwidth"] += part_s
-        return max(groups, key=lambda name: groups[name])  # type: ignore[return-value]
+        return max(groups, key=lambda name: groups[name])
 
     @staticmethod
     def is_compute_bound(part: Part) -> bool:
@@ -179,7 +180,7 @@ def predict_model(
     software = 0.0 if is_same_software else OTHER_SOFTWARE
 
     def phase(context: int = 0) -> Phase:
-        return phase_of(terms_of(model, plan, device, calibration, context=context), model, plan, device, software)
+        return phase_of(terms_of(model, plan, device, calibration, context=context), model, plan, software)
 
     trained = phase() if plan.is_trained else None
     prefill = phase() if plan.task in ("prefill", "serve") else None
@@ -220,7 +221,7 @@ def _active(model: LayeredModel, weights: int) -> int:
 
 
 def _counted(model: LayeredModel, plan: Plan, tokens: int) -> tuple[float, float, float, float]:
-    """Return the FLOPs of a step over all GPUs: causal, without attention, with all of it, and with what is repeated."""
+    """Return a step's FLOPs on all GPUs: causal, without attention, with all of it, and with what is repeated."""
     context = tokens + plan.answer // 2 if plan.task in ("decode", "serve") else 0
     forward = forward_pass(model, plan, context=context)
     parts = list(forward.parts)
@@ -236,7 +237,7 @@ def _counted(model: LayeredModel, plan: Plan, tokens: int) -> tuple[float, float
     return dense + attention, dense, dense + whole, dense + attention + again * times
 
 
-def phase_of(terms: Terms, model: LayeredModel, plan: Plan, device: Device, software: float = OTHER_SOFTWARE) -> Phase:
+def phase_of(terms: Terms, model: LayeredModel, plan: Plan, software: float = OTHER_SOFTWARE) -> Phase:
     """Return the time of a step with its interval.
 
     Args:
@@ -244,41 +245,35 @@ def phase_of(terms: Terms, model: LayeredModel, plan: Plan, device: Device, soft
     """
     fit = fitted()
     seconds = seconds_of(terms, fit)
-    deviation, basis = _deviation(terms, model, plan, device, fit)
+    deviation, basis = _deviation(terms, model, plan, fit)
     deviation = hypot(deviation, software)
     value = sum(seconds.values())
     wide = exp(INTERVAL_DEVIATIONS * deviation)
     return Phase(UncertainValue(value, value / wide, value * wide), seconds, terms.parts, deviation, basis)
 
 
-def _deviation(terms: Terms, model: LayeredModel, plan: Plan, device: Device, fit: Fit) -> tuple[float, str]:
+def _deviation(terms: Terms, model: LayeredModel, plan: Plan, fit: Fit) -> tuple[float, str]:
     """Return the deviation of the logarithm of a step's time, and the words for what it rests on."""
     if not terms.chip:
         return CPU_DEVIATION, "its operations as predicted; no step of a whole model on such a device is published"
-    kind = "stacked" if terms.chip in STACKED else "gddr"
     is_known = f"device:{terms.device}" in fit.coefficients
-    level = "configuration" if is_known else "chip"
-    deviation = fit.deviation[f"{level}:{terms.task}:{kind}"]
-    unlike = []
-    if model.layers and not any(layer.kind == "attention" for layer in model.layers):
-        unlike.append("a model without plain attention")
-    if any(layer.kind == "experts" for layer in model.layers):
-        unlike.append("experts")
-    if plan.dtype not in ("bf16", "fp16"):
-        unlike.append(f"{plan.dtype} products")
-    if terms.task == "decode" and SERVED[plan.weight_dtype] < 2:
-        unlike.append(f"weights in {plan.weight_dtype}")
-    if plan.execution != "graph" and terms.task != "train":
-        unlike.append(f"{plan.execution} execution")
-    if plan.tensor_parallel > 4 or (terms.task == "train" and plan.tensor_parallel > 1):
-        unlike.append(f"tensor parallelism over {plan.tensor_parallel} GPUs")
-    rests = {
-        "train": "61 published training steps on A100 and H100",
-        "prefill": "16 published cases of serving",
-        "decode": "16 published cases of serving",
+    is_known_chip = f"chip:{terms.chip}" in fit.coefficients
+    level = "configuration" if is_known_chip else "chip"
+    deviation = fit.deviation[f"{level}:{terms.task}:{'stacked' if terms.chip in STACKED else 'gddr'}"]
+    deviation = deviation if is_known or not is_known_chip else hypot(deviation, OTHER_CARD)
+    kinds = {layer.kind for layer in model.layers}
+    facts = {
+        "a model without plain attention": "attention" not in kinds,
+        "experts": "experts" in kinds,
+        f"{plan.dtype} products": plan.dtype not in ("bf16", "fp16"),
+        f"weights in {plan.weight_dtype}": terms.task == "decode" and SERVED[plan.weight_dtype] < 2,
+        f"{plan.execution} execution": plan.execution != "graph" and terms.task != "train",
+        f"tensor parallelism over {plan.tensor_parallel} GPUs": plan.tensor_parallel > (4, 1)[terms.task == "train"],
     }
-    basis = f"its operations as predicted, corrected by {rests[terms.task]}"
-    basis += "" if is_known else f"; none of them on {device.name}"
+    unlike = [words for words, is_true in facts.items() if is_true]
+    rests = "61 published training steps on A100 and H100" if plan.is_trained else "16 published cases of serving"
+    basis = f"its operations as predicted, corrected by {rests}"
+    basis += "" if is_known else f"; none of them on a {terms.device}"
     basis += f"; nor with {', '.join(unlike)}" if unlike else ""
     return hypot(deviation, UNLIKE * len(unlike) ** 0.5), basis
 
@@ -327,7 +322,7 @@ def memory_of_each(model: LayeredModel, plan: Plan) -> int:
 def by_batch(
     model: LayeredModel, plan: Plan, device: Device, calibration: Calibration | None = None
 ) -> tuple[ModelPrediction, ...]:
-    """Return the prediction of each batch, a power of two, that fits a GPU; of none where even one sequence does not."""
+    """Return the prediction of each batch, a power of two, that fits a GPU; none where one sequence does not."""
     found = []
     for batch in BATCHES:
         each = replace(plan, batch=batch)

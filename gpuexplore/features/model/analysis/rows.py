@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
-from typing import Literal
 
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Device

@@ -11,16 +11,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib.resources import files
-from math import exp, hypot, log2
+from math import exp, log2
 from types import MappingProxyType
 
-from gpuexplore.analysis.prediction import Calibration, Conditions, UncertainValue, calibrate, predict_each
+from gpuexplore.analysis.prediction import Calibration, Conditions, calibrate, predict_each
 from gpuexplore.analysis.prediction.ideal_time import arithmetic
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Case, Device
 from gpuexplore.core.once import once
 from gpuexplore.features.model.analysis.models import LayeredModel
-from gpuexplore.features.model.analysis.network import Link, link_of
+from gpuexplore.features.model.analysis.network import link_of
 from gpuexplore.features.model.analysis.parts import (
     Part,
     Pass,
@@ -28,7 +28,6 @@ from gpuexplore.features.model.analysis.parts import (
     forward_pass,
     itemsize_of,
     optimizer_part,
-    tokens_of,
 )
 from gpuexplore.features.model.analysis.plan import HOST_GPUS, Execution, Plan
 from gpuexplore.hardware import row_of
