@@ -183,7 +183,7 @@ def _encoder(kind: str, sizes: Mapping[str, int]) -> str:
     if kind == "vit":
         image = sizes["image"] or 224
         first = [f"input 3x{image}x{image}", f"patches {sizes['width']} size={sizes['patch'] or 16}"]
-        return "\n".join((*first, blocks, "layer_norm", "linear 1000"))
+        return "\n".join((*first, blocks, "layer_norm", "first", "linear 1000"))
     tokens = min(sizes["tokens"] or 512, 4096)
     first = [
         f"input tokens={tokens}",

@@ -123,7 +123,8 @@ def _linear_to(tape: Tape, value: Value, features: int, *, bias: bool, tied: boo
 
 def _linear(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     tied = bool(layer.settings["tied"])
-    if tied and (not tape.weights or tape.weights[0] != layer.sizes[0] * value.shape[-1]):
+    shared = ceil(layer.sizes[0] / tape.parallel) * value.shape[-1]
+    if tied and (not tape.weights or tape.weights[0] != shared):
         raise WrongShape("tied=no, or as many features as the embedding has entries")
     return _linear_to(tape, value, layer.sizes[0], bias=bool(layer.settings["bias"]), tied=tied)
 
@@ -174,7 +175,7 @@ def _embedding(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     tokens = value.shape[0]
     if positions and tokens > positions:
         raise WrongShape(f"at most {positions:,} tokens: the embedding has no more positions")
-    table = tape.weight(layer.settings["vocabulary"] * width)
+    table = tape.weight(ceil(layer.settings["vocabulary"] / tape.parallel) * width)
     result = tape.record([value], (tokens, width), How(keeps="inputs", weights=[table], itemsize=tape.itemsize))
     if not positions:
         return result
@@ -284,7 +285,7 @@ def _experts(tape: Tape, layer: ModelLayer, value: Value) -> Value:
 
     def product(source: Value, terms: int, columns: int, reduced_count: int = 0) -> Value:
         weights = [tape.weight(count * terms * columns)]
-        work = Work("experts", (rows, terms, columns, count), reduced_count=reduced_count)
+        work = Work("experts", (rows, terms, columns, count, active), reduced_count=reduced_count)
         is_shared = tape.parallel > 1 and not reduced_count
         how = How(keeps="inputs", weights=weights, is_product=True, is_shared=is_shared, work=work)
         return tape.record([tape.cast(source, "narrow")], (rows, columns), how)
@@ -331,6 +332,12 @@ _keeping_input = _same_shape(How(keeps="inputs"))
 
 def _passed_on(_: Tape, __: ModelLayer, value: Value) -> Value:
     return value
+
+
+def _first(tape: Tape, _: ModelLayer, value: Value) -> Value:
+    if len(value.shape) != 2:
+        raise WrongShape(f"an input of tokens x width; here it is {_shown(value)}")
+    return tape.record([value], value.shape[1:])
 
 
 KINDS: Mapping[str, LayerKind] = MappingProxyType(
@@ -412,6 +419,7 @@ KINDS: Mapping[str, LayerKind] = MappingProxyType(
         "gated": LayerKind(
             "gated 14336 bias=no", "its input, and four intermediate tensors", _gated, (1,), {"bias": 0}
         ),
+        "first": LayerKind("first (the first token of each sequence)", "nothing", _first),
         "split": LayerKind("split", "nothing: the residual block begins", _passed_on),
         "shortcut": LayerKind("shortcut", "nothing: what follows is on the shortcut", _passed_on),
         "add": LayerKind("add", "nothing", _passed_on),

@@ -210,7 +210,10 @@ def _linear(tape: Tape, work: Work, plan: Plan) -> Part:
     own = itemsize_of(dtype)
     stored = own if plan.is_trained or is_head else min(own, itemsize_of(plan.weight_dtype))
     # of the experts, those that a token of the batch goes to
-    used = experts[0] * (1 - (1 - 1 / experts[0]) ** rows) if experts else 1.0
+    used = 1.0
+    if experts:
+        count, active = experts
+        used = count * (1 - (1 - active / count) ** (rows / active))
     weight_count = terms * columns * used
     moved = rows * (terms + columns) * tape.itemsize + weight_count * stored
     name = f"{'experts' if experts else 'linear'} {terms} → {columns}"

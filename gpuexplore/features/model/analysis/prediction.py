@@ -273,7 +273,7 @@ def _deviation(terms: Terms, model: LayeredModel, plan: Plan, fit: Fit) -> tuple
     unlike = [words for words, is_true in facts.items() if is_true]
     rests = "61 published training steps on A100 and H100" if plan.is_trained else "16 published cases of serving"
     basis = f"its operations as predicted, corrected by {rests}"
-    basis += "" if is_known else f"; none of them on a {terms.device}"
+    basis += "" if is_known else f"; none of them on {terms.device}"
     basis += f"; nor with {', '.join(unlike)}" if unlike else ""
     return hypot(deviation, UNLIKE * len(unlike) ** 0.5), basis
 

@@ -47,7 +47,7 @@ class Work:
     """Matrix products of a step, for one sample, on one of the GPUs that share them.
 
     Attributes:
-        kind: "linear": rows, terms, columns; "experts": rows, terms, columns, and experts of which a row goes to one;
+        kind: "linear": rows, terms, columns; "experts": rows, terms, columns, experts, and those that a token goes to;
             "conv2d": channels, height and width of the result, kernels, kernel size, and 0; "attention": heads,
             queries, keys, width of a head, and 1 with a causal mask; "products": products, rows, terms, columns.
         sizes: the numbers that `kind` names.

@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime
 import pytest
 
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.features.atlas.analysis.which_gpu import price_of, _prices, _read_prices
+from gpuexplore.features.atlas.analysis.which_gpu import _prices, _read_prices, price_of
 from gpuexplore.hardware import ACCELERATORS
 
 TODAY = date(2026, 11, 27)

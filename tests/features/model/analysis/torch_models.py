@@ -14,6 +14,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.distributed._tools.mem_tracker import MemTracker
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.checkpoint import checkpoint_sequential
+from torch.utils.flop_counter import FlopCounterMode
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16, "fp64": torch.float64}
 OPTIMIZERS = {
@@ -71,8 +72,9 @@ class Embedding(nn.Module):
 
 
 class Attention(nn.Module):
-    def __init__(self, width, heads, kv, head, bias, out_bias, rotary, fused):
+    def __init__(self, width, heads, kv, head, bias, out_bias, rotary, fused, causal):
         super().__init__()
+        self.causal = bool(causal)
         self.heads, self.kv, self.head = heads, kv or heads, head or width // heads
         self.rotary, self.fused = rotary, fused
         self.q = nn.Linear(width, self.heads * self.head, bias=bool(bias))
@@ -91,12 +93,31 @@ class Attention(nn.Module):
         if self.rotary:
             q, k = self._rotated(q), self._rotated(k)
         if self.fused:
-            mixed = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=self.kv < self.heads)
+            mixed = nn.functional.scaled_dot_product_attention(
+                q, k, v, is_causal=self.causal, enable_gqa=self.kv < self.heads
+            )
         else:
             scores = (q @ k.transpose(-2, -1)) * 0.1
             scores = scores.float() if torch.is_autocast_enabled("cpu") else scores
             mixed = scores.softmax(-1).to(v.dtype) @ v
         return self.out(mixed.transpose(1, 2).reshape(batch, tokens, -1))
+
+
+class First(nn.Module):
+    def forward(self, x):
+        return x[:, 0]
+
+
+class Patches(nn.Module):
+    def __init__(self, channels, width, size, tokens):
+        super().__init__()
+        self.cut = nn.Conv2d(channels, width, size, size)
+        self.extra = nn.Parameter(torch.empty(tokens, width))
+
+    def forward(self, x):
+        found = self.cut(x).flatten(2).transpose(1, 2)
+        extra = self.extra[: len(self.extra) - found.shape[1]].expand(len(x), -1, -1)
+        return torch.cat((extra, found), 1) + self.extra
 
 
 class Gated(nn.Module):
@@ -220,8 +241,29 @@ class Builder:
     def attention(self, **settings):
         return Attention(self.shape[-1], **settings)
 
+    def first(self):
+        self.shape = self.shape[1:]
+        return First()
+
+    def patches(self, width, size, extra):
+        made = Patches(self.shape[0], width, size, self.shape[1] * self.shape[2] // size**2 + extra)
+        self.shape = (self.shape[1] * self.shape[2] // size**2 + extra, width)
+        return made
+
     def gated(self, features, bias):
         return Gated(self.shape[-1], features, bias)
+
+
+def counted_flops(model, batch, setup):
+    """Return the FLOPs of the products of a training step, by torch's counter: attention counts all pairs."""
+    counter = FlopCounterMode(display=False)
+    with FakeTensorMode(), ExitStack() as stack:
+        for name in INITIALIZERS:
+            stack.enter_context(mock.patch(f"torch.nn.init.{name}", lambda tensor, *_, **__: tensor))
+        made, data, labels = _model_and_batch(model, batch, setup)
+        with counter:
+            _step(made, data, labels, OPTIMIZERS["sgd"](made.parameters()), setup)
+    return counter.get_total_flops()
 
 
 def tracked_peak(model, batch, setup):

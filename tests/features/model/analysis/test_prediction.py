@@ -1,0 +1,167 @@
+"""Predicted speed of whole models: against published steps, against itself, and what it says of what cannot be."""
+
+import csv
+from dataclasses import replace
+from importlib.resources import files
+from math import log
+from statistics import median
+
+import pytest
+
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.features.model.analysis.answers import batch_words, compared, headline, mfu_by_definition, rows_of
+from gpuexplore.features.model.analysis.models import model_named
+from gpuexplore.features.model.analysis.network import link_of
+from gpuexplore.features.model.analysis.plan import Plan, plan_of
+from gpuexplore.features.model.analysis.prediction import by_batch, phase_of, predict_model, saturating
+from gpuexplore.features.model.analysis.rows import OF_TRAINING, published_steps, read_rows
+from gpuexplore.features.model.analysis.step_time import PRIORS, fitted, terms_of
+from gpuexplore.hardware import target_named
+
+H100, A100, L4 = (target_named(key, ()) for key in ("h100-sxm5-80gb", "a100-sxm4-80gb", "l4"))
+SERVED = Plan("serve", batch=4, tokens=512)
+
+
+def predicted(name, device=H100, **plan):
+    return predict_model(model_named(name), replace(SERVED, **plan), device)
+
+
+def test_published_steps_lie_in_their_intervals():
+    for task, at_most in (("train", 0.06), ("prefill", 0.05), ("decode", 0.05)):
+        steps = [step for step in published_steps() if step.task == task]
+        phases = [phase_of(terms_of(s.model, s.plan, s.device, context=s.context), s.model, s.plan, 0.0) for s in steps]
+        off = [abs(log(step.step_s / phase.time_s.value)) for step, phase in zip(steps, phases, strict=True)]
+        holds = [p.time_s.low <= s.step_s <= p.time_s.high for s, p in zip(steps, phases, strict=True)]
+
+        assert median(off) < at_most
+        assert sum(holds) / len(holds) >= 0.85
+
+
+def test_coefficients_are_within_three_deviations_of_their_priors():
+    for name, value in fitted().coefficients.items():
+        expected, deviation = PRIORS[name if name in PRIORS else name.partition(":")[0]]
+
+        assert abs(value - expected) < 3 * deviation
+
+
+def test_collectives_take_about_what_was_published():
+    text = (files("gpuexplore.recorded") / "published" / "all_reduce.csv").read_text(encoding="utf-8")
+    off = [
+        abs(
+            log(
+                link_of(target_named(row["gpu_key"], ()), int(row["workers"])).all_reduce_s(
+                    int(row["bytes"]), int(row["workers"])
+                )
+                / float(row["median_s"])
+            )
+        )
+        for row in csv.DictReader(text.splitlines())
+    ]
+
+    assert median(off) < 0.12
+
+
+def test_a_model_that_does_not_fit_is_said_to_first_with_what_would():
+    found = predicted("llama-3-70b", tokens=1000)
+
+    assert found.fits is False
+    assert headline(found).startswith(
+        "Llama 3 70B in bf16 on H100 SXM5 80GB does not fit: 144 GB a GPU, 78.6 GB usable"
+    )
+    assert "2 of them with tensor parallelism" in headline(found)
+    assert predicted("llama-3-70b", gpus=4, tensor_parallel=4).fits
+
+
+def test_more_bandwidth_fewer_bits_and_more_gpus_make_tokens_faster():
+    base, faster, fewer, shared = (
+        predicted("llama-3-8b", A100).decode.time_s.value,
+        predicted("llama-3-8b", H100).decode.time_s.value,
+        predicted("llama-3-8b", A100, weights="int4").decode.time_s.value,
+        predicted("llama-3-8b", A100, gpus=2, tensor_parallel=2).decode.time_s.value,
+    )
+
+    assert faster < 0.8 * base
+    assert 0.25 * base < fewer < 0.7 * base
+    assert 0.5 * base < shared < 0.9 * base
+
+
+def test_decoding_one_sequence_is_limited_by_memory_and_prompts_by_arithmetic():
+    found = predicted("llama-3-8b", batch=1, tokens=4000)
+
+    assert (found.decode.limit, found.prefill.limit) == ("memory bandwidth", "compute")
+    # weights and cache over the bandwidth, at best
+    assert found.decode.time_s.low > 16e9 / 3.35e12
+
+
+def test_a_larger_batch_is_no_slower_in_all_and_no_faster_for_each():
+    found = by_batch(model_named("llama-3-8b"), SERVED, H100)
+    rates = [each.per_second.value for each in found]
+
+    assert [each.plan.batch for each in found][:4] == [1, 2, 4, 8]
+    assert all(each.fits for each in found)
+    assert rates == sorted(rates)
+    assert saturating(found).plan.batch <= found[-1].plan.batch
+    assert "from batch" in batch_words(found)
+
+
+def test_shares_and_operations_add_up_to_the_step():
+    found = predict_model(model_named("gpt2"), Plan("train", batch=8, execution="eager"), A100)
+
+    assert sum(found.train.seconds.values()) == pytest.approx(found.train.time_s.value)
+    assert sum(row["flop_count"] for row in rows_of(found.train)) == pytest.approx(found.flop_count)
+
+
+def test_mfu_is_smaller_where_less_is_counted():
+    plan = Plan("train", 8, shard="full", batch=4, tokens=4096, checkpoint=True, execution="eager")
+    found = mfu_by_definition(predict_model(model_named("llama-2-7b"), plan, A100))
+
+    assert found["dense"] < found["causal"] < found["whole"]
+    assert found["hfu"] == pytest.approx(found["causal"] * 4 / 3, rel=0.05)
+    assert found["six_n"] == pytest.approx(found["dense"], rel=0.03)
+
+
+def test_two_equal_predictions_are_no_significant_difference():
+    assert "no significant difference" in compared(predicted("llama-3-8b"), predicted("llama-3-8b"))
+    assert "times" in compared(predicted("llama-3-8b"), predicted("llama-3-8b", L4))
+
+
+def test_a_gpu_without_published_steps_has_a_wider_interval_that_says_so():
+    known, unknown = (predicted("llama-3-8b", device).decode for device in (A100, L4))
+
+    assert unknown.deviation > known.deviation
+    assert "none of them on l4" in unknown.basis
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ({"task": "sing"}, "train, prefill, decode, serve"),
+        ({"gpus": "0"}, "whole numbers from 1"),
+        ({"gpus": "8", "tensor_parallel": "3"}, "divisors of the 8 GPUs"),
+        ({"batch": "many"}, "batch 'many'"),
+        ({"weights": "int3"}, "int4"),
+        ({"task": "train", "weights": "int4"}, "applies to serving only"),
+        ({"checkpoint": "yes"}, "applies to training only"),
+        ({"network_gbs": "fast"}, "GB/s"),
+        ({"colour": "red"}, "setting 'colour'"),
+    ],
+)
+def test_what_was_typed_wrongly_is_named(typed, said):
+    with pytest.raises(InvalidInput, match=said):
+        plan_of(typed)
+
+
+def test_a_dtype_without_units_is_refused():
+    with pytest.raises(InvalidInput, match="fp8 on A100"):
+        predicted("llama-3-8b", A100, dtype="fp8")
+
+
+def test_rows_of_a_file_are_read_and_wrong_ones_named():
+    good = "mpt-7b,h100-sxm5-80gb,8,2048,6,bf16,85144"
+    lines = [",".join(OF_TRAINING), good, good.replace("mpt-7b", "mpt-9b"), good.replace("2048", "x"), "mpt-7b"]
+    steps, refused = read_rows(lines)
+
+    assert [step.step_s for step in steps] == [pytest.approx(8 * 6 * 2048 / 85144)]
+    assert [line.partition(":")[0] for line in refused] == ["line 3", "line 4", "line 5"]
+    with pytest.raises(InvalidInput, match="columns"):
+        read_rows(["a,b", "1,2"])
