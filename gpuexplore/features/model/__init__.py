@@ -20,7 +20,7 @@ FEATURE = Feature(
         "model": "tokens per second, step time, MFU and memory of a whole model on any number of GPUs",
         "memory": "memory for training or serving a model: its peak, when it occurs, and the GPUs it fits",
     },
-    lesson_blocks=("memory",),
+    lesson_blocks=("memory", "model"),
     functions={
         "memory_of": "gpuexplore.features.model.analysis.own_module",
         "predict_model": "gpuexplore.features.model.functions",

@@ -14,7 +14,7 @@ from gpuexplore.registry import FEATURES
 from gpuexplore.ui.navigation import pages
 
 WRITTEN = tomllib.loads(Path(module.__file__).with_name("cards.toml").read_text(encoding="utf-8"))
-NEEDS = {"tensor": "tensors", "memory": "memory"}
+NEEDS = {"tensor": "tensors", "memory": "model", "model": "model"}
 
 
 def needed(given):
@@ -37,7 +37,7 @@ def test_card_has_a_chart_in_words_and_says_where_its_figures_come_from(name):
     assert re.search(r'role="img" aria-label="[^"]*\d', card.picture)
     assert "—" not in card.text
     assert card.source.startswith("Recorded: ") == ("recordings" in given)
-    predicted = any(block["kind"] == "predict" for block in given.get("blocks", ()))
+    predicted = any(block["kind"] in ("predict", "model") for block in given.get("blocks", ()))
     assert "Predicted" in card.source or not predicted or "source" in given
 
 

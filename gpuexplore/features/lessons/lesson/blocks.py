@@ -210,6 +210,17 @@ class MemoryBlock:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelBlock:
+    """The predicted speed of a whole model, in the words of the command line; `options` like ``gpus=8``."""
+
+    model: str
+    gpu: str
+    task: str = "decode"
+    options: tuple[str, ...] = ()
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class TrainBlock:
     """A training, in the words of the command line."""
 
@@ -298,6 +309,7 @@ Block = (
     | LaunchBlock
     | TensorBlock
     | MemoryBlock
+    | ModelBlock
     | TrainBlock
     | ClaimBlock
     | CheckBlock
@@ -313,9 +325,9 @@ def name_of(block: Any) -> str:
 
 
 BLOCKS: Mapping[str, type[Any]] = MappingProxyType({name_of(kind): kind for kind in get_args(Block)})
-COMPUTED = (PredictBlock, LaunchBlock, TensorBlock, MemoryBlock, ClaimBlock)  # at once, without a device
+COMPUTED = (PredictBlock, LaunchBlock, TensorBlock, MemoryBlock, ModelBlock, ClaimBlock)  # at once, without a device
 MEASURED = (RunBlock, MistakeBlock, TrainBlock)
-OF_FEATURES = (MistakeBlock, TensorBlock, MemoryBlock, TrainBlock, ClaimBlock)
+OF_FEATURES = (MistakeBlock, TensorBlock, MemoryBlock, ModelBlock, TrainBlock, ClaimBlock)
 TYPES = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", tuple: "a list of texts"}
 
 

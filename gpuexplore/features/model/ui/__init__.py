@@ -34,7 +34,8 @@ from gpuexplore.features.model.analysis.training import (
     training_memory,
 )
 from gpuexplore.features.model.chart import memory_timeline
-from gpuexplore.features.model.lesson_block import options_of, rows
+from gpuexplore.features.model.analysis.answers import headline
+from gpuexplore.features.model.lesson_block import block_name, options_of, prediction_of, rows
 from gpuexplore.hardware import accelerator_named
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.shared.charts import show_chart
@@ -256,7 +257,12 @@ def show_kinds() -> None:
 
 
 def show_lesson_block(block: Any, _count: int) -> None:
-    """Show what the block `memory` of a lesson asks for: the peak of a training step, when it is, and what fits."""
+    """Show what the block `memory` or `model` of a lesson asks for: the peak and what fits, or the speed."""
+    if block_name(block) == "model":
+        found = prediction_of(block)
+        st.markdown(f"**{plain(headline(found))}**")
+        st.caption(plain(f"Interval: {found.main.basis}."))
+        return
     whole, *kinds = rows(block)
     sizes = {row.labels["name"]: figure for row in kinds if isinstance(figure := row.figures["memory"], LessonFigure)}
     fits = ""
@@ -278,6 +284,8 @@ def show_lesson_block(block: Any, _count: int) -> None:
 
 def lesson_block_query(block: Any) -> dict[str, str]:
     """Return the parameters of the page Memory with the choices of a block."""
+    if block_name(block) == "model":
+        return {"model": block.model, "gpu": block.gpu, "task": "serve" if block.task != "train" else "train"}
     model = {"model": block.model} if block.model in models() else {"model": "widths", "widths": block.model}
     chosen = {"batch": str(block.batch), "dtype": block.dtype, "optimizer": block.optimizer}
     return model | chosen | options_of(block) | ({"gpu": gpus_named([block.gpu])[0].key} if block.gpu else {})

@@ -89,7 +89,7 @@ def test_a_quantity_that_the_step_does_not_measure_is_named_with_its_line(folder
         pytest.param(
             '```memory\nmodel = "gpt2"\nbatch = 0\n```\n',
             "mine.md, line 10: batch '0': expected whole numbers",
-            marks=needs("memory"),
+            marks=needs("model"),
         ),
     ],
 )

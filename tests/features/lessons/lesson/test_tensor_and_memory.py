@@ -113,7 +113,7 @@ def test_what_a_reading_gives_is_known_before_it_is_measured():
     assert rehearse(step_of(READ + guess + check), DEVICES, "mine.md") == 1
 
 
-@needs("memory")
+@needs("model")
 def test_memory_has_its_kinds_its_peak_and_the_largest_batch():
     names = known(VGG.format(""))
 
@@ -125,7 +125,7 @@ def test_memory_has_its_kinds_its_peak_and_the_largest_batch():
     assert value("memory(name='usable')", names) == 9_860_000_000
 
 
-@needs("memory")
+@needs("model")
 def test_options_change_the_memory():
     names = known(VGG.format('optimizer = "adamw"\noptions = ["reserve=0", "accumulate=2"]\n'))
 
@@ -133,7 +133,7 @@ def test_options_change_the_memory():
     assert value("memory(name='usable')", names) == 12e9
 
 
-@needs("memory")
+@needs("model")
 def test_memory_goes_on_with_the_same_choices():
     (block,) = step_of(VGG.format('options = ["mixed=bf16"]\n')).of(
         *[type(part) for _, part in step_of(VGG.format("")).parts]
@@ -149,7 +149,7 @@ def test_memory_goes_on_with_the_same_choices():
     }
 
 
-@needs("memory")
+@needs("model")
 @pytest.mark.parametrize(
     ("text", "message"),
     [
