@@ -27,7 +27,7 @@ ROOM     := $(if $(T),$(wildcard gpuexplore/$(T) tests/$(T) $(T)),.)
 INSTALL  := tests/deploy/test_colab.py tests/deploy/test_pythons.py tests/deploy/test_lowest_versions.py  # which would show in times that are measured beside
 PARALLEL := -q -n $(WORKERS) --dist worksteal
 
-.PHONY: help install run lock check test browser measuring heavy nightly features faults gpu evil ptx lint format types layers style bench kernels prediction docs screenshots clean
+.PHONY: help install run lock check test browser measuring heavy nightly features faults gpu evil ptx lint format types layers style bench kernels prediction models docs screenshots clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -104,6 +104,9 @@ kernels: $(VENV)/.dev $(VENV)/.cuda130  ## compile every CUDA kernel and record 
 prediction: $(VENV)/.dev  ## fit the predictor of GPUs to the published measurements that ship, and predict what Explore shows of them
 	$(BIN)/python -m scripts.fit_prediction
 	$(BIN)/python -m scripts.explore_gpus
+
+models: $(VENV)/.dev  ## fit the coefficients of whole models to the published steps that ship
+	$(BIN)/python -m scripts.fit_models
 
 docs: $(VENV)/.dev  ## write docs/support.md and the tables of docs/gpu.md again
 	$(BIN)/python -m scripts.support_matrix

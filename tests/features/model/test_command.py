@@ -132,7 +132,7 @@ def test_an_optimizer_may_be_spelled_as_torch_does(answered, said, name):
 
 
 @pytest.mark.parametrize(
-    "said", ["llama 3", "mixtral 8x7b", "llama 3 8b lora", "gpt", "/", "instruct", "Mistral-7B-v0.4", "resnet-50 v1.0"]
+    "said", ["llama 3", "mixtral 8x22b", "llama 3 8b lora", "gpt", "/", "instruct", "Mistral-7B-v0.4", "resnet-50 v1.0"]
 )
 def test_a_name_of_several_models_or_none_is_no_model(capsys, said):
     assert main(("memory", said)) == EXIT_UNUSABLE

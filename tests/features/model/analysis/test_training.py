@@ -195,7 +195,7 @@ def test_pasted_decoders_can_be_served():
     assert serving_memory(model_of_text(text), 1).most("KV cache") == 2 * 2 * 16 * 128 * 2
 
 
-@pytest.mark.parametrize("settings", [{"dtype": "int4"}, {"cache_dtype": "nope"}, {"tokens": -1}])
+@pytest.mark.parametrize("settings", [{"dtype": "int3"}, {"cache_dtype": "nope"}, {"tokens": -1}])
 def test_a_setting_of_serving_that_cannot_be_is_named(settings):
     with pytest.raises(InvalidInput, match="expected"):
         Serving(**settings)
