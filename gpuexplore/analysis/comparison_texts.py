@@ -71,7 +71,7 @@ def as_json(comparison: RunComparison) -> dict[str, Any]:
         "only_after": [_named(case) for case in comparison.only_after],
         "differences": encode(comparison.differences),
     }
-    return strict(found)  # type: ignore[no-any-return]
+    return strict(found)
 
 
 def _encoded(side: Side) -> dict[str, str | None]:

@@ -70,8 +70,7 @@ def load(array: Any, values: Stored) -> None:
 
 def stored(array: Any, dtype: DType) -> Stored:
     """Return a copy of `array` in host memory."""
-    copied: Stored = array.get()
-    return copied
+    return array.get()
 
 
 def synchronize(device: str) -> None:
@@ -125,8 +124,7 @@ def capture(run: Call, device: str, calls: int) -> Call:
         for _ in range(calls):
             run()
         graph = stream.end_capture()
-    replay: Call = graph.launch
-    return replay
+    return graph.launch
 
 
 def versions() -> Mapping[str, str]:

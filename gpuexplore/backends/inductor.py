@@ -24,8 +24,7 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     for message, category in silenced:
         warnings.filterwarnings("ignore", message, category)
     compile_graph: Any = torch.compile  # its hints leave out isolate_recompiles
-    made: Callable[..., Any] = compile_graph(function, fullgraph=True, dynamic=False, **_isolated())
-    return made
+    return compile_graph(function, fullgraph=True, dynamic=False, **_isolated())
 
 
 @cache

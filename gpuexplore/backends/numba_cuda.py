@@ -80,8 +80,7 @@ def load(array: Any, values: Stored) -> None:
 
 def stored(array: Any, dtype: DType) -> Stored:
     """Return a copy of `array` in host memory."""
-    copied: Stored = array.copy_to_host()
-    return copied
+    return array.copy_to_host()
 
 
 def synchronize(device: str) -> None:

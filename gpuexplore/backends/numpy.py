@@ -102,8 +102,7 @@ def _numpy_dtype(dtype: DType) -> np.dtype:
         return dtype.storage
     import ml_dtypes
 
-    found: np.dtype = np.dtype(getattr(ml_dtypes, dtype.array_name))
-    return found
+    return np.dtype(getattr(ml_dtypes, dtype.array_name))
 
 
 def _openblas_pin() -> Callable[[int], object] | None:
@@ -119,8 +118,7 @@ def blas_threads() -> Callable[[], int] | None:
     """Return what reads the threads of NumPy's BLAS in a microsecond; None where threadpoolctl is missing."""
     if not host.is_installed("threadpoolctl") or not (pools := _pools().lib_controllers):
         return None
-    read: Callable[[], int] = pools[0].get_num_threads
-    return read
+    return pools[0].get_num_threads
 
 
 @cache

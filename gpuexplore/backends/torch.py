@@ -61,8 +61,7 @@ def stored(array: Any, dtype: DType) -> Stored:
     import torch
 
     here = array.detach().cpu()
-    bits: Stored = (here.view(torch.int16) if dtype.itemsize_bytes == 2 else here).numpy().view(dtype.storage)
-    return bits
+    return (here.view(torch.int16) if dtype.itemsize_bytes == 2 else here).numpy().view(dtype.storage)
 
 
 def empty(shape: tuple[int, ...], dtype: DType, device: str) -> Any:
@@ -138,8 +137,7 @@ def capture(run: Call, device: str, calls: int) -> Call | None:
     with torch.cuda.device(torch_device(device)), torch.cuda.graph(graph, stream=torch.cuda.Stream()):
         for _ in range(calls):
             run()
-    replay: Call = graph.replay
-    return replay
+    return graph.replay
 
 
 def set_threads(count: int) -> None:

@@ -263,12 +263,11 @@ def _leave_legends_out(mark: alt.Chart) -> None:
 
 def _strokes(base: alt.Chart, contrasts: pd.DataFrame, picks: Sequence[alt.Parameter]) -> alt.Chart:
     words = [alt.Tooltip(f"{column}:N", title=TOOLTIPS[column]) for column in ("case", "shape", "time")]
-    encoded: alt.Chart = (
+    return (
         base.mark_tick(orient="horizontal", thickness=2, size=16)
         .encode(opacity=_opacity(picks, 1), tooltip=words)
         .properties(data=contrasts)
     )
-    return encoded
 
 
 def _one_size_axis(points: pd.DataFrame, order: Iterable[str]) -> alt.X:

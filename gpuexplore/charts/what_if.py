@@ -133,13 +133,12 @@ def trade_off(rows: Sequence[WhatIf], baseline: str) -> alt.LayerChart:
     ]
     drawn = "; ".join(points) or "nothing to draw"
     best = ", ".join(unbeaten["dtype"]) or "none"
-    chart: alt.LayerChart = alt.LayerChart(
+    return alt.LayerChart(
         layer=layers,
         width="container",
         height=330,
         description=f"Speedup over {baseline} against error: {drawn}. Unbeaten: {best}.",
     )
-    return chart
 
 
 def _name_is_left(frame: pd.DataFrame) -> list[bool]:
@@ -170,13 +169,12 @@ def across_devices(rows: Sequence[WhatIf], quantity: ComparedQuantity) -> alt.La
     whisker = base.mark_rule(strokeWidth=2, opacity=0.5, tooltip=None).encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"))
     row_height = 17  # of one format of one device
     height = max(1, len(names)) * (len(shown) * row_height + 14) + 40
-    chart: alt.LayerChart = alt.LayerChart(
+    return alt.LayerChart(
         layer=[whisker, *_points(base, size=60)],
         width="container",
         height=height,
         description=_describe_devices(title, frame),
     )
-    return chart
 
 
 def _of_calls(title: str, rows: Sequence[WhatIf]) -> str:
@@ -210,10 +208,9 @@ def _listed(
     words = alt.Chart(frame).mark_text(align="right", dy=-13, dx=-2, color=NEUTRAL, fontSize=12.5)
     labels = words.encode(y=y, x=x_value("width"), text=alt.Text("said:N"))
     layers = [*under, *((*marks, whisker) if bars else (whisker, *marks)), *with_halo(labels)]
-    chart: alt.LayerChart = alt.LayerChart(
+    return alt.LayerChart(
         layer=layers, width="container", height=ROW_HEIGHT * max(1, len(names)) + AXIS_HEIGHT, description=description
     )
-    return chart
 
 
 def _points(base: alt.Chart, size: int = 90) -> list[alt.Chart]:

@@ -74,8 +74,7 @@ def main(arguments: Sequence[str] | None = None, execute: Callable[[argparse.Nam
 
 def execute_command(chosen: argparse.Namespace) -> int:
     """Do what the chosen command's module does, and return the exit code."""
-    exit_code: int = _module_of(chosen.command).execute(chosen)
-    return exit_code
+    return _module_of(chosen.command).execute(chosen)
 
 
 def _run(words: Sequence[str], execute: Callable[[argparse.Namespace], int]) -> int:

@@ -90,8 +90,7 @@ def _provenance(
 
 
 def _given_commit(arguments: argparse.Namespace) -> str:
-    given: str = arguments.commit.strip().lower()
-    return given
+    return arguments.commit.strip().lower()
 
 
 def _refuse_without_provenance(provenance: Provenance, given_commit: str) -> None:

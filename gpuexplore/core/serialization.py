@@ -55,7 +55,7 @@ def decode(kind: type[T], data: Any) -> T:
     Raises:
         KeyError, TypeError, ValueError, InvalidInput: the data are not of that type.
     """
-    return _decoder(kind, strict=False)(data)  # type: ignore[no-any-return, arg-type]  # mypy takes no class for hashable
+    return _decoder(kind, strict=False)(data)
 
 
 def decode_strictly(kind: type[T], data: Any) -> T:
@@ -65,7 +65,7 @@ def decode_strictly(kind: type[T], data: Any) -> T:
         ValueError, InvalidInput: the data are not of that type; the text names the field and what is accepted.
         TypeError: a field is missing.
     """
-    return _decoder(kind, strict=True)(data)  # type: ignore[no-any-return, arg-type]  # the same
+    return _decoder(kind, strict=True)(data)
 
 
 def _scalar(kind: type, strict: bool) -> _Decoder:

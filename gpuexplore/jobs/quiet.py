@@ -86,8 +86,7 @@ class Rounds:
 
     def _end_s(self) -> float:
         read = os.pread(self._file, _END.size, 0)
-        end_s: float = _END.unpack(read)[0] if len(read) == _END.size else 0.0
-        return end_s
+        return _END.unpack(read)[0] if len(read) == _END.size else 0.0
 
 
 @contextmanager

@@ -83,8 +83,7 @@ def runs_in(name: str, content: bytes) -> tuple[ReadRun, ...]:
     Raises:
         InvalidInput: as of `read_runs`, or reading took too much time or memory.
     """
-    found: tuple[ReadRun, ...] = read_apart("gpuexplore.recorded.files:read_runs", name, content)
-    return found
+    return read_apart("gpuexplore.recorded.files:read_runs", name, content)
 
 
 def keep_run(store: Store, run: ReadRun, owner: str, *, origin: str) -> ListedRun:

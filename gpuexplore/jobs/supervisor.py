@@ -102,8 +102,7 @@ def _cluster(scheduler: str, heartbeat: Heartbeat) -> Engine:
     if not modules:
         raise InvalidInput.of("scheduler", scheduler, "none: no installed feature measures on other machines")
     LOG.info("Measuring on the nodes of %s", scheduler)
-    engine: Engine = import_module(modules[0]).open_engine(scheduler, heartbeat.replace_devices)
-    return engine
+    return import_module(modules[0]).open_engine(scheduler, heartbeat.replace_devices)
 
 
 def _open(database: str | None, lock: HostLock, stop: Event) -> Store | None:

@@ -50,8 +50,7 @@ NAMES = (
 
 def _contract_of(name: str) -> Operation:
     module: Any = import_module(f"gpuexplore.operations.{name}")
-    operation: Operation = module.OPERATION
-    return operation
+    return module.OPERATION
 
 
 OPERATIONS: Mapping[str, Operation] = MappingProxyType({name: _contract_of(name) for name in NAMES})
@@ -116,8 +115,7 @@ def load_build(operation: Operation, implementation: Implementation) -> Build:
     found = getattr(import_module(implementation.module_in(operation.name)), implementation.export)
     if implementation.technique:
         found = getattr(import_module("gpuexplore.operations.torch_steps"), implementation.technique)(found)
-    made: Build = found.build if implementation.geometry else found
-    return made
+    return found.build if implementation.geometry else found
 
 
 def _build_of_user(name: str) -> Build:

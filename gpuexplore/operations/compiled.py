@@ -47,5 +47,4 @@ def toolchain() -> dict[str, str]:
 @cache
 def _record() -> dict[str, Any]:
     text = (files("gpuexplore.operations") / "compiled.json").read_text(encoding="utf-8")
-    record: dict[str, Any] = json.loads(text)
-    return record
+    return json.loads(text)

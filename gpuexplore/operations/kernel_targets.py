@@ -19,8 +19,7 @@ COMPUTE_CAPABILITIES = ("7.5", "8.0", "8.6", "8.7", "8.9", "9.0", "10.0", "10.3"
 
 def kernel_of(operation: Operation, implementation: Implementation) -> CudaKernel:
     """Return the kernel that an implementation exports; loads Numba."""
-    kernel: CudaKernel = getattr(import_module(implementation.module_in(operation.name)), implementation.export)
-    return kernel
+    return getattr(import_module(implementation.module_in(operation.name)), implementation.export)
 
 
 def capabilities_for(operation: Operation, implementation: Implementation, dtype: DType) -> tuple[str, ...]:

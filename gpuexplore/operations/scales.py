@@ -22,8 +22,7 @@ def own_size(*_: Array) -> float:
 
 def of_rows(expected: Array, *_: Array) -> Array:
     """Return the root mean square of each row of the output, along its last axis."""
-    sizes: Array = norms(expected, axis=-1)[..., None] / np.sqrt(expected.shape[-1])
-    return sizes
+    return norms(expected, axis=-1)[..., None] / np.sqrt(expected.shape[-1])
 
 
 def of_sums(_: Array, rows: Array) -> Array:
@@ -58,5 +57,4 @@ def of_gradients(terms: Array, slices: Sequence[slice], shapes: Sequence[tuple[i
 def norms(array: Array, axis: int) -> Array:
     """Return norms along one axis, without a copy of the array."""
     moved = np.moveaxis(array, axis, -1)
-    lengths: Array = np.sqrt(np.einsum("...i,...i->...", moved, moved))
-    return lengths
+    return np.sqrt(np.einsum("...i,...i->...", moved, moved))

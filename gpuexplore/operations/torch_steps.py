@@ -184,15 +184,13 @@ def _loss(layers: Layers, dtype: DType) -> Loss:
 
 def _checkpointed(layer: Callable[..., Tensor]) -> Callable[..., Tensor]:
     def call(*tensors: Tensor) -> Tensor:
-        kept: Tensor = checkpoint(layer, *tensors, use_reentrant=False, preserve_rng_state=False)
-        return kept
+        return checkpoint(layer, *tensors, use_reentrant=False, preserve_rng_state=False)
 
     return call
 
 
 def _wide(dtype: DType) -> torch.dtype:
-    wide: torch.dtype = getattr(torch, DTYPES[dtype.accumulate].array_name)
-    return wide
+    return getattr(torch, DTYPES[dtype.accumulate].array_name)
 
 
 def allow_tf32(dtype: DType) -> None:

@@ -41,7 +41,7 @@ def run_report(experiment: Experiment, analysis: RunAnalysis, run: Run | None = 
         "summary": encode(analysis.summary),
         "results": [_result(analyzed) for analyzed in analysis.results],
     }
-    return strict(report)  # type: ignore[no-any-return]
+    return strict(report)
 
 
 def strict(value: Any) -> Any:

@@ -182,8 +182,7 @@ def _decades(values: Sequence[float]) -> list[float]:
 
 def _rule(at: int, x: alt.X) -> alt.Chart:
     frame = pd.DataFrame({"work": [at]})
-    ruled: alt.Chart = alt.Chart(frame).mark_rule(color=NEUTRAL, strokeDash=[2, 3], strokeWidth=1.2).encode(x=x)
-    return ruled
+    return alt.Chart(frame).mark_rule(color=NEUTRAL, strokeDash=[2, 3], strokeWidth=1.2).encode(x=x)
 
 
 def _predicted(frame: pd.DataFrame, x: alt.X, y: alt.Y, color: alt.Color) -> list[alt.Chart]:

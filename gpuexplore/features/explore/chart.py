@@ -64,20 +64,16 @@ def _described(facts: ExploreFacts, choice: ExploreChoice) -> str:
 def _placed(chart: alt.Chart, which: str = CHOSEN) -> alt.Chart:
     """Return a chart of the rows that are chosen, with what is drawn across and upwards."""
     rate = f"datum.{{}} ? ({IS_FLOP} ? datum.flops : datum.work) / datum.{{}} : null"
-    placed: alt.Chart = chart.transform_filter(which).transform_calculate(
+    return chart.transform_filter(which).transform_calculate(
         x="view === 'roofline' ? datum.intensity : datum.n",
         y=f"view === 'time' ? datum.time : {rate.format('time', 'time')}",
     )
-    return placed
 
 
 def _worded(chart: alt.Chart) -> alt.Chart:
     """Return a chart with what tooltips say of a prediction."""
     time, low, high = (si_label("s").replace("datum.value", f"datum.{name}") for name in ("time", "low", "high"))
-    worded: alt.Chart = chart.transform_calculate(
-        device="names[datum.key]", words=time, interval=f"{low} + ' to ' + {high}"
-    )
-    return worded
+    return chart.transform_calculate(device="names[datum.key]", words=time, interval=f"{low} + ' to ' + {high}")
 
 
 def _x() -> alt.X:

@@ -50,8 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Do what is asked for and return the exit code."""
-    done: int = {"list": _list, "check": _check, "run": _run, "print": _print}[arguments.action](arguments)
-    return done
+    return {"list": _list, "check": _check, "run": _run, "print": _print}[arguments.action](arguments)
 
 
 def _list(arguments: argparse.Namespace) -> int:

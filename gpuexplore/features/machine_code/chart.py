@@ -222,20 +222,18 @@ def _drawn(
         labels,
     ]
     heading = alt.TitleParams(title, anchor="start", fontSize=13, fontWeight=600, color=NEUTRAL, offset=8)
-    chart: alt.LayerChart = alt.LayerChart(layer=layers).properties(
+    return alt.LayerChart(layer=layers).properties(
         width="container", height=height, title=heading, description=description
     )
-    return chart
 
 
 def _framed(window: _ArrayWindow, across: alt.Scale, down: alt.Scale) -> alt.Chart:
     """Return the edge of what is shown."""
-    edge: alt.Chart = (
+    return (
         alt.Chart(pd.DataFrame([{"x": window.left, "right": window.right, "y": window.top, "bottom": window.bottom}]))
         .mark_rect(fillOpacity=0, stroke=FRAME, strokeWidth=1)
         .encode(x=alt.X("x:Q", scale=across), x2="right:Q", y=alt.Y("y:Q", scale=down), y2="bottom:Q")
     )
-    return edge
 
 
 def _element_axis(first: int, end: int, orient: Literal["top", "left"], *, coarse: bool) -> alt.Axis:
@@ -322,7 +320,7 @@ def bank_picture(access: Access, title: str) -> alt.LayerChart:
         .mark_text(fontSize=9.5, color=ON_REQUESTED)
         .encode(x=alt.X("middle:Q", scale=across), y=alt.Y("center:Q", scale=down), text=alt.Text("lanes:N"))
     )
-    chart: alt.LayerChart = alt.LayerChart(
+    return alt.LayerChart(
         layer=[boxes, _framed(_ArrayWindow(0, len(rows), 0, BANKS), across, down), labels]
     ).properties(
         width="container",
@@ -330,7 +328,6 @@ def bank_picture(access: Access, title: str) -> alt.LayerChart:
         title=alt.TitleParams(title, anchor="start", fontSize=13, fontWeight=600, color=NEUTRAL, offset=8),
         description=_banks_described(access, title),
     )
-    return chart
 
 
 def _banks_described(access: Access, title: str) -> str:
@@ -379,12 +376,11 @@ def warp_timeline(intervals: Sequence[BarrierInterval], now: int, steps: int) ->
         .mark_rule(strokeWidth=2, color=alt.ExprRef("luminance(background) > 0.5 ? '#0f151d' : '#e6e9ee'"))
         .encode(x=alt.X("now:Q", scale=scale))
     )
-    chart: alt.LayerChart = alt.LayerChart(layer=[bars, rule]).properties(
+    return alt.LayerChart(layer=[bars, rule]).properties(
         width="container",
         height=AROUND + (22 if len(warps) <= few else 13) * max(1, len(warps)),
         description=_described_warps(intervals, now),
     )
-    return chart
 
 
 def _described_warps(intervals: Sequence[BarrierInterval], now: int) -> str:

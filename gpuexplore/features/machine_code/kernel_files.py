@@ -149,8 +149,7 @@ def _answer(request: dict[str, str], cpu: HostLock) -> dict[str, Any]:
     except subprocess.TimeoutExpired:
         return {"reason": f"the compiler took longer than {format_seconds(LIMIT_S)} for this PTX"}
     reason = failure_of(done, "the compiler", "this PTX")
-    answer: dict[str, Any] = {"reason": reason} if reason else json.loads(done.stdout)
-    return answer
+    return {"reason": reason} if reason else json.loads(done.stdout)
 
 
 def run_kernel(module: PtxText, kernel: PtxKernel, grid: Grid, given: Sequence[KernelArgument]) -> LaunchReport:
@@ -226,8 +225,7 @@ def _run(request: KernelLaunch, cpu: HostLock) -> BlockRun | GpuExploreError:
         raise TooSlow(f"the interpreter took longer than {format_seconds(LIMIT_S)}: choose a smaller shape") from error
     if reason := failure_of(done, "the interpreter", "this kernel"):
         raise Unsupported(reason)
-    answer: BlockRun | GpuExploreError = pickle.loads(done.stdout)
-    return answer
+    return pickle.loads(done.stdout)
 
 
 USUAL_BLOCK: Block = (256,)

@@ -187,10 +187,9 @@ def _wrong_and_right(observation: MistakeObservation) -> alt.LayerChart:
     )
     words = base.mark_text(dy=-17, fontSize=13, color=NEUTRAL).encode(x=alt.X("value:Q"), text=alt.Text("shown:N"))
     unknown = base.mark_text(align="left", fontSize=13, color=NEUTRAL).encode(x=x_value(6), text=alt.Text("unknown:N"))
-    sized: alt.LayerChart = alt.LayerChart(layer=[intervals, points, words, unknown]).properties(
+    return alt.LayerChart(layer=[intervals, points, words, unknown]).properties(
         width="container", height=2 * 58 + 56, description=_described_observation(observation, frame)
     )
-    return sized
 
 
 def _described_observation(observation: MistakeObservation, frame: pd.DataFrame) -> str:

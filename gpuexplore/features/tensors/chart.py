@@ -55,8 +55,7 @@ def tensor_picture(name: str, view: TensorView, storage: Storage) -> alt.LayerCh
     ]
     height = round(40 * end) + 6
     chart = alt.LayerChart(layer=layers, width="container", height=height, description=_described(name, view, storage))
-    drawn: alt.LayerChart = chart.configure_view(stroke=None)
-    return drawn
+    return chart.configure_view(stroke=None)
 
 
 def _described(name: str, view: TensorView, storage: Storage) -> str:
@@ -128,7 +127,7 @@ def _boxes(frame: pd.DataFrame, width: float, height: float) -> alt.Chart:
     x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0, width], nice=False))
     y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[height, 0], nice=False))
     color = alt.Color("row:N", legend=None, scale=alt.Scale(domain=[str(number) for number in range(COLORS)]))
-    boxes: alt.Chart = (
+    return (
         alt.Chart(frame, name="boxes")
         .mark_rect(cornerRadius=4, fillOpacity=0.3)
         .encode(
@@ -148,7 +147,6 @@ def _boxes(frame: pd.DataFrame, width: float, height: float) -> alt.Chart:
         )
         .add_params(same)
     )
-    return boxes
 
 
 def _channel(kind: Callable[..., Any], when: str | alt.Parameter, then: object, otherwise: object) -> Any:

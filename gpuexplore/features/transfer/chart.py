@@ -176,7 +176,4 @@ def _legend() -> alt.Legend:
 
 
 def _sized(layers: Sequence[alt.Chart], height: int, description: str) -> alt.LayerChart:
-    chart: alt.LayerChart = alt.LayerChart(layer=list(layers)).properties(
-        width="container", height=height, description=description
-    )
-    return chart
+    return alt.LayerChart(layer=list(layers)).properties(width="container", height=height, description=description)

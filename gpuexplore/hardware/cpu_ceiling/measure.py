@@ -96,8 +96,7 @@ def _function(engine: Any, name: str) -> Callable[..., None]:
     arguments = (ctypes.c_int64,) * 5 if name in TRIADS else (ctypes.c_int64,) * 3
     function: Any = ctypes.CFUNCTYPE(None, *arguments)(engine.get_function_address(name))
     function.engine = engine  # keeps its machine code in memory
-    called: Callable[..., None] = function
-    return called
+    return function
 
 
 def measure_ceiling(threads: int) -> Ceiling:

@@ -194,8 +194,7 @@ class Memories:
         if space == "global":
             return self.device.contains(lanes.at, size_bytes)
         limit = lanes.warp.block.shared.size_bytes if space == "shared" else self.local_bytes
-        found: npt.NDArray[np.bool_] = (lanes.at >= 0) & (lanes.at + size_bytes <= limit)
-        return found
+        return (lanes.at >= 0) & (lanes.at + size_bytes <= limit)
 
     def load(self, pc: int, lanes: Lanes, space: str, shape: tuple[int, int]) -> Values:
         """Return what checked lanes read: (lanes, count) numbers of so many bytes; `shape`: bytes and count."""

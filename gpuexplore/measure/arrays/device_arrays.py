@@ -167,8 +167,7 @@ class DeviceFloat64(NDArrayOperatorsMixin):
                 f"{function.__name__} of NumPy is not supported on a device: add it to the table of `DeviceFloat64`"
             )
         arguments = [self._operand(each) if isinstance(function, np.ufunc) else _tensor(each) for each in given]
-        made: Tensor = BY_TORCH[function](*arguments, **named)
-        return made
+        return BY_TORCH[function](*arguments, **named)
 
     def _operand(self, value: Any) -> Tensor:
         """Return an operand of a ufunc as a tensor on the same device."""
@@ -260,8 +259,7 @@ class DeviceOutput:
     def __getitem__(self, index: Any) -> Array:
         """Return a part in float64."""
         rows, columns = index
-        part: Array = self._rows[from_numpy(rows).to(self._rows.device)][:, columns].double().cpu().numpy()
-        return part
+        return self._rows[from_numpy(rows).to(self._rows.device)][:, columns].double().cpu().numpy()
 
     def all_finite(self) -> bool:
         """Return whether every element is."""

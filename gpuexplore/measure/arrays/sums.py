@@ -64,5 +64,4 @@ def _folded(values: Array, factors: Array, axis: int) -> Array:
     """Return the sums of neighbours along `axis`, each times its factor."""
     lengths = np.ones(values.ndim, int)
     lengths[axis] = -1
-    sums: Array = np.add.reduceat(values * factors.reshape(lengths), np.arange(0, len(factors), TOGETHER), axis=axis)
-    return sums
+    return np.add.reduceat(values * factors.reshape(lengths), np.arange(0, len(factors), TOGETHER), axis=axis)

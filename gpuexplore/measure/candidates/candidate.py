@@ -264,8 +264,7 @@ def torch_device_for(operation: Operation, shape: Shape, device: Device) -> str 
     """Return torch's device for making and checking a case of this size; None on the host, or without a GPU."""
     if device.kind != "cuda" or not is_large(operation, shape) or not load_backend("torch").is_available():
         return None
-    torch_device: str | None = device_arrays().torch_device_of(device)
-    return torch_device
+    return device_arrays().torch_device_of(device)
 
 
 def device_arrays() -> Any:

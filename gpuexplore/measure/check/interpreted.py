@@ -66,8 +66,7 @@ class RunArray:
 
     def holds(self, addresses: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
         """Return which addresses are inside it."""
-        inside: npt.NDArray[np.bool_] = (addresses >= self.address) & (addresses < self.address + self.size_bytes)
-        return inside
+        return (addresses >= self.address) & (addresses < self.address + self.size_bytes)
 
 
 @dataclass(frozen=True, slots=True)

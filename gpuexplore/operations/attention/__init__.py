@@ -98,8 +98,7 @@ def _scale(expected: Array, q: Array, k: Array, v: Array) -> Array:
     depth = v.shape[-1]
     size = np.sqrt(square + np.square(v).mean(axis=(-2, -1), keepdims=True) / depth**2)
     scores = norms(q, axis=-1)[..., None] * norms(k, axis=-1).max(axis=-1)[..., None, None] / depth
-    scale: Array = size * (1 + scores)
-    return scale
+    return size * (1 + scores)
 
 
 def _samples(inputs: Arrays, generator: np.random.Generator) -> Parts:

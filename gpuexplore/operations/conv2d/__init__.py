@@ -62,10 +62,9 @@ def _scale(expected: Array, x: Array, weights: Array) -> Array:
         sums = np.cumsum(np.insert(wide, 0, 0, axis=axis), axis=axis)
         wide = np.take(sums, range(reach, reach + length), axis) - np.take(sums, range(length), axis)
     usual = energy.mean(axis=(1, 2), keepdims=True) * reach**2
-    scale: Array = np.sqrt((wide + usual)[:, None] / weights[0].size) * norms(
+    return np.sqrt((wide + usual)[:, None] / weights[0].size) * norms(
         weights.reshape(len(weights), -1), axis=-1
     ).reshape(-1, 1, 1)
-    return scale
 
 
 def _samples(inputs: Arrays, generator: np.random.Generator) -> Parts:

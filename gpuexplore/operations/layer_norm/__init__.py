@@ -21,8 +21,7 @@ EPSILON = 1e-5
 def _reference(x: Array, weight: Array, bias: Array) -> Array:
     centred = x - x.mean(axis=-1, keepdims=True)
     variance = np.square(centred).mean(axis=-1, keepdims=True)
-    normalised: Array = centred / np.sqrt(variance + EPSILON) * weight + bias
-    return normalised
+    return centred / np.sqrt(variance + EPSILON) * weight + bias
 
 
 def _scale(_: Array, x: Array, weight: Array, bias: Array) -> Array:
@@ -31,8 +30,7 @@ def _scale(_: Array, x: Array, weight: Array, bias: Array) -> Array:
     length = x.shape[-1]
     square = norms(x, axis=-1)[:, None] ** 2 / length
     spread = np.sqrt(np.maximum(square - mean**2, 0) + EPSILON)
-    scale: Array = np.maximum(1, np.sqrt(square) / spread) * np.abs(weight) + np.abs(bias)
-    return scale
+    return np.maximum(1, np.sqrt(square) / spread) * np.abs(weight) + np.abs(bias)
 
 
 OPERATION = row_wise(

@@ -209,8 +209,7 @@ def address_of(function: Any, *arguments: Any) -> int:
     kinds = tuple(map(typeof, arguments))
     function.compile(kinds)
     compiled = function.overloads[kinds]
-    address: int = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
-    return address
+    return compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
 
 
 def untyped(array: Any) -> Any:

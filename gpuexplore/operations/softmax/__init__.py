@@ -16,8 +16,7 @@ from gpuexplore.operations.implementation import EVERY_DTYPE, row
 
 def _reference(x: Array) -> Array:
     weights = np.exp(x - x.max(axis=-1, keepdims=True))
-    shares: Array = weights / weights.sum(axis=-1, keepdims=True)
-    return shares
+    return weights / weights.sum(axis=-1, keepdims=True)
 
 
 OPERATION = row_wise(

@@ -351,8 +351,7 @@ def block_of(kind: str, table: Mapping[str, Any]) -> Block:
     ]
     if missing:
         raise InvalidInput(f"{kind}: {', '.join(missing)} is missing")
-    block: Block = BLOCKS[kind](**{key: _value(f"{kind}.{key}", value, hints[key]) for key, value in table.items()})
-    return block
+    return BLOCKS[kind](**{key: _value(f"{kind}.{key}", value, hints[key]) for key, value in table.items()})
 
 
 def _value(what: str, value: object, hint: Any) -> Any:

@@ -272,12 +272,11 @@ def _bars(frame: pd.DataFrame, x: alt.X, color: alt.ExprRef) -> alt.LayerChart:
     bars = base.mark_bar(height={"band": 0.55}, color=color)
     labels = base.mark_text(align="left", dx=6, fontSize=13, color=NEUTRAL).encode(text=alt.Text("said:N"))
     listed = ", ".join(f"{row.block} {row.said}" for row in frame.itertuples()) or "nothing is known"
-    chart: alt.LayerChart = alt.LayerChart(layer=[bars, labels]).properties(
+    return alt.LayerChart(layer=[bars, labels]).properties(
         width="container",
         height=34 * max(1, len(frame)) + 50,
         description=f"{x['title']} by block shape: {listed}",
     )
-    return chart
 
 
 def _block_occupancy(implementation: str, shapes: Sequence[BlockShape]) -> alt.LayerChart:

@@ -146,10 +146,7 @@ def _found(request: KernelLaunch) -> BlockRun | str | None:
         is_first = link.parameters().keys() <= {"tab"}  # of which all who open the page have one run between them
         if not is_first and CLICKED not in st.session_state:
             return None
-    outcome: BlockRun | str = run_queued(
-        (request, moment(100)), lambda: _outcome(request), "Running the kernel in the interpreter"
-    )
-    return outcome
+    return run_queued((request, moment(100)), lambda: _outcome(request), "Running the kernel in the interpreter")
 
 
 def _stored(request: KernelLaunch) -> BlockRun:

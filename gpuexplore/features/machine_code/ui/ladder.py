@@ -174,10 +174,9 @@ def _ladder_chart(rungs: Sequence[Rung], published: Mapping[str, Mapping[str, st
     ticks = ticks.encode(y=y, x=x, tooltip=[alt.Tooltip("said:N", title="Published")])
     shares = [f"{rung.implementation.name} {format_percent(rung.share)}" for rung in rungs if rung.share is not None]
     described = f"Share of the library's speed: {', '.join(shares) or 'nothing is measured'}"
-    sized: alt.LayerChart = alt.LayerChart(layer=[bars, spans, line, ticks, labels]).properties(
+    return alt.LayerChart(layer=[bars, spans, line, ticks, labels]).properties(
         width="container", height=ROW_HEIGHT * len(names) + 50, description=described
     )
-    return sized
 
 
 def _bar(rung: Rung) -> dict[str, object]:
@@ -292,10 +291,9 @@ def _rung_bounds_chart(bounds: Mapping[str, InstructionBound]) -> alt.LayerChart
     labels = base.mark_text(align="left", dx=8, fontSize=13, color=NEUTRAL).encode(text=alt.Text("said:N"))
     rates = [f"{name} {format_flop_per_s(bound.flop_per_s)}" for name, bound in known.items()]
     described = f"Upper bound by the machine code: {', '.join(rates) or 'nothing is known'}"
-    chart: alt.LayerChart = alt.LayerChart(layer=[bars, labels]).properties(
+    return alt.LayerChart(layer=[bars, labels]).properties(
         width="container", height=ROW_HEIGHT * max(1, len(names)) + 50, description=described
     )
-    return chart
 
 
 def _row(rung: Rung, choice: KernelChoice, bounds: Mapping[str, InstructionBound]) -> dict[str, object]:

@@ -208,8 +208,7 @@ class Mistake:
         if name is None:
             raise Unsupported(f"{self.name} is not measured on {stage.device.kind} devices: {self.elsewhere}")
         demonstrations: Any = import_module(f"gpuexplore.features.mistakes.catalog.{self.file}")
-        observation: MistakeObservation = demonstrations.DEMONSTRATIONS[name](stage)
-        return observation
+        return demonstrations.DEMONSTRATIONS[name](stage)
 
 
 def _mistake(file: str, row: Mapping[str, Any]) -> Mistake:

@@ -241,10 +241,7 @@ class Learner:
         """Return the context in which products are in the mode's dtype."""
         if not self.mode.autocast:
             return nullcontext()
-        context: AbstractContextManager[None] = torch.autocast(
-            self._device.type, dtype={"bf16": torch.bfloat16, "fp16": torch.float16}[self.mode.dtype]
-        )
-        return context
+        return torch.autocast(self._device.type, dtype={"bf16": torch.bfloat16, "fp16": torch.float16}[self.mode.dtype])
 
     def _given(self) -> list[Tensor]:
         return [parameter.grad for parameter in self.parameters if parameter.grad is not None]

@@ -57,5 +57,4 @@ def _launch(a: Any, b: Any, out: Any) -> tuple[Callable[[], object], Callable[[]
 
 
 def _host(array: Any) -> Floats:
-    found: Floats = array.copy_to_host() if hasattr(array, "copy_to_host") else array
-    return found
+    return array.copy_to_host() if hasattr(array, "copy_to_host") else array

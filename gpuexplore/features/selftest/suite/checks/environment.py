@@ -30,8 +30,7 @@ def _run(bench: Bench) -> CheckFinding:
 def _problem(payload: Payload) -> str | None:
     if "install" in payload and payload["library"] in ("numpy", "numba_cpu", "numba_cuda", "torch"):
         return f"{payload['library']} is not installed: {payload['install']}"
-    problem: str | None = payload.get("problem")
-    return problem
+    return payload.get("problem")
 
 
 def _of_device(environment: Environment, cache_bytes: int | None) -> Iterator[CheckFigure]:
