@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from types import MappingProxyType
 
 from gpuexplore.core.once import once
 from gpuexplore.core.served import PAGES
@@ -35,20 +34,18 @@ FEATURES: tuple[str, ...] = (
     "cluster",
     "admin",
 )
-PLACES: Mapping[str, str] = MappingProxyType(  # of the navigation, in order, each with an icon of Material Symbols
-    {
-        "Explore": "explore",
-        "Benchmark": "timer",
-        "Runs": "history",
-        "Predict": "query_stats",
-        "Model": "stacked_bar_chart",
-        "Roofline": "roofing",
-        "Kernels": "stairs",
-        "Traces": "flowsheet",
-        "Learn": "school",
-        "Rooms": "groups",
-    }
-)
+PLACES: Mapping[str, str] = {  # of the navigation, in order, each with an icon of Material Symbols
+    "Explore": "explore",
+    "Benchmark": "timer",
+    "Runs": "history",
+    "Predict": "query_stats",
+    "Model": "stacked_bar_chart",
+    "Roofline": "roofing",
+    "Kernels": "stairs",
+    "Traces": "flowsheet",
+    "Learn": "school",
+    "Rooms": "groups",
+}
 SERVER = "Server"  # the place of pages that the header leads to
 
 

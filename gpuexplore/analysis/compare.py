@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import exp, fsum, log
-from types import MappingProxyType
 from typing import Literal
 
 from gpuexplore.analysis.utilization.utilization import case_label, device_of, measured_clock_hz, shape_label
@@ -95,36 +94,32 @@ def _threads(result: Result) -> str | None:
     return str(threads) if threads else None
 
 
-FACTS: Mapping[str, Callable[[Result], str | None]] = MappingProxyType(
-    {
-        "device": _of(lambda environment: environment.device.title),
-        "driver": _of(lambda environment: environment.device.driver),
-        "cores": _of(lambda environment: environment.device.cores),
-        "gpuexplore": _of(lambda environment: environment.app_version),
-        "commit": _of(lambda environment: environment.commit),
-        "Python": _of(lambda environment: environment.python),
-        "platform": _of(lambda environment: environment.platform),
-        "threads": _threads,
-        "governor": _of(lambda environment: environment.governor),
-        "cache state": lambda result: result.case.options.cache,
-        "layout": lambda result: result.case.options.layout,
-        "alignment": lambda result: result.case.options.align,
-    }
-)
+FACTS: Mapping[str, Callable[[Result], str | None]] = {
+    "device": _of(lambda environment: environment.device.title),
+    "driver": _of(lambda environment: environment.device.driver),
+    "cores": _of(lambda environment: environment.device.cores),
+    "gpuexplore": _of(lambda environment: environment.app_version),
+    "commit": _of(lambda environment: environment.commit),
+    "Python": _of(lambda environment: environment.python),
+    "platform": _of(lambda environment: environment.platform),
+    "threads": _threads,
+    "governor": _of(lambda environment: environment.governor),
+    "cache state": lambda result: result.case.options.cache,
+    "layout": lambda result: result.case.options.layout,
+    "alignment": lambda result: result.case.options.align,
+}
 
 
 Change = Literal["faster", "slower", "same", "broken", "mended"]
 INTERVAL_WIDENING = 1.06  # times the half width of a ratio, in logarithms: 4 % of false alarms instead of 5
-COUNTED: Mapping[Change | None, str] = MappingProxyType(
-    {
-        "faster": "faster",
-        "slower": "slower",
-        "same": "unchanged",
-        "broken": "no longer measured",
-        "mended": "newly measured",
-        None: "inconclusive",
-    }
-)
+COUNTED: Mapping[Change | None, str] = {
+    "faster": "faster",
+    "slower": "slower",
+    "same": "unchanged",
+    "broken": "no longer measured",
+    "mended": "newly measured",
+    None: "inconclusive",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from gpuexplore.analysis.model import AnalyzedResult, Bound
 from gpuexplore.analysis.roofs import Roof, attainable_flop_per_s, compute_roof, memory_ridges, memory_roof
@@ -195,14 +194,12 @@ def _ridge(roofs: Sequence[Roof], points: Sequence[Point]) -> str | None:
     )
 
 
-BOUNDS: Mapping[Bound, str] = MappingProxyType(
-    {
-        "compute": "compute-bound",
-        "memory": "memory-bound",
-        "cache": "bound by the bandwidth of a cache",
-        "overhead": "bound by call overhead",
-    }
-)
+BOUNDS: Mapping[Bound, str] = {
+    "compute": "compute-bound",
+    "memory": "memory-bound",
+    "cache": "bound by the bandwidth of a cache",
+    "overhead": "bound by call overhead",
+}
 
 
 def _bounds(points: Sequence[Point]) -> str | None:

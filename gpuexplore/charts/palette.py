@@ -7,41 +7,38 @@ operation differ by a distance in CIELAB that tests check, and each has a contra
 """
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from zlib import crc32
 
 import altair as alt
 
 from gpuexplore.core.dtypes import FORMATS
 
-COLORS: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {
-        "numpy": ("#0d36a7", "#66bffd"),
-        "numba-cpu-naive": ("#5a4300", "#988710"),
-        "numba-cpu-reordered": ("#891d0d", "#fea126"),
-        "numba-cpu-blocked": ("#ea5b12", "#fce02e"),
-        "numba-cpu-vector": ("#9c8e80", "#b4612e"),
-        "numba-cpu": ("#c6871c", "#fdc68b"),
-        "numba-cuda-naive": ("#a185bf", "#ae606e"),
-        "numba-cuda-coalesced": ("#dc6e84", "#e9dbec"),
-        "numba-cuda-shared": ("#850b67", "#f74238"),
-        "numba-cuda-register": ("#fe2998", "#fd4dc9"),
-        "numba-cuda-vector": ("#ef0e4f", "#e5166f"),
-        "numba-cuda-warptile": ("#410b1b", "#ff05f2"),
-        "numba-cuda-tensorcore": ("#e554da", "#f9a2e3"),
-        "numba-cuda-wgmma": ("#2f1be0", "#ae02fd"),
-        "numba-cuda-online": ("#b8123c", "#ff6a80"),
-        "numba-cuda": ("#9040c0", "#a567da"),
-        "torch": ("#00816e", "#4fa98a"),
-        "torch-compile": ("#095300", "#258912"),
-        "torch-autotune": ("#2ba714", "#2ffe9f"),
-        "torch-autocast": ("#00719f", "#ccfa1b"),
-        "torch-checkpoint": ("#87994d", "#3bea4a"),
-        "torch-accumulate": ("#04a663", "#d7fd9e"),
-        "triton": ("#179dbe", "#08eefa"),
-        "cupy": ("#30495f", "#6b7987"),
-    }
-)
+COLORS: Mapping[str, tuple[str, str]] = {
+    "numpy": ("#0d36a7", "#66bffd"),
+    "numba-cpu-naive": ("#5a4300", "#988710"),
+    "numba-cpu-reordered": ("#891d0d", "#fea126"),
+    "numba-cpu-blocked": ("#ea5b12", "#fce02e"),
+    "numba-cpu-vector": ("#9c8e80", "#b4612e"),
+    "numba-cpu": ("#c6871c", "#fdc68b"),
+    "numba-cuda-naive": ("#a185bf", "#ae606e"),
+    "numba-cuda-coalesced": ("#dc6e84", "#e9dbec"),
+    "numba-cuda-shared": ("#850b67", "#f74238"),
+    "numba-cuda-register": ("#fe2998", "#fd4dc9"),
+    "numba-cuda-vector": ("#ef0e4f", "#e5166f"),
+    "numba-cuda-warptile": ("#410b1b", "#ff05f2"),
+    "numba-cuda-tensorcore": ("#e554da", "#f9a2e3"),
+    "numba-cuda-wgmma": ("#2f1be0", "#ae02fd"),
+    "numba-cuda-online": ("#b8123c", "#ff6a80"),
+    "numba-cuda": ("#9040c0", "#a567da"),
+    "torch": ("#00816e", "#4fa98a"),
+    "torch-compile": ("#095300", "#258912"),
+    "torch-autotune": ("#2ba714", "#2ffe9f"),
+    "torch-autocast": ("#00719f", "#ccfa1b"),
+    "torch-checkpoint": ("#87994d", "#3bea4a"),
+    "torch-accumulate": ("#04a663", "#d7fd9e"),
+    "triton": ("#179dbe", "#08eefa"),
+    "cupy": ("#30495f", "#6b7987"),
+}
 
 
 SCALE_OF_DTYPES = alt.Scale(domain=list(FORMATS))  # in the colours of the theme

@@ -6,7 +6,6 @@ dtypes get a panel of their own.
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
@@ -188,23 +187,23 @@ def _speedup(analyzed: AnalyzedResult) -> str:
     return f"{format_ratio(analyzed.speedup.ratio)} over {analyzed.speedup.baseline}"
 
 
-TOOLTIP_TEXTS: Mapping[str, Callable[[AnalyzedResult, Measurement], str]] = MappingProxyType(
-    {  # a line of the tooltip each; the first, the case, is with the names
-        "shape": lambda analyzed, _: shape_label(analyzed.case.shape),
-        "time": lambda _, measurement: format_seconds(measurement.median_s),
-        "interval": _interval,
-        "samples": lambda _, measurement: str(len(measurement.samples_s)),
-        "rate": lambda analyzed, _: format_flop_per_s(analyzed.flop_per_s),
-        "traffic": lambda analyzed, _: format_bytes_per_s(analyzed.bytes_per_s),
-        "share": lambda analyzed, _: _mfu(analyzed),
-        "memory": lambda analyzed, _: _memory(analyzed),
-        "faster": lambda analyzed, _: _speedup(analyzed),
-        "bound": lambda analyzed, _: analyzed.bound or "unknown",
-        "diagnosis": lambda analyzed, _: _listed(diagnosis.kind for diagnosis in analyzed.diagnoses),
-        "also": lambda _, measurement: format_contrasts(measurement) or "one condition",
-        "flags": lambda analyzed, _: _listed(flag.name for flag in analyzed.flags),
-    }
-)
+TOOLTIP_TEXTS: Mapping[
+    str, Callable[[AnalyzedResult, Measurement], str]
+] = {  # a line of the tooltip each; the first, the case, is with the names
+    "shape": lambda analyzed, _: shape_label(analyzed.case.shape),
+    "time": lambda _, measurement: format_seconds(measurement.median_s),
+    "interval": _interval,
+    "samples": lambda _, measurement: str(len(measurement.samples_s)),
+    "rate": lambda analyzed, _: format_flop_per_s(analyzed.flop_per_s),
+    "traffic": lambda analyzed, _: format_bytes_per_s(analyzed.bytes_per_s),
+    "share": lambda analyzed, _: _mfu(analyzed),
+    "memory": lambda analyzed, _: _memory(analyzed),
+    "faster": lambda analyzed, _: _speedup(analyzed),
+    "bound": lambda analyzed, _: analyzed.bound or "unknown",
+    "diagnosis": lambda analyzed, _: _listed(diagnosis.kind for diagnosis in analyzed.diagnoses),
+    "also": lambda _, measurement: format_contrasts(measurement) or "one condition",
+    "flags": lambda analyzed, _: _listed(flag.name for flag in analyzed.flags),
+}
 
 
 def lines_of(analysis: RunAnalysis) -> Mapping[tuple[str, str], bool]:

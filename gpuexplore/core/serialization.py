@@ -55,7 +55,7 @@ def decode(kind: type[T], data: Any) -> T:
     Raises:
         KeyError, TypeError, ValueError, InvalidInput: the data are not of that type.
     """
-    return _decoder(kind, strict=False)(data)
+    return _decoder(kind, strict=False)(data)  # type: ignore[arg-type]  # mypy takes no class for hashable
 
 
 def decode_strictly(kind: type[T], data: Any) -> T:
@@ -65,7 +65,7 @@ def decode_strictly(kind: type[T], data: Any) -> T:
         ValueError, InvalidInput: the data are not of that type; the text names the field and what is accepted.
         TypeError: a field is missing.
     """
-    return _decoder(kind, strict=True)(data)
+    return _decoder(kind, strict=True)(data)  # type: ignore[arg-type]  # the same
 
 
 def _scalar(kind: type, strict: bool) -> _Decoder:

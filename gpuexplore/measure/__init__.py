@@ -19,7 +19,7 @@ import sys
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
-from types import MappingProxyType, ModuleType
+from types import ModuleType
 from typing import Any
 
 import gpuexplore
@@ -29,7 +29,7 @@ from gpuexplore.hardware import cache_directory
 KERNEL_CACHE_VARIABLE = "NUMBA_CACHE_DIR"
 
 # CUDA would put the fastest GPU first; NVML, from which devices get their names and peaks, counts along the bus.
-GPU_NUMBERING: Mapping[str, str] = MappingProxyType({"CUDA_DEVICE_ORDER": "PCI_BUS_ID"})
+GPU_NUMBERING: Mapping[str, str] = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 
 
 def prepare_process() -> None:

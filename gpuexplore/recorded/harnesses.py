@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
-from types import MappingProxyType
 from typing import Any
 
 from gpuexplore.core.dtypes import UNKNOWN_DTYPE
@@ -296,42 +295,34 @@ def _count(what: str, value: Any) -> int:
 
 
 # Harnesses whose files are read: by name, what the files have, as `_keys` finds it, and what reads the results.
-HARNESSES: Mapping[str, tuple[frozenset[str], Callable[[Object], Iterator[Result]]]] = MappingProxyType(
-    {
-        "nvbench": (frozenset({"benchmarks.states"}), _nvbench),
-        "pytest-benchmark": (frozenset({"machine_info", "benchmarks"}), _pytest_benchmark),
-        "pyperf": (frozenset({"version", "benchmarks"}), _pyperf),
-    }
-)
-KINDS_OF_JSON: Mapping[str, frozenset[str]] = MappingProxyType(
-    {
-        "a Chrome trace, as torch.profiler writes it: `gpuexplore trace FILE` reads it": frozenset({"traceEvents"}),
-        "a Chrome trace of events alone: `gpuexplore trace FILE` reads those of torch.profiler": frozenset(
-            {"ph", "ts"}
-        ),
-        f"JSON of Google Benchmark; {READ}": frozenset({"context", "benchmarks.real_time"}),
-        f"JSON of hyperfine, whose times are of commands and not of calls; {READ}": frozenset({"results.command"}),
-        f"JSON of JMH; {READ}": frozenset({"primaryMetric"}),
-        f"JSON of asv (airspeed velocity); {READ}": frozenset({"results", "commit_hash"}),
-        f"JSON of asv (airspeed velocity), which lists benchmarks; {READ}": frozenset({"version", "machine"}),
-        f"JSON of BenchmarkDotNet; {READ}": frozenset({"HostEnvironmentInfo"}),
-        f"JSON of Criterion, estimates without samples; {READ}": frozenset({"mean.confidence_interval"}),
-        f"JSON of vLLM's serving benchmark, rates of requests; {READ}": frozenset({"request_throughput"}),
-    }
-)
-KINDS_OF_TEXT: Mapping[str, re.Pattern[str]] = MappingProxyType(
-    {
-        "CSV exported by gpuexplore; import its JSON, which has the samples": re.compile("operation,.*median_s"),
-        f"CSV of nvbench; its --json is read ({READ})": re.compile("Benchmark,Device.*GPU Time|GPU Time \\(sec\\)"),
-        "CSV of pytest-benchmark; its --benchmark-json is read": re.compile("^name,.*min,max,mean"),
-        f"CSV of hyperfine; {READ}": re.compile("^command,mean,stddev"),
-        f"CSV of Google Benchmark; {READ}": re.compile("^name,iterations,real_time"),
-        f"CSV of JMH; {READ}": re.compile('^"?Benchmark"?,"?Mode"?,"?Threads'),
-        f"CSV of Nsight Compute, counters of kernels; {READ}": re.compile('"ID","Process ID"'),
-        f"CSV of nsys stats; {READ}": re.compile("Time \\(%\\),"),
-        f"a Triton perf_report CSV; it has one rate per size, without samples; {READ}": re.compile(
-            r"^[^,()]+(,[^,()]+ \([^,()]+\))+\s*$|^[^,]+,(.*,)?triton\b", re.IGNORECASE
-        ),
-        f"the output of `go test -bench`; {READ}": re.compile("^goos: "),
-    }
-)
+HARNESSES: Mapping[str, tuple[frozenset[str], Callable[[Object], Iterator[Result]]]] = {
+    "nvbench": (frozenset({"benchmarks.states"}), _nvbench),
+    "pytest-benchmark": (frozenset({"machine_info", "benchmarks"}), _pytest_benchmark),
+    "pyperf": (frozenset({"version", "benchmarks"}), _pyperf),
+}
+KINDS_OF_JSON: Mapping[str, frozenset[str]] = {
+    "a Chrome trace, as torch.profiler writes it: `gpuexplore trace FILE` reads it": frozenset({"traceEvents"}),
+    "a Chrome trace of events alone: `gpuexplore trace FILE` reads those of torch.profiler": frozenset({"ph", "ts"}),
+    f"JSON of Google Benchmark; {READ}": frozenset({"context", "benchmarks.real_time"}),
+    f"JSON of hyperfine, whose times are of commands and not of calls; {READ}": frozenset({"results.command"}),
+    f"JSON of JMH; {READ}": frozenset({"primaryMetric"}),
+    f"JSON of asv (airspeed velocity); {READ}": frozenset({"results", "commit_hash"}),
+    f"JSON of asv (airspeed velocity), which lists benchmarks; {READ}": frozenset({"version", "machine"}),
+    f"JSON of BenchmarkDotNet; {READ}": frozenset({"HostEnvironmentInfo"}),
+    f"JSON of Criterion, estimates without samples; {READ}": frozenset({"mean.confidence_interval"}),
+    f"JSON of vLLM's serving benchmark, rates of requests; {READ}": frozenset({"request_throughput"}),
+}
+KINDS_OF_TEXT: Mapping[str, re.Pattern[str]] = {
+    "CSV exported by gpuexplore; import its JSON, which has the samples": re.compile("operation,.*median_s"),
+    f"CSV of nvbench; its --json is read ({READ})": re.compile("Benchmark,Device.*GPU Time|GPU Time \\(sec\\)"),
+    "CSV of pytest-benchmark; its --benchmark-json is read": re.compile("^name,.*min,max,mean"),
+    f"CSV of hyperfine; {READ}": re.compile("^command,mean,stddev"),
+    f"CSV of Google Benchmark; {READ}": re.compile("^name,iterations,real_time"),
+    f"CSV of JMH; {READ}": re.compile('^"?Benchmark"?,"?Mode"?,"?Threads'),
+    f"CSV of Nsight Compute, counters of kernels; {READ}": re.compile('"ID","Process ID"'),
+    f"CSV of nsys stats; {READ}": re.compile("Time \\(%\\),"),
+    f"a Triton perf_report CSV; it has one rate per size, without samples; {READ}": re.compile(
+        r"^[^,()]+(,[^,()]+ \([^,()]+\))+\s*$|^[^,]+,(.*,)?triton\b", re.IGNORECASE
+    ),
+    f"the output of `go test -bench`; {READ}": re.compile("^goos: "),
+}

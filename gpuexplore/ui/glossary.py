@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from gpuexplore.core.once import once
 from gpuexplore.core.served import GLOSSARY
@@ -15,10 +14,10 @@ ENTRY = re.compile(r"^- \*\*([^*\n]+)\*\*(?: \([^()\n]*\))?: (.+?)(?=^- \*\*|^#|
 def _terms() -> Mapping[str, str]:
     """Return the meaning of each term, by the name the glossary has for it; nothing where it did not come along."""
     if not GLOSSARY.is_file():
-        return MappingProxyType({})
+        return {}
     found = ENTRY.findall(GLOSSARY.read_text(encoding="utf-8"))
     link = re.compile(r"\[([^\[\]]+)\]\([^()]*\)")
-    return MappingProxyType({name: link.sub(r"\1", " ".join(meaning.split())) for name, meaning in found})
+    return {name: link.sub(r"\1", " ".join(meaning.split())) for name, meaning in found}
 
 
 def page_help(page: str) -> str | None:

@@ -1,7 +1,6 @@
 """The parameters of a link: which each page reads, their longer names, and a word on those that no page reads."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from urllib.parse import urlencode
 
 import streamlit as st
@@ -14,9 +13,9 @@ from gpuexplore.ui.navigation import FIRST_PAGE, pages
 
 PAGE = "link.page"  # the session's key of the page that is shown
 PROBLEMS = "link.problems"  # the session's key of what could not be used of the link, and of its page
-PARAMETERS: Mapping[str, tuple[str, ...]] = MappingProxyType({name: page.parameters for name, page in pages().items()})
+PARAMETERS: Mapping[str, tuple[str, ...]] = {name: page.parameters for name, page in pages().items()}
 # the parameters that are lists, with what separates their values
-LISTS: Mapping[str, str] = MappingProxyType(
+LISTS: Mapping[str, str] = (
     {SHORT_NAMES[name]: separator for name, separator in SEPARATORS.items()}
     | dict.fromkeys(("gpus", "times", "peaks", "price", "hide"), ",")
     | {"layers": "\n;", "measuring": ".,", "sweep": ".,", "expression": ";"}

@@ -8,7 +8,6 @@ import os
 from enum import IntEnum, StrEnum
 from fnmatch import fnmatchcase
 from secrets import compare_digest
-from types import MappingProxyType
 
 import streamlit as st
 
@@ -41,16 +40,17 @@ class Right(StrEnum):
     MANAGE = "change and cancel other users' runs"
 
 
-NEEDED = MappingProxyType(
-    {Right.MEASURE: _Role.MEMBER, Right.KEEP: _Role.MEMBER, Right.INSTRUCT: _Role.LEADER, Right.MANAGE: _Role.ADMIN}
-)
-WHO = MappingProxyType(
-    {
-        _Role.MEMBER: f"members listed in {MEMBERS} on the server",
-        _Role.LEADER: f"leaders: open the leader's link printed by gpuexplore app, or sign in as one of {LEADERS}",
-        _Role.ADMIN: "administrators",
-    }
-)
+NEEDED = {
+    Right.MEASURE: _Role.MEMBER,
+    Right.KEEP: _Role.MEMBER,
+    Right.INSTRUCT: _Role.LEADER,
+    Right.MANAGE: _Role.ADMIN,
+}
+WHO = {
+    _Role.MEMBER: f"members listed in {MEMBERS} on the server",
+    _Role.LEADER: f"leaders: open the leader's link printed by gpuexplore app, or sign in as one of {LEADERS}",
+    _Role.ADMIN: "administrators",
+}
 _SHOWED: dict[str, str] = {}  # the key that a visitor showed, by owner: a reload is a new session
 
 

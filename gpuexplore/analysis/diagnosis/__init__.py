@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from types import MappingProxyType
 
 from gpuexplore.analysis.diagnosis.formats import emulated, tf32
 from gpuexplore.analysis.diagnosis.limits import (
@@ -31,39 +30,37 @@ from gpuexplore.core.units import alike, format_bytes, format_bytes_per_s, forma
 # The diagnosis of a case without a time: the meaning of its status, and the next step.
 
 
-_NEXT: Mapping[Status, tuple[Severity, str]] = MappingProxyType(
-    {
-        Status.SKIPPED: (
-            "explains",
-            "was skipped for the reason below; if it takes too long, choose a smaller size or a larger budget",
-        ),
-        Status.UNSUPPORTED: (
-            "explains",
-            "cannot run here: choose another dtype, implementation or device",
-        ),
-        Status.INCORRECT: (
-            "wrong",
-            "computes a wrong answer here, so it was not timed: do not use it for this shape and dtype",
-        ),
-        Status.OUT_OF_MEMORY: (
-            "explains",
-            "needs more memory than is free: choose a smaller size or a narrower dtype, or close what else uses memory",
-        ),
-        Status.TIMEOUT: (
-            "doubt",
-            "was stopped because it did not finish in time: choose a smaller size, or look for an infinite loop",
-        ),
-        Status.CRASHED: (
-            "wrong",
-            "crashed its process: a fault in the kernel, its library or the driver, or a refused memory allocation",
-        ),
-        Status.CANCELLED: ("explains", "was not measured because the run was cancelled: run it again"),
-        Status.ERROR: (
-            "wrong",
-            "failed with an unexpected error: read it below, and report it unless it is an installation problem",
-        ),
-    }
-)
+_NEXT: Mapping[Status, tuple[Severity, str]] = {
+    Status.SKIPPED: (
+        "explains",
+        "was skipped for the reason below; if it takes too long, choose a smaller size or a larger budget",
+    ),
+    Status.UNSUPPORTED: (
+        "explains",
+        "cannot run here: choose another dtype, implementation or device",
+    ),
+    Status.INCORRECT: (
+        "wrong",
+        "computes a wrong answer here, so it was not timed: do not use it for this shape and dtype",
+    ),
+    Status.OUT_OF_MEMORY: (
+        "explains",
+        "needs more memory than is free: choose a smaller size or a narrower dtype, or close what else uses memory",
+    ),
+    Status.TIMEOUT: (
+        "doubt",
+        "was stopped because it did not finish in time: choose a smaller size, or look for an infinite loop",
+    ),
+    Status.CRASHED: (
+        "wrong",
+        "crashed its process: a fault in the kernel, its library or the driver, or a refused memory allocation",
+    ),
+    Status.CANCELLED: ("explains", "was not measured because the run was cancelled: run it again"),
+    Status.ERROR: (
+        "wrong",
+        "failed with an unexpected error: read it below, and report it unless it is an installation problem",
+    ),
+}
 
 
 def _not_measured(analyzed: AnalyzedResult) -> Diagnosis | None:
@@ -130,14 +127,12 @@ def _measurement_is_wrong(analyzed: AnalyzedResult) -> str:
 # The limits of such a result are still stated, as far as they are certain over its widened interval.
 
 
-DISTURBANCES: Mapping[DiagnosisKind, str] = MappingProxyType(  # what a flag means for a time
-    {
-        "throttled": "was measured with a throttled clock; let the device cool, or raise its power limit",
-        "contended": "overlapped with other work on the device",
-        "drifted": "was measured while a core ran slower than usual",
-        "noisy": "varies from call to call",
-    }
-)
+DISTURBANCES: Mapping[DiagnosisKind, str] = {  # what a flag means for a time
+    "throttled": "was measured with a throttled clock; let the device cool, or raise its power limit",
+    "contended": "overlapped with other work on the device",
+    "drifted": "was measured while a core ran slower than usual",
+    "noisy": "varies from call to call",
+}
 
 
 def _disturbed(kind: DiagnosisKind, analyzed: AnalyzedResult) -> Diagnosis | None:
@@ -172,29 +167,27 @@ def _extra_threads(analyzed: AnalyzedResult) -> Diagnosis | None:
 
 
 DiagnosisRule = Callable[[AnalyzedResult], Diagnosis | None]
-RULES: Mapping[DiagnosisKind, DiagnosisRule] = MappingProxyType(
-    {  # the most important first: limits before disturbances
-        "not_measured": _not_measured,
-        "over_peak": _over_peak,
-        "over_bandwidth": _over_bandwidth,
-        "fragile": _fragile,
-        "extra_threads": _extra_threads,
-        "emulated": emulated,
-        "slow_blas": slow_blas,
-        "launch_bound": launch_bound,
-        "compute_bound": compute_bound,
-        "memory_bound": memory_bound,
-        "cache_bound": cache_bound,
-        "below_limits": below_limits,
-        "one_thread": one_thread,
-        "no_peak": no_peak,
-        "wave_tail": wave_tail,
-        "too_few_threads": too_few_threads,
-        "tf32": tf32,
-        "transfer_dominates": transfer_dominates,
-        **{kind: partial(_disturbed, kind) for kind in DISTURBANCES},
-    }
-)
+RULES: Mapping[DiagnosisKind, DiagnosisRule] = {  # the most important first: limits before disturbances
+    "not_measured": _not_measured,
+    "over_peak": _over_peak,
+    "over_bandwidth": _over_bandwidth,
+    "fragile": _fragile,
+    "extra_threads": _extra_threads,
+    "emulated": emulated,
+    "slow_blas": slow_blas,
+    "launch_bound": launch_bound,
+    "compute_bound": compute_bound,
+    "memory_bound": memory_bound,
+    "cache_bound": cache_bound,
+    "below_limits": below_limits,
+    "one_thread": one_thread,
+    "no_peak": no_peak,
+    "wave_tail": wave_tail,
+    "too_few_threads": too_few_threads,
+    "tf32": tf32,
+    "transfer_dominates": transfer_dominates,
+    **{kind: partial(_disturbed, kind) for kind in DISTURBANCES},
+}
 
 
 def diagnose(analyzed: AnalyzedResult) -> tuple[Diagnosis, ...]:

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp, hypot, log
 from pathlib import Path
-from types import MappingProxyType
 
 from gpuexplore import recorded
 from gpuexplore.analysis.model import Bound
@@ -383,15 +382,13 @@ def _in_order(kinds: Sequence[UncertainValue], kind: int) -> UncertainValue:
 # The basis of a prediction in words: the measurements nearest to it, and what would make it better.
 
 
-ORIGINS: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {
-        "measured": ("published measurement", "published measurements"),
-        "published": ("published result", "published results"),
-        "noted": ("result noted in the table", "results noted in the table"),
-        "recorded": ("recorded result", "recorded results"),
-        "own": ("result of this machine", "results of this machine"),
-    }
-)
+ORIGINS: Mapping[str, tuple[str, str]] = {
+    "measured": ("published measurement", "published measurements"),
+    "published": ("published result", "published results"),
+    "noted": ("result noted in the table", "results noted in the table"),
+    "recorded": ("recorded result", "recorded results"),
+    "own": ("result of this machine", "results of this machine"),
+}
 
 
 def _basis_of_library(estimate: CallEstimate, found: Posterior, seen: Sequence[ObservedEfficiency]) -> str:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Literal
 
 from gpuexplore.analysis.utilization.utilization import cache_mode, device_of
@@ -13,37 +12,31 @@ from gpuexplore.recorded.published import PublishedMeasurement, Timing
 Calls = Literal["graph", "queued", "single", "cold"]
 USUAL_CALLS: Calls = "queued"
 
-CALLS: Mapping[Calls, str] = MappingProxyType(
-    {
-        "graph": "replayed in a CUDA graph: the smallest launch overhead",
-        "queued": "one call after another from Python or C++: a launch overlaps with the previous call",
-        "single": "one call on an idle device, then a wait for it: the launch is part of the time",
-        "cold": "the kernel's own time by a profiler, with cold caches on a GPU that was idle before",
-    }
-)
+CALLS: Mapping[Calls, str] = {
+    "graph": "replayed in a CUDA graph: the smallest launch overhead",
+    "queued": "one call after another from Python or C++: a launch overlaps with the previous call",
+    "single": "one call on an idle device, then a wait for it: the launch is part of the time",
+    "cold": "the kernel's own time by a profiler, with cold caches on a GPU that was idle before",
+}
 
-CALLS_WORDS: Mapping[Calls, str] = MappingProxyType(
-    {
-        "graph": "calls in a CUDA graph",
-        "queued": "queued calls",
-        "single": "single calls",
-        "cold": "kernels on an idle GPU with cold caches",
-    }
-)
+CALLS_WORDS: Mapping[Calls, str] = {
+    "graph": "calls in a CUDA graph",
+    "queued": "queued calls",
+    "single": "single calls",
+    "cold": "kernels on an idle GPU with cold caches",
+}
 REPLAYED = Flag("warm", "replayed in a CUDA graph, without a flush")
 
 # The kind of call each way of timing stands for.
-CALLS_OF_TIMING: Mapping[Timing, Calls] = MappingProxyType(
-    {
-        "graph": "graph",
-        "device": "graph",
-        "queued": "queued",
-        "do_bench": "queued",
-        "best_of_many": "queued",
-        "event": "single",
-        "event_after_synchronize": "single",
-    }
-)
+CALLS_OF_TIMING: Mapping[Timing, Calls] = {
+    "graph": "graph",
+    "device": "graph",
+    "queued": "queued",
+    "do_bench": "queued",
+    "best_of_many": "queued",
+    "event": "single",
+    "event_after_synchronize": "single",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import log
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -161,21 +160,19 @@ class Regime(NamedTuple):
         return PRIORS.get(self, CALL_PRIOR)[1]
 
 
-PRIORS: Mapping[Regime, tuple[float, float]] = MappingProxyType(  # efficiency and deviation
-    {
-        Regime("gpu", "compute", "narrow"): (0.5, 0.3),  # P100 well, GTX 16 hardly at all
-        Regime("gpu", "compute", "emulated"): (0.5, 0.3),
-        Regime("gpu", "compute", "kernel"): (0.25, 0.8),
-        Regime("gpu", "memory", "emulated"): (0.8, 0.2),
-        Regime("gpu", "memory", "kernel"): (0.7, 0.3),
-        Regime("cpu", "compute", "native"): (0.75, 0.3),
-        Regime("cpu", "compute", "emulated"): (0.3, 1.0),
-        Regime("cpu", "memory", "native"): (0.7, 0.4),
-        Regime("cpu", "memory", "emulated"): (0.5, 0.6),
-        Regime("cpu", "cache", "native"): (0.6, 0.7),
-        Regime("cpu", "cache", "emulated"): (0.4, 0.9),
-    }
-)
+PRIORS: Mapping[Regime, tuple[float, float]] = {  # efficiency and deviation
+    Regime("gpu", "compute", "narrow"): (0.5, 0.3),  # P100 well, GTX 16 hardly at all
+    Regime("gpu", "compute", "emulated"): (0.5, 0.3),
+    Regime("gpu", "compute", "kernel"): (0.25, 0.8),
+    Regime("gpu", "memory", "emulated"): (0.8, 0.2),
+    Regime("gpu", "memory", "kernel"): (0.7, 0.3),
+    Regime("cpu", "compute", "native"): (0.75, 0.3),
+    Regime("cpu", "compute", "emulated"): (0.3, 1.0),
+    Regime("cpu", "memory", "native"): (0.7, 0.4),
+    Regime("cpu", "memory", "emulated"): (0.5, 0.6),
+    Regime("cpu", "cache", "native"): (0.6, 0.7),
+    Regime("cpu", "cache", "emulated"): (0.4, 0.9),
+}
 LIBRARY = Regime("gpu", "compute", "library")
 CALL_PRIOR = (1.0, 0.5)  # the cost of a call: within a factor of 2.3 of the assumed one
 
@@ -194,12 +191,10 @@ _GPU_COMPUTE = (
     _Component(0.25, (), (("log2_flops", 6.0),)),
     _Component(0.25, ("unit",)),
 )
-_OF_ITS_OWN: Mapping[str, tuple[_Component, ...]] = MappingProxyType(
-    {
-        "narrow": (_Component(1.0, ("rate_class",)),),
-        "emulated": (_Component(0.4, ("rate_class", "dtype")),),
-    }
-)
+_OF_ITS_OWN: Mapping[str, tuple[_Component, ...]] = {
+    "narrow": (_Component(1.0, ("rate_class",)),),
+    "emulated": (_Component(0.4, ("rate_class", "dtype")),),
+}
 _GPU_OTHERWISE = (_REGIME, _Component(0.1, ("family", "implementation")), _Component(0.1, ("device",)))
 _GPU_LIBRARY = (  # shares of the variance of each estimate
     _Component(1.0, ("device", "author"), scaled_by="device_deviation"),

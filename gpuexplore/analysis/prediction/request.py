@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from gpuexplore.analysis.prediction import CALLS, USUAL_CALLS, Calls, Conditions, Prediction, calibrate, predict_each
 from gpuexplore.core.dtypes import FORMATS, format_named
@@ -19,14 +18,12 @@ from gpuexplore.shapes import split
 USUAL_DTYPES = "fp32,tf32,bf16,fp16,fp8"
 
 
-CALLS_ALIASES: Mapping[Calls, tuple[str, ...]] = MappingProxyType(
-    {
-        "graph": ("graphs", "graphed"),
-        "queued": ("queue", "stream", "async", "asynchronous", "backtoback"),
-        "single": ("oneatatime", "oneshot", "sync", "synchronous"),
-        "cold": ("kernel", "coldkernel", "profiler", "cupti"),
-    }
-)
+CALLS_ALIASES: Mapping[Calls, tuple[str, ...]] = {
+    "graph": ("graphs", "graphed"),
+    "queued": ("queue", "stream", "async", "asynchronous", "backtoback"),
+    "single": ("oneatatime", "oneshot", "sync", "synchronous"),
+    "cold": ("kernel", "coldkernel", "profiler", "cupti"),
+}
 
 
 @dataclass(frozen=True, slots=True)

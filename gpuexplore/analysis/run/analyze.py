@@ -4,7 +4,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import exp, hypot, inf
-from types import MappingProxyType
 from typing import TypeVar
 
 from gpuexplore.analysis.diagnosis import diagnose
@@ -48,15 +47,13 @@ from gpuexplore.core.units import format_percent
 from gpuexplore.operations import operation_named
 
 STEADY = 0.02  # times that vary by less: nothing needs to be said
-WHY: Mapping[FlagName, str] = MappingProxyType(
-    {
-        "contended": "overlapped with other work",
-        "drifted": "ran on cores that were slower for a while",
-        "throttled": "ran at a throttled clock",
-        "noisy": "varied from call to call",
-        "contention_unknown": "may have overlapped with other work, which is not visible on this machine",
-    }
-)
+WHY: Mapping[FlagName, str] = {
+    "contended": "overlapped with other work",
+    "drifted": "ran on cores that were slower for a while",
+    "throttled": "ran at a throttled clock",
+    "noisy": "varied from call to call",
+    "contention_unknown": "may have overlapped with other work, which is not visible on this machine",
+}
 K = TypeVar("K")
 _Group = tuple[object, ...]
 

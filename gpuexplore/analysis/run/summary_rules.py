@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from types import MappingProxyType
 
 from gpuexplore.analysis.diagnosis.formats import WORTH_A_SENTENCE, slower_than_native
 from gpuexplore.analysis.model import AnalyzedResult, DiagnosisKind, RunAnalysis, Speedup
@@ -21,34 +20,28 @@ from gpuexplore.core.timed import Condition
 from gpuexplore.core.units import format_flop_per_s, format_interval, format_ratio, format_seconds
 
 SummaryRule = Callable[[RunAnalysis], str | None]
-CONDITIONS: Mapping[Condition, str] = MappingProxyType(
-    {
-        "cold": "from cold caches",
-        "warm": "from warm caches",
-        "graph": "replayed from a graph, without launches",
-        "library": "with arrays where the library allocates them",
-        "pages": "with arrays on boundaries of 2 MiB",
-    }
-)
-CARE: Mapping[DiagnosisKind, str] = MappingProxyType(  # warnings about measurements
-    {
-        "over_peak": "above the peak",
-        "over_bandwidth": "above the memory bandwidth",
-        "throttled": "with a throttled clock",
-        "contended": "overlapped with other work",
-        "drifted": "on cores that ran slower for a while",
-        "noisy": "noisy",
-    }
-)
+CONDITIONS: Mapping[Condition, str] = {
+    "cold": "from cold caches",
+    "warm": "from warm caches",
+    "graph": "replayed from a graph, without launches",
+    "library": "with arrays where the library allocates them",
+    "pages": "with arrays on boundaries of 2 MiB",
+}
+CARE: Mapping[DiagnosisKind, str] = {  # warnings about measurements
+    "over_peak": "above the peak",
+    "over_bandwidth": "above the memory bandwidth",
+    "throttled": "with a throttled clock",
+    "contended": "overlapped with other work",
+    "drifted": "on cores that ran slower for a while",
+    "noisy": "noisy",
+}
 
 
-DETERMINES: Mapping[str, str] = MappingProxyType(  # a ratio, by what makes its interval wide
-    {
-        SAMPLES: f"{SMALLEST_SAMPLE_WITH_INTERVAL} samples of each would determine it: give it a larger "
-        "budget, or where one call takes seconds as many fresh processes",
-        PROCESSES: "more fresh processes would determine it: raise their number",
-    }
-)
+DETERMINES: Mapping[str, str] = {  # a ratio, by what makes its interval wide
+    SAMPLES: f"{SMALLEST_SAMPLE_WITH_INTERVAL} samples of each would determine it: give it a larger "
+    "budget, or where one call takes seconds as many fresh processes",
+    PROCESSES: "more fresh processes would determine it: raise their number",
+}
 
 
 def _main_finding(analysis: RunAnalysis) -> str | None:

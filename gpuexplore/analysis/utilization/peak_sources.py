@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from math import log, sqrt
-from types import MappingProxyType
 from typing import ClassVar, Literal
 
 from gpuexplore.analysis.model import Context
@@ -334,7 +333,7 @@ _ROWS = (
         "the number you entered is too low",
     ),
 )
-PEAK_SOURCES: Mapping[PeakKind, PeakSource] = MappingProxyType({row.kind: row for row in _ROWS})
+PEAK_SOURCES: Mapping[PeakKind, PeakSource] = {row.kind: row for row in _ROWS}
 
 
 # The clock a peak is rated for: what a rate at another clock is scaled from.

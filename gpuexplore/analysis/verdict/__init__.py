@@ -7,7 +7,6 @@ range a quantity lies. What casts doubt on a result widens the interval of its t
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf, isinf, log
-from types import MappingProxyType
 from typing import Literal
 
 from gpuexplore.analysis.verdict.times import PROCESSES, SAMPLES, Doubt, Estimate, rate_of, ratio_of, time_of
@@ -17,12 +16,10 @@ from gpuexplore.analysis.verdict.times import PROCESSES, SAMPLES, Doubt, Estimat
 
 Relation = Literal["below", "within", "above"]
 Certainty = Literal["almost certainly", "very likely"]
-REMEDIES: Mapping[str, str] = MappingProxyType(  # what a visitor can do, by what makes the interval wide
-    {
-        SAMPLES: "more samples would decide it: use a larger budget",
-        PROCESSES: "more fresh processes would decide it: use more",
-    }
-)
+REMEDIES: Mapping[str, str] = {  # what a visitor can do, by what makes the interval wide
+    SAMPLES: "more samples would decide it: use a larger budget",
+    PROCESSES: "more fresh processes would decide it: use more",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ An interval is widened by what is known to have disturbed a result.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp, hypot, isfinite, log, log1p
-from types import MappingProxyType
 
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Flag, FlagName, Measurement, Result
@@ -25,17 +24,15 @@ from gpuexplore.core.units import (
 # A value with its interval: the form of every quantity in a conclusion.
 
 
-FORMATS: Mapping[str, Callable[[float], str]] = MappingProxyType(
-    {
-        "s": format_seconds,
-        "times": format_ratio,
-        "fraction": format_percent,
-        "bytes": format_bytes,
-        "bytes/s": format_bytes_per_s,
-        "FLOP/s": format_flop_per_s,
-        "relative error": lambda error: f"{error:.2g}".replace("e-0", "e-"),
-    }
-)
+FORMATS: Mapping[str, Callable[[float], str]] = {
+    "s": format_seconds,
+    "times": format_ratio,
+    "fraction": format_percent,
+    "bytes": format_bytes,
+    "bytes/s": format_bytes_per_s,
+    "FLOP/s": format_flop_per_s,
+    "relative error": lambda error: f"{error:.2g}".replace("e-0", "e-"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +119,12 @@ UNSIZED = log(1.3)
 LEFT_IN_A_RATIO = 0.25  # share of a common disturbance left in a ratio of the same rounds: 4 % instead of 15 %
 
 # from the size of a flag to the half width that it adds, in natural logarithms
-WIDENS: Mapping[FlagName, Callable[[float], float]] = MappingProxyType(
-    {
-        "contended": log1p,  # CPU share of others: a call takes twice as long next to work that uses all of the CPU
-        "drifted": log1p,  # excess duration of rounds on slow cores, times their share
-        "throttled": log1p,  # excess duration at this clock compared with the full clock
-        "noisy": lambda share: log1p(share / 2),  # of the interquartile range: half of it on each side
-    }
-)
+WIDENS: Mapping[FlagName, Callable[[float], float]] = {
+    "contended": log1p,  # CPU share of others: a call takes twice as long next to work that uses all of the CPU
+    "drifted": log1p,  # excess duration of rounds on slow cores, times their share
+    "throttled": log1p,  # excess duration at this clock compared with the full clock
+    "noisy": lambda share: log1p(share / 2),  # of the interquartile range: half of it on each side
+}
 
 SAMPLES = "samples"
 PROCESSES = "processes"

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from statistics import fmean, stdev
-from types import MappingProxyType
 from typing import Any
 
 from gpuexplore.analysis.model import AnalyzedResult
@@ -192,15 +191,13 @@ def _dumped(value: Mapping[str, Any] | Sequence[Any]) -> bytes:
     return bytes(json.dumps(value, indent=1, allow_nan=False), "utf8")
 
 
-EXPORTS: Mapping[str, _ExportFormat] = MappingProxyType(
-    {
-        ".html": _ExportFormat("Report", "text/html", html_report),
-        ".json": _ExportFormat("JSON", "application/json", _json),
-        ".csv": _ExportFormat("CSV", "text/csv", _csv),
-        ".parquet": _ExportFormat("Parquet", "application/vnd.apache.parquet", _parquet),
-        ".md": _ExportFormat("Markdown", "text/markdown", markdown),
-        ".tex": _ExportFormat("LaTeX", "application/x-tex", latex),
-        ".pyperf.json": _ExportFormat("pyperf", "application/json", _pyperf),
-        ".pytest-benchmark.json": _ExportFormat("pytest-benchmark", "application/json", _pytest_benchmark),
-    }
-)
+EXPORTS: Mapping[str, _ExportFormat] = {
+    ".html": _ExportFormat("Report", "text/html", html_report),
+    ".json": _ExportFormat("JSON", "application/json", _json),
+    ".csv": _ExportFormat("CSV", "text/csv", _csv),
+    ".parquet": _ExportFormat("Parquet", "application/vnd.apache.parquet", _parquet),
+    ".md": _ExportFormat("Markdown", "text/markdown", markdown),
+    ".tex": _ExportFormat("LaTeX", "application/x-tex", latex),
+    ".pyperf.json": _ExportFormat("pyperf", "application/json", _pyperf),
+    ".pytest-benchmark.json": _ExportFormat("pytest-benchmark", "application/json", _pytest_benchmark),
+}

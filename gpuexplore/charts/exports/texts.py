@@ -1,7 +1,6 @@
 """Results as Markdown and as LaTeX: the headline, where and when it was measured, and a table of every case."""
 
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
 
 from gpuexplore.analysis.comparison_texts import markdown_row, markdown_text
 from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
@@ -19,19 +18,17 @@ from gpuexplore.core.units import (
 from gpuexplore.request import as_command, from_experiment
 
 HEADING = ("size", "dtype", "implementation", "device", "time", "95 % interval", "speedup", "rate", "MFU", "status")
-_LATEX: Mapping[str, str] = MappingProxyType(
-    {
-        "\\": r"\textbackslash{}",
-        **{sign: f"\\{sign}" for sign in "&%$#_{}"},
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "×": r"$\times$",
-        "µ": r"\textmu{}",
-        "—": "---",
-        "<": r"\textless{}",
-        ">": r"\textgreater{}",
-    }
-)
+_LATEX: Mapping[str, str] = {
+    "\\": r"\textbackslash{}",
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "×": r"$\times$",
+    "µ": r"\textmu{}",
+    "—": "---",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+}
 
 
 def markdown(exported: Exported) -> bytes:

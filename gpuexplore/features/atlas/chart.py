@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from math import log10
-from types import MappingProxyType
 from typing import Any, Literal
 
 import altair as alt
@@ -62,7 +61,7 @@ class AtlasSeries:
     line: tuple[LinePoint, ...] = ()
 
 
-SHOWN: Mapping[Show, str] = MappingProxyType({"time": "Time", "rate": "Rate", "share": "Share of the peak"})
+SHOWN: Mapping[Show, str] = {"time": "Time", "rate": "Rate", "share": "Share of the peak"}
 
 
 def shown_at(point: AtlasPoint, show: Show) -> float | None:

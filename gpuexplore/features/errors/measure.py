@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.resources import files
 from textwrap import dedent
-from types import MappingProxyType
 from typing import Literal
 
 from gpuexplore.backends.host import version_of
@@ -92,9 +91,7 @@ LONGEST_MESSAGE = 2000  # characters: some of CUDA's come with a manual
 
 def _errors() -> Mapping[str, _CommonError]:
     table = tomllib.loads((files(__package__) / "errors.toml").read_text(encoding="utf-8"))
-    return MappingProxyType(
-        {row["name"]: _CommonError(**{**row, "rows": tuple(row["rows"])}) for row in table["error"]}
-    )
+    return {row["name"]: _CommonError(**{**row, "rows": tuple(row["rows"])}) for row in table["error"]}
 
 
 ERRORS = _errors()

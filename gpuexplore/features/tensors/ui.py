@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from datetime import timedelta
-from types import MappingProxyType
 from typing import Any
 
 import streamlit as st
@@ -36,22 +35,20 @@ from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.ui.url_widgets import select, show_problem
 
 _SIX = "x = tensor([[1, 2, 3], [4, 5, 6]])"
-EXAMPLES: Mapping[str, str] = MappingProxyType(
-    {
-        "Transpose": "x = 4x4; x.t()",
-        "One element": "x = 4x4; x[1, 2]",
-        "A column": "x = 4x4; x[:, 1]",
-        "Every second": "x = arange(12); x[1::2]",
-        "view": f"{_SIX}; x.view(3, 2)",
-        "reshape copies": f"{_SIX}; x.t().reshape(6)",
-        "contiguous": f"{_SIX}; x.t().contiguous()",
-        "A write": f"{_SIX}; y = x.t(); z = x.clone(); x[0][0] = 100",
-        "view fails": f"{_SIX}; x.t().view(2, 3)",
-        "Its repair": f"{_SIX}; x.t().contiguous().view(2, 3)",
-        "Broadcast": "x = 1x4; x.expand(3, 4)",
-        "2000 × 2000": "x = 2000x2000; x.t()",
-    }
-)
+EXAMPLES: Mapping[str, str] = {
+    "Transpose": "x = 4x4; x.t()",
+    "One element": "x = 4x4; x[1, 2]",
+    "A column": "x = 4x4; x[:, 1]",
+    "Every second": "x = arange(12); x[1::2]",
+    "view": f"{_SIX}; x.view(3, 2)",
+    "reshape copies": f"{_SIX}; x.t().reshape(6)",
+    "contiguous": f"{_SIX}; x.t().contiguous()",
+    "A write": f"{_SIX}; y = x.t(); z = x.clone(); x[0][0] = 100",
+    "view fails": f"{_SIX}; x.t().view(2, 3)",
+    "Its repair": f"{_SIX}; x.t().contiguous().view(2, 3)",
+    "Broadcast": "x = 1x4; x.expand(3, 4)",
+    "2000 × 2000": "x = 2000x2000; x.t()",
+}
 DEFAULT = next(iter(EXAMPLES.values()))
 WAYS: Mapping[str, str] = {
     "loop": "A loop in row order, on one thread",

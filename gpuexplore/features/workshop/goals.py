@@ -259,52 +259,49 @@ def _settings(*names: str) -> tuple[Setting, ...]:
     return tuple(_SETTINGS[name] for name in names)
 
 
-KINDS: Mapping[str, GoalKind] = MappingProxyType(
-    {
-        kind.name: kind
-        for kind in (
-            GoalKind(
-                "share",
-                "Reach a share of the limit",
-                "Reach {percent} % of the limit with {operation} in {dtype}",
-                _settings("operation", "dtype", "percent"),
-                _share,
-                better="higher",
-            ),
-            GoalKind(
-                "overtake",
-                "Find the break-even size",
-                "{operation} in {dtype}: from which size is {faster} faster than {slower}?",
-                _settings("operation", "dtype", "slower", "faster"),
-                _overtake,
-                better="lower",
-            ),
-            GoalKind(
-                "guess",
-                "Guess, then measure",
-                "How long does {implementation} take for {operation} of size {size} in {dtype}?",
-                _settings("operation", "size", "dtype", "implementation"),
-                _guess,
-                better="lower",
-                is_guessed=True,
-            ),
-            GoalKind(
-                "kernel",
-                "Find the fastest kernel of a ladder",
-                "Which of our kernels of {operation} in {dtype} reaches {percent} % of the library's rate at size "
-                "{size}?",
-                _settings("operation", "size", "dtype", "percent"),
-                _kernel,
-                better="higher",
-            ),
-            GoalKind(
-                "error",
-                "Keep the error below a bound",
-                "Compute {operation} in {dtype} with a relative error below {bound}",
-                _settings("operation", "dtype", "bound"),
-                _error,
-                better="lower",
-            ),
-        )
-    }
-)
+KINDS: Mapping[str, GoalKind] = {
+    kind.name: kind
+    for kind in (
+        GoalKind(
+            "share",
+            "Reach a share of the limit",
+            "Reach {percent} % of the limit with {operation} in {dtype}",
+            _settings("operation", "dtype", "percent"),
+            _share,
+            better="higher",
+        ),
+        GoalKind(
+            "overtake",
+            "Find the break-even size",
+            "{operation} in {dtype}: from which size is {faster} faster than {slower}?",
+            _settings("operation", "dtype", "slower", "faster"),
+            _overtake,
+            better="lower",
+        ),
+        GoalKind(
+            "guess",
+            "Guess, then measure",
+            "How long does {implementation} take for {operation} of size {size} in {dtype}?",
+            _settings("operation", "size", "dtype", "implementation"),
+            _guess,
+            better="lower",
+            is_guessed=True,
+        ),
+        GoalKind(
+            "kernel",
+            "Find the fastest kernel of a ladder",
+            "Which of our kernels of {operation} in {dtype} reaches {percent} % of the library's rate at size {size}?",
+            _settings("operation", "size", "dtype", "percent"),
+            _kernel,
+            better="higher",
+        ),
+        GoalKind(
+            "error",
+            "Keep the error below a bound",
+            "Compute {operation} in {dtype} with a relative error below {bound}",
+            _settings("operation", "dtype", "bound"),
+            _error,
+            better="lower",
+        ),
+    )
+}

@@ -6,7 +6,6 @@ the notebook's own; index and bounds are the usual ones, which it had too. Light
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from gpuexplore.kernels.geometry import ELEMENT_PER_THREAD, Block, Launch
 
@@ -46,39 +45,35 @@ class Exhibit:
         return ELEMENT_PER_THREAD.launch((self.elements,), self.block)
 
 
-EXHIBITS: Mapping[str, Exhibit] = MappingProxyType(
-    {
-        exhibit.name: exhibit
-        for exhibit in (
-            Exhibit(
-                name="notebook-vector-add",
-                row="B3",
-                operation="vector_add",
-                module="vector_add",
-                elements=100_000,
-                launch_code="threads = 1024\n"
-                "blocks = math.ceil(100000 / threads)  # 98\n"
-                "vector_add[blocks, threads](a, b, u)",
-                wrong="`+=` reads `u` too, and adds to what the call before left there: every call of a timing loop "
-                "gives another result, and moves 16 bytes per element where a sum takes 12. It was never compared "
-                "with the right answer.",
-            ),
-            Exhibit(
-                name="notebook-matvec",
-                row="B4",
-                operation="matvec",
-                module="matvec",
-                elements=100_000,
-                launch_code="threads = 1024\n"
-                "blocks = math.ceil(100000 / threads)  # 98\n"
-                "matvec[blocks, threads](a, b, u)",
-                wrong="`tmp = 0.` is a float64, so each of the 10,000,000 products is added in float64. A "
-                "multiprocessor of the notebook's card has 2 float64 units and 64 for float32: the sums alone take "
-                "200 µs there. And neighbouring threads read a whole row apart.",
-            ),
-        )
-    }
-)
+EXHIBITS: Mapping[str, Exhibit] = {
+    exhibit.name: exhibit
+    for exhibit in (
+        Exhibit(
+            name="notebook-vector-add",
+            row="B3",
+            operation="vector_add",
+            module="vector_add",
+            elements=100_000,
+            launch_code="threads = 1024\n"
+            "blocks = math.ceil(100000 / threads)  # 98\n"
+            "vector_add[blocks, threads](a, b, u)",
+            wrong="`+=` reads `u` too, and adds to what the call before left there: every call of a timing loop "
+            "gives another result, and moves 16 bytes per element where a sum takes 12. It was never compared "
+            "with the right answer.",
+        ),
+        Exhibit(
+            name="notebook-matvec",
+            row="B4",
+            operation="matvec",
+            module="matvec",
+            elements=100_000,
+            launch_code="threads = 1024\nblocks = math.ceil(100000 / threads)  # 98\nmatvec[blocks, threads](a, b, u)",
+            wrong="`tmp = 0.` is a float64, so each of the 10,000,000 products is added in float64. A "
+            "multiprocessor of the notebook's card has 2 float64 units and 64 for float32: the sums alone take "
+            "200 µs there. And neighbouring threads read a whole row apart.",
+        ),
+    )
+}
 
 
 def exhibits_of(operation: str) -> tuple[Exhibit, ...]:

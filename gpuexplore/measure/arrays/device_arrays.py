@@ -7,7 +7,6 @@ of torch's functions changes nothing here, and one that replaces a name of this 
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -40,37 +39,35 @@ from gpuexplore.measure.arrays.large import DrawnInput, quantile_at, quantiles
 from gpuexplore.measure.arrays.sums import TOGETHER, Sums
 
 Array = npt.NDArray[np.float64]
-BY_TORCH: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyType(
-    {
-        np.absolute: torch.absolute,
-        np.add: torch.add,
-        np.broadcast_to: torch.broadcast_to,
-        np.divide: torch.divide,
-        np.einsum: einsum,
-        np.exp: torch.exp,
-        np.less: torch.less,
-        np.log: torch.log,
-        np.linalg.norm: vector_norm,
-        np.matmul: torch.matmul,
-        np.maximum: torch.maximum,
-        np.minimum: torch.minimum,
-        np.moveaxis: torch.moveaxis,
-        np.multiply: torch.multiply,
-        np.nan_to_num: nan_to_num,
-        np.negative: torch.negative,
-        np.ones_like: ones_like,
-        np.positive: torch.clone,
-        np.power: torch.pow,
-        np.ravel: torch.ravel,
-        np.sqrt: torch.sqrt,
-        np.square: torch.square,
-        np.subtract: torch.subtract,
-        np.tanh: torch.tanh,
-        np.where: where,
-        np.any: lambda values: (values != 0).any(),
-        np.sum: lambda values, axis=None: values.sum(axis),
-    }
-)
+BY_TORCH: Mapping[Callable[..., Any], Callable[..., Any]] = {
+    np.absolute: torch.absolute,
+    np.add: torch.add,
+    np.broadcast_to: torch.broadcast_to,
+    np.divide: torch.divide,
+    np.einsum: einsum,
+    np.exp: torch.exp,
+    np.less: torch.less,
+    np.log: torch.log,
+    np.linalg.norm: vector_norm,
+    np.matmul: torch.matmul,
+    np.maximum: torch.maximum,
+    np.minimum: torch.minimum,
+    np.moveaxis: torch.moveaxis,
+    np.multiply: torch.multiply,
+    np.nan_to_num: nan_to_num,
+    np.negative: torch.negative,
+    np.ones_like: ones_like,
+    np.positive: torch.clone,
+    np.power: torch.pow,
+    np.ravel: torch.ravel,
+    np.sqrt: torch.sqrt,
+    np.square: torch.square,
+    np.subtract: torch.subtract,
+    np.tanh: torch.tanh,
+    np.where: where,
+    np.any: lambda values: (values != 0).any(),
+    np.sum: lambda values, axis=None: values.sum(axis),
+}
 
 
 class DeviceFloat64(NDArrayOperatorsMixin):

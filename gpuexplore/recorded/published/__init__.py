@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
 from math import isfinite
-from types import MappingProxyType
 from typing import Literal, get_args
 from urllib.parse import unquote, urlsplit
 
@@ -24,17 +23,15 @@ from gpuexplore.recorded.validation import named
 Timing = Literal["graph", "device", "queued", "do_bench", "event", "event_after_synchronize", "best_of_many"]
 
 # How a time was taken, and what of a launch is in it.
-TIMINGS: Mapping[Timing, str] = MappingProxyType(
-    {
-        "graph": "in a CUDA graph, including about 1 to 3 µs of launch",
-        "device": "the kernels' own time on the device",
-        "queued": "queued calls: launches overlap with the previous call",
-        "do_bench": "queued calls with the L2 cache cleared between them",
-        "event": "one call between two events, including 3 to 12 µs of launch",
-        "event_after_synchronize": "one call between two events on an idle device, including 7 to 45 µs of launch",
-        "best_of_many": "the best of many calls on large arrays",
-    }
-)
+TIMINGS: Mapping[Timing, str] = {
+    "graph": "in a CUDA graph, including about 1 to 3 µs of launch",
+    "device": "the kernels' own time on the device",
+    "queued": "queued calls: launches overlap with the previous call",
+    "do_bench": "queued calls with the L2 cache cleared between them",
+    "event": "one call between two events, including 3 to 12 µs of launch",
+    "event_after_synchronize": "one call between two events on an idle device, including 7 to 45 µs of launch",
+    "best_of_many": "the best of many calls on large arrays",
+}
 HOST = "github.com"
 
 

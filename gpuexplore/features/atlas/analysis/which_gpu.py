@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from importlib.resources import files
 from math import inf, isfinite
-from types import MappingProxyType
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -101,7 +100,7 @@ Order = Literal["time", "energy", "memory", "price"]
 # The shortest published time that is also that of calls of another kind: a launch of 5 µs hides behind 50 µs of the
 # call before, and one that is waited for, of 45 µs at most, is no more than 5 % of 1 ms. Cold caches and the lower
 # clock of an idle GPU are in times of any length.
-LEAST_S: Mapping[Calls, float] = MappingProxyType({"queued": 5e-5, "graph": 5e-5, "single": 1e-3, "cold": inf})
+LEAST_S: Mapping[Calls, float] = {"queued": 5e-5, "graph": 5e-5, "single": 1e-3, "cold": inf}
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,14 +148,12 @@ class GpuChoice:
 
 
 # What a choice is ranked by, the least first.
-ORDERS: Mapping[Order, Callable[[GpuChoice], float | None]] = MappingProxyType(
-    {
-        "time": lambda choice: choice.time.value if choice.time else None,
-        "energy": lambda choice: choice.found.energy_j,
-        "memory": lambda choice: -choice.device.memory_bytes if choice.device.memory_bytes else None,
-        "price": lambda choice: choice.found.cost,
-    }
-)
+ORDERS: Mapping[Order, Callable[[GpuChoice], float | None]] = {
+    "time": lambda choice: choice.time.value if choice.time else None,
+    "energy": lambda choice: choice.found.energy_j,
+    "memory": lambda choice: -choice.device.memory_bytes if choice.device.memory_bytes else None,
+    "price": lambda choice: choice.found.cost,
+}
 
 
 def which_gpu(

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
-from types import MappingProxyType
 from typing import Literal
 
 from gpuexplore.analysis.model import Bound
@@ -35,27 +34,23 @@ Hints = frozenset[str]
 SHORTEST_S = 1e-9
 LONGEST_S = 1e6
 # What rounding explains, of a time with three digits, and of a bandwidth that datasheets print with two or three.
-ROUNDED: Mapping[Bound, float] = MappingProxyType({"compute": 0.01, "memory": 0.03, "overhead": 0.0})
+ROUNDED: Mapping[Bound, float] = {"compute": 0.01, "memory": 0.03, "overhead": 0.0}
 # Two million calls per second: an empty kernel takes about a microsecond, in a CUDA graph too, and the shortest of the
 # published measurements 1.7 µs.
 LAUNCHES = Bandwidth(2e6, "published", "an empty kernel takes about 1 µs")
 # Caches behind the L2, in which arrays can stay between calls: rows of accelerators, and their bytes at most.
 # https://www.amd.com/content/dam/amd/en/documents/instinct-tech-docs/white-papers/amd-cdna-3-white-paper.pdf
-LAST_LEVEL_CACHES: Mapping[str, int] = MappingProxyType(
-    {"mi3": 256 * 2**20, "rx-7900-xtx": 96 * 2**20, "apple": 256 * 2**20}
-)
+LAST_LEVEL_CACHES: Mapping[str, int] = {"mi3": 256 * 2**20, "rx-7900-xtx": 96 * 2**20, "apple": 256 * 2**20}
 WITH_SPARSITY = re.compile(r"8\.|9\.|1\d\.|gfx9[45]")  # compute capabilities with 2:4 sparsity, at twice the dense rate
 # Products that people call by a wider format: the format whose arrays they have at most, the rate in the table of
 # accelerators, the format its clock is that of, and how many products each takes.
-OTHER_PRODUCTS: Mapping[str, tuple[str, str, str, int]] = MappingProxyType(
-    {
-        "as three products in tf32": ("fp32", "tf32_tensor", "tf32", 3),
-        "as nine products in bf16": ("fp32", "bf16_tensor", "bf16", 9),
-        "with fp16 accumulation": ("fp16", "fp16_tensor_fp16acc", "fp16", 1),
-        "in int8": ("fp8", "int8_tensor_tops", "fp8", 1),
-        "in fp4": ("fp8", "fp4_tensor", "fp8", 1),
-    }
-)
+OTHER_PRODUCTS: Mapping[str, tuple[str, str, str, int]] = {
+    "as three products in tf32": ("fp32", "tf32_tensor", "tf32", 3),
+    "as nine products in bf16": ("fp32", "bf16_tensor", "bf16", 9),
+    "with fp16 accumulation": ("fp16", "fp16_tensor_fp16acc", "fp16", 1),
+    "in int8": ("fp8", "int8_tensor_tops", "fp8", 1),
+    "in fp4": ("fp8", "fp4_tensor", "fp8", 1),
+}
 
 
 @dataclass(frozen=True, slots=True)

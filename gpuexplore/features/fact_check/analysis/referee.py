@@ -10,7 +10,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from gpuexplore.analysis.prediction import USUAL_CALLS, Conditions, Prediction, calibrate, predict_each
@@ -30,28 +29,26 @@ from gpuexplore.shapes import parse_shape
 MOST_BYTES = 20_000_000
 MOST_CLAIMS = 100_000
 VERDICTS = ("above_roof", "invalid", "unknown", "slow", "as_known")  # the worst first
-FIELDS = MappingProxyType(  # columns by their names, in lower case with underscores; of several the first counts
-    {
-        name: field
-        for field, names in {
-            "name": "name id title label submission entry team",
-            "gpu": "gpu_key spec_key gpu gpu_name accelerator card hardware device_name device",
-            "operation": "operation op operator workload",
-            "dtype": "dtype data_type datatype precision",
-            "shape": "shape size problem_size sizes shapes",
-            "implementation": "implementation impl library backend provider",
-            "calls": "calls call_kind",
-            "timing": "timing timer",
-            "conditions": "conditions",
-            "sparsity": "sparsity sparse",
-            "mask": "mask causal is_causal masked",
-            "data": "data inputs input_data",
-            "cache": "cache cache_state l2",
-        }.items()
-        for name in names.split()
-    }
-)
-UNITS = MappingProxyType(  # columns of times and rates, and the unit of a bare number in them
+FIELDS = {  # columns by their names, in lower case with underscores; of several the first counts
+    name: field
+    for field, names in {
+        "name": "name id title label submission entry team",
+        "gpu": "gpu_key spec_key gpu gpu_name accelerator card hardware device_name device",
+        "operation": "operation op operator workload",
+        "dtype": "dtype data_type datatype precision",
+        "shape": "shape size problem_size sizes shapes",
+        "implementation": "implementation impl library backend provider",
+        "calls": "calls call_kind",
+        "timing": "timing timer",
+        "conditions": "conditions",
+        "sparsity": "sparsity sparse",
+        "mask": "mask causal is_causal masked",
+        "data": "data inputs input_data",
+        "cache": "cache cache_state l2",
+    }.items()
+    for name in names.split()
+}
+UNITS = (  # columns of times and rates, and the unit of a bare number in them
     {
         f"{word}{suffix}": unit
         for word in ("time", "latency", "runtime", "duration", "elapsed", "median", "mean", "min", "best", "avg")
@@ -74,41 +71,35 @@ UNITS = MappingProxyType(  # columns of times and rates, and the unit of a bare 
 )
 AXES = {axis for operation in OPERATIONS.values() for axis in operation.axes}
 QUALIFIERS = re.compile("^((median|mean|average|avg|min|best|kernel|gpu|device|achieved|measured|claimed)_)+")
-OPERATION_NAMES: Mapping[str, str] = MappingProxyType(
-    {
-        "gemm": "matmul",
-        "mm": "matmul",
-        "bmm": "batched_matmul",
-        "gemv": "matvec",
-        "sdpa": "attention",
-        "flash_attention": "attention",
-        "layernorm": "layer_norm",
-        "convolution": "conv2d",
-        "memcpy": "copy",
-        "sum": "reduce_sum",
-        "add": "vector_add",
-    }
-)
-HINTS: Mapping[str, Mapping[str, Any]] = MappingProxyType(  # words of a column, and the hint or the flag they are
-    {
-        "sparsity": {
-            **dict.fromkeys(("2:4", "structured", "yes", "true", "1"), "sparse"),
-            **dict.fromkeys(("none", "dense", "no", "false", "0"), None),
-        },
-        "mask": {
-            **dict.fromkeys(("causal", "yes", "true", "1"), "causal"),
-            **dict.fromkeys(("none", "full", "no", "false", "0"), None),
-        },
-        "cache": dict.fromkeys(("cold", "flushed", "cleared"), "cold") | {"warm": None, "both": None},
-        "data": dict.fromkeys(("zeros", "zero", "ones", "constant"), "zeros") | {"normal": None, "random": None},
-    }
-)
-NOTES: Mapping[str, str] = MappingProxyType(
-    {
-        "sparse": "claimed with 2:4 sparsity, its zeros counted",
-        "zeros": "measured on constant data, which draws less power: compare with random data",
-    }
-)
+OPERATION_NAMES: Mapping[str, str] = {
+    "gemm": "matmul",
+    "mm": "matmul",
+    "bmm": "batched_matmul",
+    "gemv": "matvec",
+    "sdpa": "attention",
+    "flash_attention": "attention",
+    "layernorm": "layer_norm",
+    "convolution": "conv2d",
+    "memcpy": "copy",
+    "sum": "reduce_sum",
+    "add": "vector_add",
+}
+HINTS: Mapping[str, Mapping[str, Any]] = {  # words of a column, and the hint or the flag they are
+    "sparsity": {
+        **dict.fromkeys(("2:4", "structured", "yes", "true", "1"), "sparse"),
+        **dict.fromkeys(("none", "dense", "no", "false", "0"), None),
+    },
+    "mask": {
+        **dict.fromkeys(("causal", "yes", "true", "1"), "causal"),
+        **dict.fromkeys(("none", "full", "no", "false", "0"), None),
+    },
+    "cache": dict.fromkeys(("cold", "flushed", "cleared"), "cold") | {"warm": None, "both": None},
+    "data": dict.fromkeys(("zeros", "zero", "ones", "constant"), "zeros") | {"normal": None, "random": None},
+}
+NOTES: Mapping[str, str] = {
+    "sparse": "claimed with 2:4 sparsity, its zeros counted",
+    "zeros": "measured on constant data, which draws less power: compare with random data",
+}
 
 
 class StatedCall(NamedTuple):

@@ -324,7 +324,7 @@ def name_of(block: Any) -> str:
     return (block if isinstance(block, type) else type(block)).__name__.removesuffix("Block").lower()
 
 
-BLOCKS: Mapping[str, type[Any]] = MappingProxyType({name_of(kind): kind for kind in get_args(Block)})
+BLOCKS: Mapping[str, type[Any]] = {name_of(kind): kind for kind in get_args(Block)}
 COMPUTED = (PredictBlock, LaunchBlock, TensorBlock, MemoryBlock, ModelBlock, ClaimBlock)  # at once, without a device
 MEASURED = (RunBlock, MistakeBlock, TrainBlock)
 OF_FEATURES = (MistakeBlock, TensorBlock, MemoryBlock, ModelBlock, TrainBlock, ClaimBlock)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 
 from gpuexplore.analysis.figure import (
     BANDWIDTH,
@@ -46,7 +45,7 @@ def facts_of(devices: Sequence[Device]) -> Mapping[str, Value]:
     cores = next((known.cores for known in devices if known.kind == "cpu" and known.cores), 1)
     found: dict[str, Value] = {"gpu": gpu is not None, "bf16_units": "bf16" in native, "fp16_units": "fp16" in native}
     gpus = sum(known.kind == "cuda" for known in devices)
-    return MappingProxyType(found | {"cores": exact(float(cores)), "gpus": exact(float(gpus))})
+    return found | {"cores": exact(float(cores)), "gpus": exact(float(gpus))}
 
 
 def result_row(analyzed: AnalyzedResult, device: str, of: str = "") -> QuantityRow:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.resources import files
-from types import MappingProxyType
 from typing import Any, Literal
 
 from gpuexplore.backends.timer import Clock
@@ -219,7 +218,7 @@ def _mistake(file: str, row: Mapping[str, Any]) -> Mistake:
 
 def _mistakes() -> Mapping[str, Mistake]:
     table = tomllib.loads((files(__package__) / "mistakes.toml").read_text(encoding="utf-8"))
-    return MappingProxyType({row["name"]: _mistake(file, row) for file, rows in table.items() for row in rows})
+    return {row["name"]: _mistake(file, row) for file, rows in table.items() for row in rows}
 
 
 MISTAKES = _mistakes()

@@ -7,7 +7,6 @@ wraps it in a ``torch.storage.TypedStorage``, and warns: https://docs.pytorch.or
 
 from collections.abc import Mapping, Sequence
 from itertools import starmap
-from types import MappingProxyType
 from typing import Literal
 
 from gpuexplore.core.dtypes import DTYPES, DType
@@ -16,12 +15,10 @@ from gpuexplore.features.tensors.analysis import Chain, ChainStep, Indices, Stor
 from gpuexplore.features.tensors.analysis.operations import ViewRefused
 
 UNTYPED_CLASS = "torch.storage.UntypedStorage"
-MODULES: Mapping[str, str] = MappingProxyType({"cpu": "torch", "cuda": "torch.cuda"})  # by kind of device
-_WORDS: Mapping[str, str] = MappingProxyType(
-    {"float64": "Double", "float32": "Float", "bfloat16": "BFloat16", "float16": "Half"}
-)
+MODULES: Mapping[str, str] = {"cpu": "torch", "cuda": "torch.cuda"}  # by kind of device
+_WORDS: Mapping[str, str] = {"float64": "Double", "float32": "Float", "bfloat16": "BFloat16", "float16": "Half"}
 # TF32 is no type of torch: it is computed inside matrix units from fp32
-STORED: Mapping[str, DType] = MappingProxyType({name: dtype for name, dtype in DTYPES.items() if not dtype.matrix_only})
+STORED: Mapping[str, DType] = {name: dtype for name, dtype in DTYPES.items() if not dtype.matrix_only}
 
 
 def why_view_fails(view: TensorView, refused: ViewRefused) -> tuple[str, ...]:

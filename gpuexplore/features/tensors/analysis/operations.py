@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import replace
 from inspect import signature
 from math import prod
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -148,34 +147,32 @@ def _matmul(view: TensorView, other: TensorView) -> ChainStep:
 
 
 # by name: what returns the step, without its text, for a tensor and the arguments; and how it is written
-METHODS: Mapping[str, tuple[Callable[..., ChainStep], str]] = MappingProxyType(
-    {
-        "view": (_view, ".view(4, 4) with lengths, one of which may be -1"),
-        "reshape": (_reshape, ".reshape(4, 4) with lengths, one of which may be -1"),
-        "flatten": (_flatten, ".flatten() or .flatten(first axis, last axis)"),
-        "contiguous": (_contiguous, ".contiguous()"),
-        "clone": (
-            lambda view: _copied(
-                view.shape, "clone always copies, and keeps the order of the strides", _kept_strides(view)
-            ),
-            ".clone()",
+METHODS: Mapping[str, tuple[Callable[..., ChainStep], str]] = {
+    "view": (_view, ".view(4, 4) with lengths, one of which may be -1"),
+    "reshape": (_reshape, ".reshape(4, 4) with lengths, one of which may be -1"),
+    "flatten": (_flatten, ".flatten() or .flatten(first axis, last axis)"),
+    "contiguous": (_contiguous, ".contiguous()"),
+    "clone": (
+        lambda view: _copied(
+            view.shape, "clone always copies, and keeps the order of the strides", _kept_strides(view)
         ),
-        "t": (_t, ".t()"),
-        "T": (lambda view: _permute(view, *range(view.axes)[::-1]), ".T"),
-        "transpose": (_transpose, ".transpose(axis, axis)"),
-        "permute": (_permute, ".permute(1, 0) with every axis once"),
-        "expand": (_expand, ".expand(4, -1) with lengths"),
-        "broadcast_to": (_expand, ".broadcast_to(4, 4) with lengths"),
-        "unsqueeze": (
-            lambda view, axis: _at(view, _axis_of(view, axis, more=1), None),
-            ".unsqueeze(axis)",
-        ),
-        "squeeze": (_squeeze, ".squeeze() or .squeeze(axis)"),
-        "select": (lambda view, axis, index: _at(view, _axis_of(view, axis), index), ".select(axis, index)"),
-        "narrow": (_narrow, ".narrow(axis, start, length)"),
-        "matmul": (_matmul, ".matmul(name of a tensor)"),
-    }
-)
+        ".clone()",
+    ),
+    "t": (_t, ".t()"),
+    "T": (lambda view: _permute(view, *range(view.axes)[::-1]), ".T"),
+    "transpose": (_transpose, ".transpose(axis, axis)"),
+    "permute": (_permute, ".permute(1, 0) with every axis once"),
+    "expand": (_expand, ".expand(4, -1) with lengths"),
+    "broadcast_to": (_expand, ".broadcast_to(4, 4) with lengths"),
+    "unsqueeze": (
+        lambda view, axis: _at(view, _axis_of(view, axis, more=1), None),
+        ".unsqueeze(axis)",
+    ),
+    "squeeze": (_squeeze, ".squeeze() or .squeeze(axis)"),
+    "select": (lambda view, axis, index: _at(view, _axis_of(view, axis), index), ".select(axis, index)"),
+    "narrow": (_narrow, ".narrow(axis, start, length)"),
+    "matmul": (_matmul, ".matmul(name of a tensor)"),
+}
 
 
 def called(name: str, view: TensorView, arguments: Sequence[Any]) -> ChainStep:

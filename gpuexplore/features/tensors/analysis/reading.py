@@ -7,7 +7,6 @@ https://docs.nvidia.com/cuda/cuda-c-best-practices-guide/#coalesced-access-to-gl
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 import numpy as np
 
@@ -26,9 +25,7 @@ NOTICEABLE = 0.1  # rows that end within a line cost a little more, and that is 
 
 
 # by kind of device: bytes that are moved together, at an address that is a multiple of them, and what they are called
-_LINES: Mapping[str, tuple[int, str]] = MappingProxyType(
-    {"cpu": (64, "cache lines of 64 bytes"), "cuda": (32, "sectors of 32 bytes")}
-)
+_LINES: Mapping[str, tuple[int, str]] = {"cpu": (64, "cache lines of 64 bytes"), "cuda": (32, "sectors of 32 bytes")}
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ Names and positions of arguments are those of `aten/src/ATen/native/native_funct
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 
@@ -48,7 +47,7 @@ _PACKED = _PACKAGED._replace(causal=9, window=10, lengths=(3, 4, 5), unknown=(15
 _FLASH_3 = _PACKAGED._replace(causal=24, window=25, lengths=(7, 8, 12), unknown=(3, 10, 11, 14, 16))
 _XFORMERS = _PACKAGED._replace(causal=10, window=11, lengths=(3, 4, 6), unknown=(5, 14))
 _BACKWARD = _PACKAGED._replace(causal=11, query=1, window=12, is_backward=True)
-ATTENTION: Mapping[str, Attention] = MappingProxyType(
+ATTENTION: Mapping[str, Attention] = (
     of_torch(
         {
             **dict.fromkeys(
@@ -125,29 +124,27 @@ _LIKE_ATTENTION = re.compile(
 )
 _LIKE_CONVOLUTION = re.compile(r"^(aten|mkldnn|onednn|quantized)::(?!.*(reorder|prepack|unpack))\w*conv(?!ert)")
 
-ELEMENT_WISE: Mapping[tuple[int, str], tuple[str, ...]] = MappingProxyType(  # by inputs, and the type of the output
-    {
-        (1, "as the first"): (
-            *("abs", "neg", "relu", "gelu", "silu", "leaky_relu", "elu", "hardtanh", "sign", "square", "floor"),
-            *("ceil", "round", "trunc", "hardswish", "mish", "softplus", "bitwise_not", "nan_to_num"),
-        ),
-        (1, "floating"): (
-            *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "reciprocal", "sin", "cos"),
-            *("tan", "tanh", "sigmoid", "erf", "erfc", "atan"),
-        ),
-        (1, "bool"): ("logical_not", "isnan", "isinf", "isfinite"),
-        (2, "promoted"): (
-            *("add", "sub", "rsub", "mul", "maximum", "minimum", "fmax", "fmin", "remainder", "fmod", "floor_divide"),
-            *("pow", "bitwise_and", "bitwise_or", "bitwise_xor", "clamp_min", "clamp_max", "threshold_backward"),
-            *("gelu_backward", "silu_backward", "tanh_backward", "sigmoid_backward", "hardtanh_backward"),
-        ),
-        (2, "floating"): ("div", "true_divide", "atan2", "xlogy", "logaddexp"),
-        (2, "bool"): ("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor"),
-        (3, "promoted"): ("addcmul", "addcdiv", "lerp", "clamp"),
-        (3, "of the last two"): ("where",),
-        (3, "as the first"): ("masked_fill",),
-    }
-)
+ELEMENT_WISE: Mapping[tuple[int, str], tuple[str, ...]] = {  # by inputs, and the type of the output
+    (1, "as the first"): (
+        *("abs", "neg", "relu", "gelu", "silu", "leaky_relu", "elu", "hardtanh", "sign", "square", "floor"),
+        *("ceil", "round", "trunc", "hardswish", "mish", "softplus", "bitwise_not", "nan_to_num"),
+    ),
+    (1, "floating"): (
+        *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "reciprocal", "sin", "cos"),
+        *("tan", "tanh", "sigmoid", "erf", "erfc", "atan"),
+    ),
+    (1, "bool"): ("logical_not", "isnan", "isinf", "isfinite"),
+    (2, "promoted"): (
+        *("add", "sub", "rsub", "mul", "maximum", "minimum", "fmax", "fmin", "remainder", "fmod", "floor_divide"),
+        *("pow", "bitwise_and", "bitwise_or", "bitwise_xor", "clamp_min", "clamp_max", "threshold_backward"),
+        *("gelu_backward", "silu_backward", "tanh_backward", "sigmoid_backward", "hardtanh_backward"),
+    ),
+    (2, "floating"): ("div", "true_divide", "atan2", "xlogy", "logaddexp"),
+    (2, "bool"): ("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor"),
+    (3, "promoted"): ("addcmul", "addcdiv", "lerp", "clamp"),
+    (3, "of the last two"): ("where",),
+    (3, "as the first"): ("masked_fill",),
+}
 BY_ROWS = ("_softmax", "_log_softmax", "native_layer_norm", "_softmax_backward_data", "_log_softmax_backward_data")
 
 
@@ -155,23 +152,21 @@ def _named(names: Iterable[str]) -> frozenset[str]:
     return frozenset(of_torch(dict.fromkeys(names)))
 
 
-KINDS: Mapping[str, frozenset[str]] = MappingProxyType(
-    {
-        "matrix products": _named(
-            (
-                *("mm", "addmm", "addmm_", "_addmm_activation", "bmm", "baddbmm", "baddbmm_", "linear"),
-                *("mkldnn_linear", "_scaled_mm", "_int_mm", "mv", "addmv", "addmv_"),
-            )
-        ),
-        "attention": frozenset(ATTENTION),
-        "element-wise operations": _named(
-            name for names in ELEMENT_WISE.values() for each in names for name in (each, f"{each}_")
-        ),
-        "softmax and normalisation": _named((*BY_ROWS, "native_layer_norm_backward", "native_batch_norm")),
-        "copies": _named(("copy_", "fill_", "zero_", "clone", "cat")),
-        "sums": _named(("sum", "mean", "amax", "amin")),
-    }
-)
+KINDS: Mapping[str, frozenset[str]] = {
+    "matrix products": _named(
+        (
+            *("mm", "addmm", "addmm_", "_addmm_activation", "bmm", "baddbmm", "baddbmm_", "linear"),
+            *("mkldnn_linear", "_scaled_mm", "_int_mm", "mv", "addmv", "addmv_"),
+        )
+    ),
+    "attention": frozenset(ATTENTION),
+    "element-wise operations": _named(
+        name for names in ELEMENT_WISE.values() for each in names for name in (each, f"{each}_")
+    ),
+    "softmax and normalisation": _named((*BY_ROWS, "native_layer_norm_backward", "native_batch_norm")),
+    "copies": _named(("copy_", "fill_", "zero_", "clone", "cat")),
+    "sums": _named(("sum", "mean", "amax", "amin")),
+}
 MULTIPLIES = ("matrix products", "attention", "convolutions")  # what matrix units can compute
 
 

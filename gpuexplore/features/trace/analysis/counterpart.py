@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
-from types import MappingProxyType
 from typing import cast
 
 from gpuexplore.analysis.prediction.calls import USUAL_CALLS, Calls
@@ -186,24 +185,21 @@ def _convolution(name: str, arguments: Arguments) -> Found | None:
     return ("conv2d", {"b": b, "c": c, "h": h, "w": w, "o": o, "r": r}, BY_ROWS)
 
 
-MATCHES: Mapping[str, Match] = MappingProxyType(
-    of_torch(
-        {
-            "mm": partial(_matmul, 0),
-            "mv": _matvec,
-            "addmm": _addmm,
-            **dict.fromkeys(("linear", "mkldnn_linear"), _linear),
-            "bmm": partial(_batched, 0),
-            "baddbmm": partial(_batched, 1),
-            **dict.fromkeys(
-                ("add", "add_"), lambda arguments: ("vector_add", {"n": prod(_same_shapes(arguments))}, BY_ROWS)
-            ),
-            **dict.fromkeys(("mul", "mul_"), _multiply),
-            "_softmax": _softmax,
-            "native_layer_norm": _layer_norm,
-            "copy_": _copy,
-            **{name: partial(_convolution, name) for name in CONVOLUTIONS},
-        }
-    )
-    | {name: partial(_attention, ATTENTION[name]) for name in FUSED_FORWARD}
-)
+MATCHES: Mapping[str, Match] = of_torch(
+    {
+        "mm": partial(_matmul, 0),
+        "mv": _matvec,
+        "addmm": _addmm,
+        **dict.fromkeys(("linear", "mkldnn_linear"), _linear),
+        "bmm": partial(_batched, 0),
+        "baddbmm": partial(_batched, 1),
+        **dict.fromkeys(
+            ("add", "add_"), lambda arguments: ("vector_add", {"n": prod(_same_shapes(arguments))}, BY_ROWS)
+        ),
+        **dict.fromkeys(("mul", "mul_"), _multiply),
+        "_softmax": _softmax,
+        "native_layer_norm": _layer_norm,
+        "copy_": _copy,
+        **{name: partial(_convolution, name) for name in CONVOLUTIONS},
+    }
+) | {name: partial(_attention, ATTENTION[name]) for name in FUSED_FORWARD}

@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import prod
-from types import MappingProxyType
 from typing import NamedTuple
 
 from gpuexplore.features.trace.analysis.call_kinds import ATTENTION, Attention, of_torch
@@ -37,18 +36,16 @@ class _ConvolutionPositions(NamedTuple):
 
 
 FORWARD = _ConvolutionPositions(3, 4, 5)
-CONVOLUTIONS: Mapping[str, _ConvolutionPositions] = MappingProxyType(
-    {
-        "conv1d": FORWARD,
-        "conv2d": FORWARD,
-        "conv3d": FORWARD,
-        "convolution": FORWARD._replace(transposed=6),
-        "_convolution": FORWARD._replace(transposed=6),
-        "cudnn_convolution": _ConvolutionPositions(3, 2, 4),
-        "mkldnn_convolution": _ConvolutionPositions(4, 3, 5),
-        "_slow_conv2d_forward": _ConvolutionPositions(4, 5, None),
-    }
-)
+CONVOLUTIONS: Mapping[str, _ConvolutionPositions] = {
+    "conv1d": FORWARD,
+    "conv2d": FORWARD,
+    "conv3d": FORWARD,
+    "convolution": FORWARD._replace(transposed=6),
+    "_convolution": FORWARD._replace(transposed=6),
+    "cudnn_convolution": _ConvolutionPositions(3, 2, 4),
+    "mkldnn_convolution": _ConvolutionPositions(4, 3, 5),
+    "_slow_conv2d_forward": _ConvolutionPositions(4, 5, None),
+}
 
 
 def flop_count(call: Call) -> int | None:
@@ -225,17 +222,14 @@ def _convolution_backward(arguments: Arguments) -> int | None:
     return once * mask[:2].count("True")  # the bias is not counted
 
 
-FORMULAS: Mapping[str, Formula] = MappingProxyType(
-    of_torch(
-        {
-            **dict.fromkeys(("mm", "bmm", "mv", "_scaled_mm", "_int_mm"), partial(_product, 0)),
-            **dict.fromkeys(
-                ("addmm", "addmm_", "_addmm_activation", "addmv", "addmv_", "baddbmm", "baddbmm_"), partial(_product, 1)
-            ),
-            **dict.fromkeys(("linear", "mkldnn_linear"), _linear),
-            **{name: partial(_convolution, positions) for name, positions in CONVOLUTIONS.items()},
-            "convolution_backward": _convolution_backward,
-        }
-    )
-    | {name: partial(_attention, positions) for name, positions in ATTENTION.items()}
-)
+FORMULAS: Mapping[str, Formula] = of_torch(
+    {
+        **dict.fromkeys(("mm", "bmm", "mv", "_scaled_mm", "_int_mm"), partial(_product, 0)),
+        **dict.fromkeys(
+            ("addmm", "addmm_", "_addmm_activation", "addmv", "addmv_", "baddbmm", "baddbmm_"), partial(_product, 1)
+        ),
+        **dict.fromkeys(("linear", "mkldnn_linear"), _linear),
+        **{name: partial(_convolution, positions) for name, positions in CONVOLUTIONS.items()},
+        "convolution_backward": _convolution_backward,
+    }
+) | {name: partial(_attention, positions) for name, positions in ATTENTION.items()}

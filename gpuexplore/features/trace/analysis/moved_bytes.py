@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import zip_longest
 from math import prod
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from gpuexplore.features.trace.analysis.call_kinds import ATTENTION, ELEMENT_WISE, Attention, of_torch
@@ -23,32 +22,28 @@ DEFAULT = "float"  # torch's default type of floating-point numbers
 WHOLE = 1
 FLOATING = 2
 COMPLEX = 3
-TYPES: Mapping[str, tuple[int, int]] = MappingProxyType(  # torch's name: category, of which bool is 0, and bytes
-    {
-        "bool": (0, 1),
-        **dict.fromkeys(("unsigned char", "signed char"), (WHOLE, 1)),
-        **dict.fromkeys(("short", "short int", "short unsigned int"), (WHOLE, 2)),
-        **dict.fromkeys(("int", "unsigned int"), (WHOLE, 4)),
-        **dict.fromkeys(("long", "long int", "long unsigned int"), (WHOLE, 8)),
-        **{f"c10::Float8_{form}": (FLOATING, 1) for form in ("e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz", "e8m0fnu")},
-        "c10::Float4_e2m1fn_x2": (FLOATING, 1),
-        **dict.fromkeys(("c10::BFloat16", "c10::Half"), (FLOATING, 2)),
-        "float": (FLOATING, 4),
-        "double": (FLOATING, 8),
-        "c10::complex<c10::Half>": (COMPLEX, 4),
-        "c10::complex<float>": (COMPLEX, 8),
-        "c10::complex<double>": (COMPLEX, 16),
-    }
-)
-BY_NUMBER: Mapping[str, str] = MappingProxyType(  # c10::ScalarType
-    {
-        **{"0": "unsigned char", "1": "signed char", "2": "short", "3": "int", "4": "long", "11": "bool"},
-        **{"5": "c10::Half", "6": "float", "7": "double", "15": "c10::BFloat16"},
-        **{"9": "c10::complex<float>", "10": "c10::complex<double>"},
-        **{"23": "c10::Float8_e5m2", "24": "c10::Float8_e4m3fn"},
-        **{"25": "c10::Float8_e5m2fnuz", "26": "c10::Float8_e4m3fnuz"},
-    }
-)
+TYPES: Mapping[str, tuple[int, int]] = {  # torch's name: category, of which bool is 0, and bytes
+    "bool": (0, 1),
+    **dict.fromkeys(("unsigned char", "signed char"), (WHOLE, 1)),
+    **dict.fromkeys(("short", "short int", "short unsigned int"), (WHOLE, 2)),
+    **dict.fromkeys(("int", "unsigned int"), (WHOLE, 4)),
+    **dict.fromkeys(("long", "long int", "long unsigned int"), (WHOLE, 8)),
+    **{f"c10::Float8_{form}": (FLOATING, 1) for form in ("e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz", "e8m0fnu")},
+    "c10::Float4_e2m1fn_x2": (FLOATING, 1),
+    **dict.fromkeys(("c10::BFloat16", "c10::Half"), (FLOATING, 2)),
+    "float": (FLOATING, 4),
+    "double": (FLOATING, 8),
+    "c10::complex<c10::Half>": (COMPLEX, 4),
+    "c10::complex<float>": (COMPLEX, 8),
+    "c10::complex<double>": (COMPLEX, 16),
+}
+BY_NUMBER: Mapping[str, str] = {  # c10::ScalarType
+    **{"0": "unsigned char", "1": "signed char", "2": "short", "3": "int", "4": "long", "11": "bool"},
+    **{"5": "c10::Half", "6": "float", "7": "double", "15": "c10::BFloat16"},
+    **{"9": "c10::complex<float>", "10": "c10::complex<double>"},
+    **{"23": "c10::Float8_e5m2", "24": "c10::Float8_e4m3fn"},
+    **{"25": "c10::Float8_e5m2fnuz", "26": "c10::Float8_e4m3fnuz"},
+}
 
 
 class _Moves(NamedTuple):
@@ -273,44 +268,41 @@ def _divided(arguments: Arguments) -> str:
     return (_promoted if len(arguments) > 2 and arguments[2].dims is None else _floating)(arguments[:2])
 
 
-MOVES: Mapping[str, _Moves] = MappingProxyType(
-    of_torch(
-        {
-            **dict.fromkeys(
-                ("mm", "bmm", "mv"), _Moves(slice(0, 2), partial(_product, 0), partial(_by_dtype, 2, _as_first))
-            ),
-            "_int_mm": _Moves(slice(0, 2), partial(_product, 0), lambda _: "int"),
-            "_scaled_mm": _Moves(
-                slice(0, 6), partial(_product, 0), partial(_by_dtype, 6, _as_first)
-            ),  # read with scales and a bias
-            **dict.fromkeys(
-                ("addmm", "_addmm_activation", "addmv", "baddbmm", "addmm_", "addmv_", "baddbmm_"),
-                _Moves(slice(0, 3), partial(_product, 1), _promoted),
-            ),
-            **dict.fromkeys(("linear", "mkldnn_linear"), _Moves(slice(0, 3), _linear, _promoted)),
-            **{name: _Moves(slice(0, 4), partial(_convolution, name), _promoted) for name in CONVOLUTIONS},
-            **dict(_element_wise()),
-            "div": _Moves(slice(0, 2), partial(_of_inputs, _broadcast, slice(0, 2)), _divided),
-            **dict.fromkeys(("_softmax", "_log_softmax"), _Moves(slice(0, 3), _first, partial(_softmax_kind, 2))),
-            **dict.fromkeys(
-                ("_softmax_backward_data", "_log_softmax_backward_data"),
-                _Moves(slice(0, 4), _first, partial(_softmax_kind, 3)),
-            ),
-            "native_layer_norm": _Moves(slice(0, 5), _first, _as_first),
-            "clone": _Moves(slice(0, 1), _first, _as_first),
-            **dict.fromkeys(("amax", "amin"), _Moves(slice(0, 1), _reduced, _as_first)),
-            **dict.fromkeys(("sum", "mean"), _Moves(slice(0, 1), _reduced, _sum_kind)),
-            "copy_": _Moves(slice(1, 2), _first, _as_first),
-            **dict.fromkeys(("fill_", "zero_"), _Moves(slice(0, 0), _first, _as_first)),
-        }
-    )
-    | {
-        name: _Moves(inputs, partial(_attention, positions), partial(_of_inputs, _as_first, inputs))
-        for name, positions in ATTENTION.items()
-        if not positions.is_backward
-        for inputs in (slice(positions.query, positions.query + 3),)
+MOVES: Mapping[str, _Moves] = of_torch(
+    {
+        **dict.fromkeys(
+            ("mm", "bmm", "mv"), _Moves(slice(0, 2), partial(_product, 0), partial(_by_dtype, 2, _as_first))
+        ),
+        "_int_mm": _Moves(slice(0, 2), partial(_product, 0), lambda _: "int"),
+        "_scaled_mm": _Moves(
+            slice(0, 6), partial(_product, 0), partial(_by_dtype, 6, _as_first)
+        ),  # read with scales and a bias
+        **dict.fromkeys(
+            ("addmm", "_addmm_activation", "addmv", "baddbmm", "addmm_", "addmv_", "baddbmm_"),
+            _Moves(slice(0, 3), partial(_product, 1), _promoted),
+        ),
+        **dict.fromkeys(("linear", "mkldnn_linear"), _Moves(slice(0, 3), _linear, _promoted)),
+        **{name: _Moves(slice(0, 4), partial(_convolution, name), _promoted) for name in CONVOLUTIONS},
+        **dict(_element_wise()),
+        "div": _Moves(slice(0, 2), partial(_of_inputs, _broadcast, slice(0, 2)), _divided),
+        **dict.fromkeys(("_softmax", "_log_softmax"), _Moves(slice(0, 3), _first, partial(_softmax_kind, 2))),
+        **dict.fromkeys(
+            ("_softmax_backward_data", "_log_softmax_backward_data"),
+            _Moves(slice(0, 4), _first, partial(_softmax_kind, 3)),
+        ),
+        "native_layer_norm": _Moves(slice(0, 5), _first, _as_first),
+        "clone": _Moves(slice(0, 1), _first, _as_first),
+        **dict.fromkeys(("amax", "amin"), _Moves(slice(0, 1), _reduced, _as_first)),
+        **dict.fromkeys(("sum", "mean"), _Moves(slice(0, 1), _reduced, _sum_kind)),
+        "copy_": _Moves(slice(1, 2), _first, _as_first),
+        **dict.fromkeys(("fill_", "zero_"), _Moves(slice(0, 0), _first, _as_first)),
     }
-)
+) | {
+    name: _Moves(inputs, partial(_attention, positions), partial(_of_inputs, _as_first, inputs))
+    for name, positions in ATTENTION.items()
+    if not positions.is_backward
+    for inputs in (slice(positions.query, positions.query + 3),)
+}
 
 
 def _convolution_backward(arguments: Arguments) -> int | None:
@@ -339,7 +331,7 @@ def _dense_bytes(argument: CallArgument) -> int:
     return prod(argument.dims or ()) * TYPES[argument.kind][1]
 
 
-OF_SEVERAL: Mapping[str, Callable[[Arguments], int | None]] = MappingProxyType(  # outputs
+OF_SEVERAL: Mapping[str, Callable[[Arguments], int | None]] = (  # outputs
     of_torch({"convolution_backward": _convolution_backward})
     | {name: partial(_attention_backward, positions) for name, positions in ATTENTION.items() if positions.is_backward}
 )

@@ -7,7 +7,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from gpuexplore.analysis.utilization.utilization import cached_bytes, smallest_cache
@@ -223,16 +222,15 @@ def _known_within(calls: Sequence[Call], parents: Parents, known: Sequence[_Work
 
 
 Dims = tuple[int, ...]
-DTYPES: Mapping[str, str] = MappingProxyType(  # our names of torch's types
-    {
-        **{"double": "fp64", "float": "fp32", "c10::BFloat16": "bf16", "c10::Half": "fp16"},
-        **{f"c10::Float8_{form}": "fp8" for form in ("e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz")},
-        "c10::Float4_e2m1fn_x2": "fp4",
-    }
-)
-PARTS: Mapping[str, str] = MappingProxyType(  # of complex numbers
-    {"c10::complex<float>": "fp32", "c10::complex<double>": "fp64"}
-)
+DTYPES: Mapping[str, str] = {  # our names of torch's types
+    **{"double": "fp64", "float": "fp32", "c10::BFloat16": "bf16", "c10::Half": "fp16"},
+    **{f"c10::Float8_{form}": "fp8" for form in ("e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz")},
+    "c10::Float4_e2m1fn_x2": "fp4",
+}
+PARTS: Mapping[str, str] = {  # of complex numbers
+    "c10::complex<float>": "fp32",
+    "c10::complex<double>": "fp64",
+}
 NS = 1e-9
 
 

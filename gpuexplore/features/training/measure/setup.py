@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from math import log, prod
-from types import MappingProxyType
 
 import psutil
 
@@ -16,13 +15,11 @@ from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation
 
 PARTS = 4  # of a batch whose gradients are accumulated
-DATA: Mapping[str, str] = MappingProxyType(
-    {
-        "rule": "each class has a pattern, and a sample is the pattern of its class plus noise",
-        "random": "random labels, as in the notebook: nothing to learn",
-    }
-)
-OPTIMIZERS: Mapping[str, float] = MappingProxyType({"sgd": 0.05, "momentum": 0.01, "adamw": 0.001})  # learning rates
+DATA: Mapping[str, str] = {
+    "rule": "each class has a pattern, and a sample is the pattern of its class plus noise",
+    "random": "random labels, as in the notebook: nothing to learn",
+}
+OPTIMIZERS: Mapping[str, float] = {"sgd": 0.05, "momentum": 0.01, "adamw": 0.001}  # learning rates
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +42,14 @@ class Mode:
     parts: int = 1
 
 
-MODES: Mapping[str, Mode] = MappingProxyType(
-    {
-        "fp32": Mode("fp32", "everything in fp32"),
-        "bf16": Mode("bf16", "torch.autocast: products in bf16, weights in fp32", autocast=True),
-        "fp16": Mode("fp16", "torch.autocast in fp16 with GradScaler", autocast=True, scaled=True),
-        "fp16-unscaled": Mode("fp16", "torch.autocast in fp16, without loss scaling", autocast=True),
-        "checkpoint": Mode("fp32", "fp32, activations recomputed in backward", checkpoints=True),
-        "accumulate": Mode("fp32", f"fp32, the batch in {PARTS} parts, one after the other", parts=PARTS),
-    }
-)
+MODES: Mapping[str, Mode] = {
+    "fp32": Mode("fp32", "everything in fp32"),
+    "bf16": Mode("bf16", "torch.autocast: products in bf16, weights in fp32", autocast=True),
+    "fp16": Mode("fp16", "torch.autocast in fp16 with GradScaler", autocast=True, scaled=True),
+    "fp16-unscaled": Mode("fp16", "torch.autocast in fp16, without loss scaling", autocast=True),
+    "checkpoint": Mode("fp32", "fp32, activations recomputed in backward", checkpoints=True),
+    "accumulate": Mode("fp32", f"fp32, the batch in {PARTS} parts, one after the other", parts=PARTS),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,30 +95,28 @@ def _mlp(name: str, widths: tuple[int, ...], batch: int = 128, about: str = "lin
     return TrainedModel(name, "mlp_step", axes, batch, about)
 
 
-PRESETS: Mapping[str, TrainedModel] = MappingProxyType(
-    {
-        model.name: model
-        for model in (
-            _mlp("3-10-2", (3, 10, 2), 100, "the notebook's training loop: call overhead is all of its time"),
-            _mlp("784-784-10", (784, 784, 10), 128, "the notebook's network for digits"),
-            _mlp("1024-1024-1024", (1024, 1024, 1024), 512, "wide layers: matmuls take most of the time"),
-            TrainedModel(
-                "cnn",
-                "cnn_step",
-                (("channels", 1), ("size", 28), ("filters", 32), ("outputs", 10)),
-                64,
-                "a convolution and a linear layer on images of 28 × 28",
-            ),
-            TrainedModel(
-                "transformer",
-                "transformer_step",
-                (("tokens", 32), ("width", 64), ("heads", 4), ("layers", 2), ("outputs", 64)),
-                16,
-                "two blocks of attention, 64 wide",
-            ),
-        )
-    }
-)
+PRESETS: Mapping[str, TrainedModel] = {
+    model.name: model
+    for model in (
+        _mlp("3-10-2", (3, 10, 2), 100, "the notebook's training loop: call overhead is all of its time"),
+        _mlp("784-784-10", (784, 784, 10), 128, "the notebook's network for digits"),
+        _mlp("1024-1024-1024", (1024, 1024, 1024), 512, "wide layers: matmuls take most of the time"),
+        TrainedModel(
+            "cnn",
+            "cnn_step",
+            (("channels", 1), ("size", 28), ("filters", 32), ("outputs", 10)),
+            64,
+            "a convolution and a linear layer on images of 28 × 28",
+        ),
+        TrainedModel(
+            "transformer",
+            "transformer_step",
+            (("tokens", 32), ("width", 64), ("heads", 4), ("layers", 2), ("outputs", 64)),
+            16,
+            "two blocks of attention, 64 wide",
+        ),
+    )
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,19 +149,17 @@ class Setup:
         return log(self.model.classes)
 
 
-DEFAULTS: Mapping[str, str] = MappingProxyType(
-    {
-        "model": "3-10-2",
-        "batch": "",
-        "steps": "100",
-        "modes": "fp32,bf16",
-        "optimizer": "sgd",
-        "learning_rate": "",
-        "data": "rule",
-        "processes": "1",
-        "seed": "0",
-    }
-)
+DEFAULTS: Mapping[str, str] = {
+    "model": "3-10-2",
+    "batch": "",
+    "steps": "100",
+    "modes": "fp32,bf16",
+    "optimizer": "sgd",
+    "learning_rate": "",
+    "data": "rule",
+    "processes": "1",
+    "seed": "0",
+}
 
 
 def most_processes(device: Device, gpu_count: int = 16) -> int:

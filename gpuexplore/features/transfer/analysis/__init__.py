@@ -9,7 +9,6 @@ https://developer.nvidia.com/blog/how-optimize-data-transfers-cuda-cc/
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, hypot, log
-from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
@@ -66,12 +65,13 @@ Direction = Literal["host to device", "device to host"]
 OWN = "own"  # the link that the table of accelerators has for the GPU
 LATENCY = TimeSpan(10e-6, 5e-6, 25e-6, "predicted")  # of one transfer: a call of the driver and a wait
 ASSUMED_SOURCE = "https://developer.nvidia.com/blog/how-optimize-data-transfers-cuda-cc/"
-SHARES: Mapping[Memory, UncertainValue] = MappingProxyType(  # of a link's peak; large transfers lie within in 9 of 10
-    {"pageable": UncertainValue(0.40, 0.15, 0.75), "pinned": UncertainValue(0.78, 0.65, 0.90)}
-)
-LINKS: Mapping[str, Link] = MappingProxyType(
-    {f"pcie{generation}-x{lanes}": Link(generation, lanes) for generation in (3, 4, 5) for lanes in (16, 8, 4)}
-)
+SHARES: Mapping[Memory, UncertainValue] = {  # of a link's peak; large transfers lie within in 9 of 10
+    "pageable": UncertainValue(0.40, 0.15, 0.75),
+    "pinned": UncertainValue(0.78, 0.65, 0.90),
+}
+LINKS: Mapping[str, Link] = {
+    f"pcie{generation}-x{lanes}": Link(generation, lanes) for generation in (3, 4, 5) for lanes in (16, 8, 4)
+}
 
 
 @dataclass(frozen=True, slots=True)
