@@ -134,7 +134,10 @@ def _decoder(kind: Any, strict: bool) -> _Decoder:
     if origin is tuple:
         return _tuple_decoder(get_args(kind), strict)
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        return _mapping_decoder(get_args(kind)[1], strict)
+        if not strict:
+            return dict
+        member = _decoder(get_args(kind)[1], strict)
+        return lambda data: {name: member(item) for name, item in dict(_container(Mapping, data, strict)).items()}
     if origin is Literal:
         return partial(_checked, accepted=get_args(kind))
     if isinstance(kind, type) and is_dataclass(kind):
@@ -167,13 +170,6 @@ def _tuple_decoder(arguments: tuple[Any, ...], strict: bool) -> _Decoder:
     return lambda data: tuple(
         member(item) for member, item in zip(members, _container(Sequence, data, strict), strict=True)
     )
-
-
-def _mapping_decoder(value: Any, strict: bool) -> _Decoder:
-    if not strict:
-        return dict
-    member = _decoder(value, strict)
-    return lambda data: {name: member(item) for name, item in dict(_container(Mapping, data, strict)).items()}
 
 
 def _checked(data: Any, accepted: tuple[Any, ...]) -> Any:

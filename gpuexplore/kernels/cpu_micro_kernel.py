@@ -173,20 +173,17 @@ class _Emitter:
         totals = {position: cgutils.alloca_once(self.builder, self.vector) for position in self.positions}
         for total in totals.values():
             self.builder.store(zero, total)
-        self._prefetch()
-        with cgutils.for_range(self.builder, self.a.shape[1]) as loop:
-            self._step(loop.index, totals)
-        with self.builder.if_then(self.builder.not_(first)):
-            self._add(totals)
-        self._store(totals)
-
-    def _prefetch(self) -> None:
-        """Ask for the sums now: they are far away, and come while the loop runs."""
+        # Ask for the sums now: they are far away, and come while the loop runs.
         hints = (I32(1), I32(3), I32(1))  # to be written; into the first-level cache; data
         kind = ir.FunctionType(ir.VoidType(), [_I8.as_pointer(), I32, I32, I32])
         function = cgutils.get_or_insert_function(self.builder.module, kind, "llvm.prefetch.p0")
         for row, column in self.positions:
             self.builder.call(function, [self._at(self.sums, row, column, _I8), *hints])
+        with cgutils.for_range(self.builder, self.a.shape[1]) as loop:
+            self._step(loop.index, totals)
+        with self.builder.if_then(self.builder.not_(first)):
+            self._add(totals)
+        self._store(totals)
 
     def _step(self, step: Any, totals: _Totals) -> None:
         lanes = self.tile.lanes

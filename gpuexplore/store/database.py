@@ -32,16 +32,6 @@ PATIENCE_S = 10.0  # a writer waits this long for another one before it gives up
 OWNER_ONLY = 0o600  # owners are cookies: who reads one is its visitor
 
 
-def _listen(engine: Engine) -> None:
-    """Prepare every connection of `engine`."""
-    file = _file(engine)
-    event.listen(engine, "connect", lambda connection, record: _prepare(connection, record, file))
-    event.listen(engine, "begin", _begin)
-    if file:
-        event.listen(engine, "do_connect", lambda *_: _check_exists(file))
-        event.listen(engine, "checkout", lambda _, record, __: _check_file(record, file))
-
-
 def _prepare(connection: Any, record: Any, file: str | None) -> None:
     # The driver would begin a transaction only before the first change: a read followed by a write could then fail
     # as stale. See https://docs.sqlalchemy.org/en/21/dialects/sqlite.html#pysqlite-serializable
@@ -256,7 +246,13 @@ def connect(url: str) -> Engine:
     """Return the connection pool for `url`; nothing is opened yet."""
     engine = create_engine(url, pool_pre_ping=True, json_serializer=_json)
     if engine.dialect.name == "sqlite":
-        _listen(engine)
+        # Prepare every connection of `engine`.
+        file = _file(engine)
+        event.listen(engine, "connect", lambda connection, record: _prepare(connection, record, file))
+        event.listen(engine, "begin", _begin)
+        if file:
+            event.listen(engine, "do_connect", lambda *_: _check_exists(file))
+            event.listen(engine, "checkout", lambda _, record, __: _check_file(record, file))
     return engine
 
 

@@ -85,7 +85,10 @@ class Submissions(Database):
         """
         row = self._new_row(work, owner, estimated_s=estimated_s, address=address)
         with self.writing(durable=True) as connection:
-            _one_at_a_time(connection)
+            # Let thirty who ask at once ask one after the other; on SQLite there is one writer at a time anyway.
+            if connection.dialect.name == "postgresql":
+                # "gpas": any number that no other program locks in this database
+                connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": 0x6770_6173})
             is_private = isinstance(work, Experiment) and any(OF_USERS in name for name in work.implementations)
             same = None if is_private else _of_another(connection, row)
             if same is None:
@@ -166,13 +169,6 @@ def _queue(connection: Connection, rows: Iterable[Mapping[str, Any]], owner: str
         note(connection, row["created_utc"], (Action.SUBMITTED, owner, row["id"]), row["address"])
     upsert(connection, OWNERS, {"owner": owner, "seen_epoch_s": epoch_s()})
     order_runs_of(connection, owner)
-
-
-def _one_at_a_time(connection: Connection) -> None:
-    """Let thirty who ask at once ask one after the other; on SQLite there is one writer at a time anyway."""
-    if connection.dialect.name == "postgresql":
-        # "gpas": any number that no other program locks in this database
-        connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": 0x6770_6173})
 
 
 def _of_another(connection: Connection, row: dict[str, object]) -> Row[Any] | None:

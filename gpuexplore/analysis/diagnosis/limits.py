@@ -130,13 +130,16 @@ def _lost(analyzed: AnalyzedResult) -> str:
     computed = arithmetic_of(analyzed.result)[0] if analyzed.flop_count else analyzed.case.dtype
     other = "another format" if computed == analyzed.case.dtype else computed  # where its library does not state it
     joining = f"starting and joining threads takes a large part of {format_seconds(analyzed.median_s or 0.0)}"
+    environment = analyzed.result.environment
+    several = environment is not None and (environment.threads or 1) > 1 and not analyzed.limits.one_thread
+    short_s = 1e-4  # of several threads: starting and joining them takes microseconds
     causes = (
         (_is_converted(analyzed), f"it converts {analyzed.case.dtype} to {other} and back"),
         (has_nominal_flops(analyzed.case), "an exponential, a root or a division takes many instructions"),
         (analyzed.flag("throttled"), "its clock was throttled"),
         (analyzed.flag("contended"), "other programs ran at the same time"),
         (wave_tail(analyzed), "a last wave of blocks leaves much of the GPU idle"),
-        (_joins_threads(analyzed), joining),
+        (several and (analyzed.median_s or 0.0) < short_s, joining),
     )
     found = [words for holds, words in causes if holds]
     if faster := faster_in_group(analyzed):
@@ -150,13 +153,6 @@ def _is_converted(analyzed: AnalyzedResult) -> bool:
     if not analyzed.flop_count:
         return False
     return analyzed.flag("emulated") is not None or arithmetic_of(analyzed.result)[0] != analyzed.case.dtype
-
-
-def _joins_threads(analyzed: AnalyzedResult) -> bool:
-    environment = analyzed.result.environment
-    several = environment is not None and (environment.threads or 1) > 1 and not analyzed.limits.one_thread
-    short_s = 1e-4  # of several threads: starting and joining them takes microseconds
-    return several and (analyzed.median_s or 0.0) < short_s
 
 
 def one_thread(analyzed: AnalyzedResult) -> Diagnosis | None:

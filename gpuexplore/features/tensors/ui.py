@@ -164,20 +164,16 @@ def show_chain(expression: str) -> None:
     for write in chain.writes:
         st.markdown(f"**What** `{write.text}` **changes**")
         st.markdown("\n".join(f"- {plain(sentence)}" for sentence in write_sentences(chain, write)))
-    name, view = _shown(chain)
-    _show_picture(chain, name, view)
-    _show_steps(chain)
-    _show_facts(view, chain.storages[view.storage])
-
-
-def _shown(chain: Chain) -> tuple[str, TensorView]:
-    """Return the tensor that is drawn, with its name: the last step, or the last name that sees what was written."""
+    # The tensor that is drawn, with its name: the last step, or the last name that sees what was written.
     choices = {name: (name, view) for name, view in chain.names.items()}
     last = {"last step": (chain.steps[-1].text, chain.result)}
     written = chain.writes[-1].view.storage if chain.writes else None
     seeing = [name for name, (_, view) in choices.items() if view.storage == written]
     choices = ({name: choices[name] for name in seeing[-1:]} or last) | choices | last
-    return choices[select("Drawn", "show", list(choices), shown=lambda name: choices[name][0])]
+    name, view = choices[select("Drawn", "show", list(choices), shown=lambda name: choices[name][0])]
+    _show_picture(chain, name, view)
+    _show_steps(chain)
+    _show_facts(view, chain.storages[view.storage])
 
 
 def _show_picture(chain: Chain, name: str, view: TensorView) -> None:

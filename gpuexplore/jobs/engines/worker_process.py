@@ -298,7 +298,9 @@ class Attempt:
         new_events = journal_reader(directory)
         word = current_case_word(directory, create=True)
         kills = _oom_kills()
-        share_bytes = self._share_of_memory(worker)
+        free = free_host_bytes()
+        share = 0.5 if any(OF_USERS in case.implementation for case in self._cases) else USABLE_SHARE
+        share_bytes = None if free is None else worker.resident_bytes() + int(share * free)
         worker.attribute_output_to(lambda: self._at_work(read_current_case(word)))
         worker.begin(directory)
         while True:
@@ -397,11 +399,6 @@ class Attempt:
         what = "no result" if case else "nothing was reported" if self._begun else "the worker did not start"
         more = ": --time-limit sets another limit" if case and current.expected_s is None else ""
         return Failure(Status.TIMEOUT, f"{what} within {format_seconds(limit_s)}{more}", case)
-
-    def _share_of_memory(self, worker: Worker) -> int | None:
-        free = free_host_bytes()
-        share = 0.5 if any(OF_USERS in case.implementation for case in self._cases) else USABLE_SHARE
-        return None if free is None else worker.resident_bytes() + int(share * free)
 
     def _too_large(self, used_bytes: int, most_bytes: int | None, current: CurrentCase) -> Failure | None:
         if most_bytes is None or used_bytes <= most_bytes:

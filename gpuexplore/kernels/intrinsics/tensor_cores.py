@@ -18,14 +18,6 @@ from gpuexplore.kernels.llvm_values import F32, I32, I64, element_pointer, share
 LaneSource = tuple[int, int]  # which of a lane's offsets, and how many elements behind it
 
 
-def _found(context: Any, builder: Any, lane_offsets: Any, first: Any, source: LaneSource) -> Any:
-    """Return the index of the element that a source names, `first` elements on."""
-    which, further = source
-    pointer = element_pointer(context, builder, lane_offsets, I64(which))
-    offset = builder.sext(builder.load(pointer), first.type)
-    return builder.add(builder.add(first, offset), first.type(further))
-
-
 def _loader(load: Any, sources: Sequence[LaneSource]) -> Any:
     """Return an intrinsic that does `load` for each source, into as many registers further as `load` returns."""
 
@@ -33,7 +25,13 @@ def _loader(load: Any, sources: Sequence[LaneSource]) -> Any:
         into, tile, lane_offsets, (_, first) = zip(signature.args, arguments, strict=True)
         at = 0
         for source in sources:
-            at += load(context, builder, (into, at), (tile, _found(context, builder, lane_offsets, first, source)))
+            # The index of the element that a source names, `first` elements on.
+            which, further = source
+            pointer = element_pointer(context, builder, lane_offsets, I64(which))
+            offset = builder.sext(builder.load(pointer), first.type)
+            at += load(
+                context, builder, (into, at), (tile, builder.add(builder.add(first, offset), first.type(further)))
+            )
         return context.get_dummy_value()
 
     @intrinsic

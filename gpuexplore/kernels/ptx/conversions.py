@@ -95,7 +95,13 @@ def _conversion(target: Scalar, source: Scalar, modifiers: list[str], mode: str)
     if target.is_float:
         return _from_whole(target, mode, saturates="sat" in modifiers)
     if "sat" in modifiers:
-        return _clamped(target)
+        limits = np.iinfo(target.dtype)
+
+        def convert(values: Values) -> Values:
+            given = np.iinfo(values.dtype)
+            return values.clip(max(limits.min, given.min), min(limits.max, given.max)).astype(target.dtype)
+
+        return convert
     return lambda values: values.astype(target.dtype)
 
 
@@ -140,16 +146,6 @@ def _from_whole(target: Scalar, mode: str, *, saturates: bool) -> Callable[[Valu
 
     if saturates and target.name == "bf16":
         raise Unsupported("saturation of bf16")
-    return convert
-
-
-def _clamped(target: Scalar) -> Callable[[Values], Values]:
-    limits = np.iinfo(target.dtype)
-
-    def convert(values: Values) -> Values:
-        given = np.iinfo(values.dtype)
-        return values.clip(max(limits.min, given.min), min(limits.max, given.max)).astype(target.dtype)
-
     return convert
 
 

@@ -112,14 +112,6 @@ def _two_sum(a: Doubles, b: Doubles) -> tuple[Doubles, Doubles]:
     return total, (a - (total - part)) + (b - part)
 
 
-def _two_product(a: Doubles, b: Doubles) -> tuple[Doubles, Doubles]:
-    """Return the rounded product and its exact error (T. J. Dekker); for numbers of moderate size."""
-    a_high, a_low = _halves(a)
-    b_high, b_low = _halves(b)
-    product = a * b
-    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
-
-
 def _halves(values: Doubles) -> tuple[Doubles, Doubles]:
     scaled = values * (2.0**27 + 1)
     high = scaled - (scaled - values)
@@ -207,7 +199,11 @@ def _double_fma(a: Doubles, b: Doubles, c: Doubles, mode: str) -> Doubles:
     plain = a * b + c
     exact = (a == 0) | (b == 0) | ~np.isfinite(a) | ~np.isfinite(b) | ~np.isfinite(c)
     far = ~exact & (_far(a) | _far(b) | ((c != 0) & _far(c)))
-    high, low = _two_product(a, b)
+    # The rounded product and its exact error (T. J. Dekker); for numbers of moderate size.
+    a_high, a_low = _halves(a)
+    b_high, b_low = _halves(b)
+    product = a * b
+    high, low = product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
     middle, rest = _two_sum(c, low)
     top, below = _two_sum(high, middle)
     tail = _odd_sum(rest, below)

@@ -126,7 +126,11 @@ def _factor_indices(depth: int, per_register: int) -> tuple[npt.NDArray[np.intp]
 
 
 def _mma(decoder: Decoder, instruction: Instruction) -> Step:
-    depth, name = _form(instruction)
+    # The terms of a product and the type of the factors.
+    shape = re.search(r"\.m16n8k(\d+)\.row\.col\.f32\.(tf32|bf16|f16)\.\2\.f32$", instruction.name)
+    if shape is None:
+        raise Unsupported(instruction.name)
+    depth, name = int(shape.group(1)), shape.group(2)
     left_indices, right_indices = _factor_indices(depth, 1 if name == "tf32" else 2)
     target, *sources = instruction.operands
     puts = [decoder.write(item, _SINGLE) for item in items(target)]
@@ -146,14 +150,6 @@ def _mma(decoder: Decoder, instruction: Instruction) -> Step:
             put(warp, mask, (product + get(warp)).astype(np.float32))
 
     return step
-
-
-def _form(instruction: Instruction) -> tuple[int, str]:
-    """Return the terms of a product and the type of the factors."""
-    shape = re.search(r"\.m16n8k(\d+)\.row\.col\.f32\.(tf32|bf16|f16)\.\2\.f32$", instruction.name)
-    if shape is None:
-        raise Unsupported(instruction.name)
-    return int(shape.group(1)), shape.group(2)
 
 
 def _numbers(name: str, registers: list[Values]) -> Doubles:

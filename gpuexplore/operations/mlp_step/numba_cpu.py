@@ -85,7 +85,10 @@ def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]
         loss[0], errors[-1][...] = cross_entropy(sums[-1], targets)
 
     def go_backward() -> None:
-        _backward(sums, errors, parameters, gradients)
+        for layer in range(len(sums) - 2, -1, -1):
+            _gradients_of(sums[layer], errors[layer + 1], gradients[2 * layer], gradients[2 * layer + 1])
+            if layer:
+                backward(errors[layer + 1], parameters[2 * layer], sums[layer], errors[layer])
         if wide_out is not out:
             _convert(wide_out, out)
 
@@ -106,10 +109,3 @@ def _forward(sums: list[Any], parameters: list[Any]) -> None:
     floors = np.zeros(1, sums[0].dtype), np.full(1, -np.inf, sums[0].dtype)
     for (given, result), weights, bias in zip(pairwise(sums), parameters[::2], parameters[1::2], strict=True):
         forward(given, weights, bias, result, floors[result is sums[-1]])
-
-
-def _backward(sums: list[Any], errors: list[Any], parameters: list[Any], gradients: list[Any]) -> None:
-    for layer in range(len(sums) - 2, -1, -1):
-        _gradients_of(sums[layer], errors[layer + 1], gradients[2 * layer], gradients[2 * layer + 1])
-        if layer:
-            backward(errors[layer + 1], parameters[2 * layer], sums[layer], errors[layer])

@@ -32,7 +32,13 @@ def build(inputs: Sequence[Any], out: Any, dtype: DType) -> Callable[[], object]
         loss[0], errors[-1][...] = cross_entropy(sums[-1], targets)
 
     def backward() -> None:
-        _backward(sums, errors, layers, gradients)
+        # Write the gradients of weights and biases, from the last layer to the first.
+        for layer in range(len(layers) - 1, -1, -1):
+            np.matmul(sums[layer].T, errors[layer + 1], out=gradients[2 * layer])
+            np.sum(errors[layer + 1], axis=0, out=gradients[2 * layer + 1])
+            if layer:
+                np.matmul(errors[layer + 1], layers[layer][0].T, out=errors[layer])
+                np.multiply(errors[layer], sums[layer] > 0, out=errors[layer])
         if wide_out is not out:
             out[...] = wide_out
 
@@ -46,13 +52,3 @@ def _forward(sums: list[Any], layers: list[Any]) -> None:
         np.add(result, bias, out=result)
         if result is not sums[-1]:
             np.maximum(result, 0, out=result)
-
-
-def _backward(sums: list[Any], errors: list[Any], layers: list[Any], gradients: list[Any]) -> None:
-    """Write the gradients of weights and biases, from the last layer to the first."""
-    for layer in range(len(layers) - 1, -1, -1):
-        np.matmul(sums[layer].T, errors[layer + 1], out=gradients[2 * layer])
-        np.sum(errors[layer + 1], axis=0, out=gradients[2 * layer + 1])
-        if layer:
-            np.matmul(errors[layer + 1], layers[layer][0].T, out=errors[layer])
-            np.multiply(errors[layer], sums[layer] > 0, out=errors[layer])

@@ -141,14 +141,12 @@ def _observe_mean_of_five(subject: Subject, stage: Stage) -> MistakeObservation:
         return sum(last_five) / len(last_five)
 
     pairs = interleave(mean, lambda: median(_single_calls(subject, stage, 25)), stage)
-    return from_pairs("mean-of-five", pairs, subject, _too_few(last_five, pairs.wrong))
-
-
-def _too_few(five_s: list[float], means_s: tuple[float, ...]) -> Detection:
-    """Return whether five samples lack an interval, and how far means of five lie apart."""
-    spread = f"means of five ranged from {format_seconds(min(means_s))} to {format_seconds(max(means_s))}"
-    needed = f"{len(five_s)} samples, and a 95 % interval of the median takes {SMALLEST_SAMPLE_WITH_INTERVAL}"
-    return Detection(median_interval(five_s) is None, f"{needed}; {spread}")
+    # Whether five samples lack an interval, and how far means of five lie apart.
+    spread = f"means of five ranged from {format_seconds(min(pairs.wrong))} to {format_seconds(max(pairs.wrong))}"
+    needed = f"{len(last_five)} samples, and a 95 % interval of the median takes {SMALLEST_SAMPLE_WITH_INTERVAL}"
+    return from_pairs(
+        "mean-of-five", pairs, subject, Detection(median_interval(last_five) is None, f"{needed}; {spread}")
+    )
 
 
 def _single_calls(subject: Subject, stage: Stage, count: int) -> list[float]:

@@ -95,14 +95,15 @@ def activity_of(arguments: Mapping[str, str], device: Device, gpu_count: int) ->
     check_measured_on(device.id, "a training")
     setup = read_setup(arguments, most_processes(device, gpu_count))
     given = {name: text.strip() for name, text in arguments.items() if text.strip()}
-    return of_kind("train", given, device=device.id, expected_s=_expected_seconds(setup, device))
-
-
-def _expected_seconds(setup: Setup, device: Device) -> float:
-    """Return about how many device seconds a training takes: the same for every device of a kind, to be known again."""
+    # About how many device seconds a training takes: the same for every device of a kind, to be known again.
     step_s = 1e-3 + setup.flop_count / (5e12 if device.kind == "cuda" else 5e10)  # calls, and products
     learners = len(setup.modes) * (2 if setup.processes > 1 else 1)
-    return min(240.0, (12.0 if setup.processes > 1 else 1.0) + setup.steps * learners * step_s)
+    return of_kind(
+        "train",
+        given,
+        device=device.id,
+        expected_s=min(240.0, (12.0 if setup.processes > 1 else 1.0) + setup.steps * learners * step_s),
+    )
 
 
 def _needed_bytes(setup: Setup) -> int:

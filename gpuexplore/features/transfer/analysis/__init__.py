@@ -96,7 +96,12 @@ class Path:
         """Return the time of one transfer; None where neither a measurement nor a peak is known."""
         known = [reading for reading in self.readings if reading.name == f"torch {direction}, {self.memory}"]
         if any(reading.median_s for reading in known):
-            return _between(byte_count, known)
+            # The time between the measured sizes, straight on log scales; beyond the largest at its rate.
+            found = {reading.byte_count: span for reading in known if (span := measured_span(reading))}
+            largest = max(found)
+            if byte_count >= largest:
+                return found[largest].times(byte_count / largest)
+            return interpolated(byte_count, sorted(found.items(), key=lambda pair: pair[0]))
         return None if self.bytes_per_s is None else predicted_transfer(byte_count, self.bytes_per_s, self.memory)
 
 
@@ -157,15 +162,6 @@ def predicted_rates(path: Path) -> tuple[TransferReading, ...]:
             ends = (span.low_s, span.high_s)
             found.append(TransferReading(f"{memory}, predicted", memory, size, size, median_s=span.time_s, ci95_s=ends))
     return tuple(found)
-
-
-def _between(byte_count: float, readings: Sequence[TransferReading]) -> TimeSpan:
-    """Return the time between the measured sizes, straight on log scales; beyond the largest at its rate."""
-    found = {reading.byte_count: span for reading in readings if (span := measured_span(reading))}
-    largest = max(found)
-    if byte_count >= largest:
-        return found[largest].times(byte_count / largest)
-    return interpolated(byte_count, sorted(found.items(), key=lambda pair: pair[0]))
 
 
 def interpolated(at: float, known: Sequence[tuple[float, TimeSpan]]) -> TimeSpan:
