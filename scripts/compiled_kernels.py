@@ -17,9 +17,8 @@ from typing import Any
 import gpuexplore.operations
 from gpuexplore.core.dtypes import DTYPES, DType
 from gpuexplore.kernels.cuda_compile import toolkit_version
-from gpuexplore.kernels.files.machine_code import CompiledKernel
+from gpuexplore.kernels.files.machine_code import CompiledKernel, disassembled
 from gpuexplore.kernels.sass import LoopFacts, facts_of
-from gpuexplore.kernels.sass.disassembler import disassembled
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.implementation import Implementation

@@ -23,7 +23,7 @@ from gpuexplore.charts.over_sizes import (
     time,
     time_notes,
 )
-from gpuexplore.charts.peaks import peaks
+from gpuexplore.charts.reference_lines import peaks
 
 __all__ = [
     "bandwidth",

@@ -1,14 +1,18 @@
-"""Reference lines across a chart, 1×, a peak, 100 %, and the words at those of peaks."""
+"""Reference lines across a chart, 1×, a peak, 100 %, and the words at those of peaks; and bars of peaks."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import log
 from typing import Literal, NamedTuple
 
 import altair as alt
+import pandas as pd
 
+from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.charts.axes import x_value, y_value
 from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.core.dtypes import DTYPES
+from gpuexplore.core.model import Device
+from gpuexplore.core.units import format_flop_per_s
 
 NEAR = 1.05  # lines of devices that differ by less lie on each other: they share a label that gives every figure
 
@@ -119,3 +123,32 @@ def _covered(taken: Iterable[tuple[float, float]], height: float, at_right: bool
 
 def _base(value: float, label: str) -> alt.Chart:
     return alt.Chart(alt.InlineData(values=[{"value": value, "label": label}])).encode(y=alt.Y("value:Q"))
+
+
+def peaks(devices: Sequence[Device]) -> alt.LayerChart:
+    """Return a bar for each dtype a device has a peak for, by its matrix products."""
+    columns = ["row", "flop_per_s", "peak", "kind", "source"]
+    found = [(device, device.peak(name, "matrix")) for device in devices for name in DTYPES]
+    frame = pd.DataFrame(
+        [
+            (
+                peak.dtype if len(devices) == 1 else f"{device.id}, {peak.dtype}",
+                peak.flop_per_s,
+                ", ".join(filter(None, (format_flop_per_s(peak.flop_per_s), peak.rate_note))),
+                PEAK_SOURCES[peak.kind].label,
+                peak.source,
+            )
+            for device, peak in found
+            if peak is not None
+        ],
+        columns=columns,
+    )
+    listed = ", ".join(f"{row.row} {row.peak}" for row in frame.itertuples()) or "none is known"
+    y = alt.Y("row:N", sort=list(frame["row"]), title=None, axis=alt.Axis(labelLimit=300, labelFlush=False))
+    x = alt.X("flop_per_s:Q", title=None, axis=None)
+    base = alt.Chart(frame).encode(y=y, x=x, tooltip=[alt.Tooltip(f"{name}:N") for name in ("peak", "kind", "source")])
+    bars = base.mark_bar(height={"band": 0.6}, color=NEUTRAL)  # colours stand for implementations on its page
+    words = base.mark_text(align="left", dx=6, fontSize=13, color=NEUTRAL).encode(text=alt.Text("peak:N"))
+    height = 34 * max(1, len(frame))
+    description = f"Peaks by dtype: {listed}"
+    return alt.LayerChart(layer=[bars, words], width="container", height=height, description=description)

@@ -2,8 +2,7 @@
 
 import argparse
 
-from gpuexplore.analysis.compare import compare_runs
-from gpuexplore.analysis.comparison_texts import HEADING, as_json, as_markdown, table_row
+from gpuexplore.analysis.compare import HEADING, as_json, as_markdown, compare_runs, table_row
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE
 from gpuexplore.cli.output import print_columns, print_json
 from gpuexplore.cli.streams import say

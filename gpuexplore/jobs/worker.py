@@ -37,6 +37,7 @@ from gpuexplore.core.model import Case, Result, Status
 from gpuexplore.core.pools import PRIORITY, raise_priority
 from gpuexplore.hardware import ensure_ceiling
 from gpuexplore.hardware.identity import device_key
+from gpuexplore.jobs.engines import with_fewer_samples
 from gpuexplore.jobs.journal import (
     CANCEL,
     JOURNAL,
@@ -50,7 +51,6 @@ from gpuexplore.jobs.journal import (
     write_current_case,
     write_event,
 )
-from gpuexplore.jobs.pooling import with_fewer_samples
 from gpuexplore.jobs.quiet import Rounds
 from gpuexplore.measure.candidates.failure import breaks_context, describe_error, failed
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks

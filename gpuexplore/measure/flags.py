@@ -13,7 +13,7 @@ from gpuexplore.core.units import format_bytes, format_bytes_per_s, format_flop_
 from gpuexplore.hardware import CpuLoss, ensure_ceiling
 from gpuexplore.measure.candidates.candidate import Candidate, cache_mode, flush_bytes
 from gpuexplore.measure.check.guard import array_bytes
-from gpuexplore.measure.conditions.contention import SLOW_BELOW, contention, is_slow
+from gpuexplore.measure.conditions.isolation import SLOW_BELOW, contention, is_slow
 from gpuexplore.operations.contract import Operation
 
 ATTEMPTS = 3

@@ -10,6 +10,8 @@
 
 Groups whose calls take long come after the others. It raises nothing for a case: whatever goes wrong becomes its status
 and reason.
+
+Candidates of an activity, sampled in the same rounds: checked before and after, with what disturbed them.
 """
 
 import gc
@@ -25,8 +27,8 @@ from time import perf_counter_ns
 from gpuexplore.backends.timer import Clock
 from gpuexplore.core.dtypes import dtype_named
 from gpuexplore.core.errors import Cancelled, IncorrectOutput, InvalidInput
-from gpuexplore.core.model import Case, Device, Experiment, Result, Status
-from gpuexplore.hardware import device_named
+from gpuexplore.core.model import Case, Device, Environment, Experiment, Flag, Measurement, Result, Status
+from gpuexplore.hardware import cpu_loss, device_named, read, read_cpu_times
 from gpuexplore.measure.candidates.candidate import Candidate, unsupported
 from gpuexplore.measure.candidates.failure import check_context, is_broken
 from gpuexplore.measure.check.group import Group, groups_of, open_group
@@ -34,13 +36,13 @@ from gpuexplore.measure.check.guard import open_at_once
 from gpuexplore.measure.check.spot_checks import check_reuse, check_single_calls, checked, on_other_values
 from gpuexplore.measure.check.stress import check_often, weakness
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
-from gpuexplore.measure.conditions.spread import with_spread
+from gpuexplore.measure.conditions.spread import with_spread, with_spread_of_calls
 from gpuexplore.measure.conditions.watch import SPEEDS, Watch
-from gpuexplore.measure.flags import MeasuredCase, find_flags, with_fair_ceiling
+from gpuexplore.measure.flags import MeasuredCase, condition_flags, find_flags, with_fair_ceiling
 from gpuexplore.measure.sample import slow_cases
 from gpuexplore.measure.sample.compile_ahead import LARGE, SMALL, call_once
 from gpuexplore.measure.sample.contrast import SHORT_CALL_S, call_overhead_s, take_contrasts, take_phases
-from gpuexplore.measure.sample.prepare import prepare
+from gpuexplore.measure.sample.prepare import prepare, sample_all, warmed
 from gpuexplore.measure.sample.timing import (
     ENOUGH_ROUNDS,
     NO_NEED,
@@ -363,3 +365,31 @@ def warm_up(device: Device, hurried: Callable[[], bool] = lambda: False) -> None
             case = Case(operation.name, operation.shape_of_size(size), dtype, implementation.name, device.id)
             open_group([case], device, clock=perf_counter_ns, isolation=ISOLATION)  # loads what is watched with it
             call_once(case, device, size)
+
+
+Checked = tuple[Candidate, Callable[[], None]]  # a candidate, and a check that raises if its last call was wrong
+
+
+def measured_together(
+    candidates: Sequence[Checked],
+    environment: Environment,
+    *,
+    clock: Clock,
+    isolation: Isolation,
+    progress: ProgressHooks,
+) -> tuple[Environment, list[tuple[Measurement, tuple[Flag, ...]]]]:
+    """Return the environment as it was afterwards, and of each candidate its measurement with its flags.
+
+    Raises:
+        Cancelled: the user asked to stop.
+        IncorrectOutput: a check found another output than expected.
+    """
+    before = read_cpu_times()
+    samplings = [warmed(candidate, check, clock, isolation) for candidate, check in candidates]
+    sample_all(samplings, clock, isolation, progress)
+    afterwards = replace(environment, after=read(environment.device))
+    loss = cpu_loss(before, read_cpu_times())
+    for _, check in candidates:
+        check()
+    measurements = [with_spread_of_calls(each.measurement(), each.candidate.device) for each in samplings]
+    return afterwards, [(found, condition_flags(found, afterwards, loss)) for found in measurements]

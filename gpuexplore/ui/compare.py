@@ -4,8 +4,7 @@ import altair as alt
 import pandas as pd
 import streamlit as st
 
-from gpuexplore.analysis.compare import ComparedCase, RunComparison, compare_runs
-from gpuexplore.analysis.comparison_texts import INCONCLUSIVE, as_markdown
+from gpuexplore.analysis.compare import INCONCLUSIVE, ComparedCase, RunComparison, as_markdown, compare_runs
 from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.charts.axes import powers_of_two
 from gpuexplore.charts.series import NEUTRAL

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.analysis.compare import Side, _Difference, compare_runs
-from gpuexplore.analysis.comparison_texts import as_json, as_markdown
+from gpuexplore.analysis.compare import Side, _Difference, as_json, as_markdown, compare_runs
 from gpuexplore.core.model import Flag, Options, Status
 from tests.analysis.made import failed, ok
 

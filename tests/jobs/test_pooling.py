@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.core.model import Accuracy, Case, Flag, Measurement, Options, Result, Shape, Status, WorstElement
-from gpuexplore.jobs.pooling import MAX_SAMPLES, pooled
+from gpuexplore.jobs.engines import MAX_SAMPLES, pooled
 
 CASE = Case("matmul", Shape.of(m=1, k=1, n=1), "fp32", "numpy", "cpu", Options(repeat=3))
 

@@ -5,8 +5,9 @@ import subprocess
 import pytest
 
 from gpuexplore.core.errors import Unsupported
-from gpuexplore.kernels.sass import SassInstruction, disassembler, loops, main_loop, mix_of
-from gpuexplore.kernels.sass.disassembler import disassembled
+from gpuexplore.kernels.files import machine_code
+from gpuexplore.kernels.files.machine_code import disassembled
+from gpuexplore.kernels.sass import SassInstruction, loops, main_loop, mix_of
 from gpuexplore.kernels.sass.instruction import as_tf32
 from gpuexplore.kernels.sass.loops import bytes_in_flight, cycles_of_a_pass, encloses, with_descriptors
 
@@ -290,8 +291,8 @@ def test_loads_in_flight_end_where_one_is_used():
 
 
 def test_no_disassembler_is_answered_with_how_to_install_it(monkeypatch):
-    monkeypatch.setattr(disassembler, "_packaged", lambda: None)
-    monkeypatch.setattr(disassembler.shutil, "which", lambda _: None)
+    monkeypatch.setattr(machine_code, "_packaged", lambda: None)
+    monkeypatch.setattr(machine_code.shutil, "which", lambda _: None)
 
     with pytest.raises(Unsupported, match=r"needs NVIDIA's disassembler, nvdisasm: pip install \"gpuexplore\[sass\]\""):
         disassembled(b"")
@@ -308,8 +309,8 @@ def test_a_disassembler_that_fails_is_a_sentence(monkeypatch, failure, said):
     def fail(*_, **__):
         raise failure
 
-    monkeypatch.setattr(disassembler, "_program", lambda: "nvdisasm")
-    monkeypatch.setattr(disassembler.subprocess, "run", fail)
+    monkeypatch.setattr(machine_code, "_program", lambda: "nvdisasm")
+    monkeypatch.setattr(machine_code.subprocess, "run", fail)
 
     with pytest.raises(Unsupported, match=said):
         disassembled(b"\x7fELF")

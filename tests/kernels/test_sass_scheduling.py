@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuexplore.core.dtypes import DTYPES
-from gpuexplore.kernels.files import read_cubin
+from gpuexplore.kernels.files import machine_code, read_cubin
 from gpuexplore.kernels.files.machine_code import lines_of_ours
-from gpuexplore.kernels.sass import Control, Line, as_text, control_of, controls_of, disassembler, main_loop, most_live
+from gpuexplore.kernels.sass import Control, Line, as_text, control_of, controls_of, main_loop, most_live
 from gpuexplore.operations import OPERATIONS
 from tests.kernels.files.kept import CUBIN, SAXPY_CUBIN
 from tests.kernels.test_sass import code
@@ -83,17 +83,17 @@ def test_counts_of_another_function_are_left_out():
         /*0010*/   @P0 EXIT ;    // |     |  1  |
         /*0020*/   NOP ;
 """
-    assert dict(disassembler._counts(text, "k")) == {0: 1, 16: 0}
+    assert dict(machine_code._counts(text, "k")) == {0: 1, 16: 0}
 
 
 def test_a_kernel_too_long_for_the_analysis_has_no_live_registers(monkeypatch):
     def never(*_, **__):
         raise subprocess.TimeoutExpired("nvdisasm", 20)
 
-    monkeypatch.setattr(disassembler, "_program", lambda: "nvdisasm")
-    monkeypatch.setattr(disassembler.subprocess, "run", never)
+    monkeypatch.setattr(machine_code, "_program", lambda: "nvdisasm")
+    monkeypatch.setattr(machine_code.subprocess, "run", never)
 
-    assert disassembler.live_registers(b"", "k") == {}
+    assert machine_code.live_registers(b"", "k") == {}
 
 
 def test_most_live_is_unknown_where_no_line_knows():

@@ -17,8 +17,8 @@ pytest.importorskip("numba.cuda", reason="numba-cuda is not installed")
 pytest.importorskip("cuda.core", reason="cuda.core, which brings nvJitLink, is not installed")
 
 from gpuexplore.core.serialization import decode
+from gpuexplore.kernels.files.machine_code import disassembled
 from gpuexplore.kernels.sass import LoopFacts, main_loop, mix_of
-from gpuexplore.kernels.sass.disassembler import disassembled
 from gpuexplore.operations.kernel_targets import (
     COMPUTE_CAPABILITIES,
     capabilities_for,
@@ -182,7 +182,7 @@ def digests(package):
         ("kernels/llvm_values.py", ADDED, EVERY),  # what those call
         ("core/dtypes.py", ADDED, EVERY),
         ("kernels/cuda_compile.py", ADDED, EVERY),
-        ("kernels/ptx/machine.py", ADDED, EVERY),  # what runs it
+        ("kernels/ptx/__init__.py", ADDED, EVERY),  # what runs it
         ("kernels/sass/__init__.py", ADDED, EVERY),
         ("kernels/cuda_compile.py", ('"""A CUDA', '"""x A CUDA'), set()),  # a docstring
         ("kernels/cuda_compile.py", ("", "\n# x\n"), set()),  # a comment

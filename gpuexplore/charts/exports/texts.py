@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from gpuexplore.analysis.comparison_texts import markdown_row, markdown_text
+from gpuexplore.analysis.compare import markdown_row, markdown_text
 from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
 from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.charts.exports.exported import Exported

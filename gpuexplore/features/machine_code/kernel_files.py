@@ -34,7 +34,6 @@ from gpuexplore.hardware import Accelerator, cache_directory
 from gpuexplore.hardware.capabilities import ComputeCapability
 from gpuexplore.jobs.locks import HostLock
 from gpuexplore.kernels.files import Cubin, KernelFile, PtxKernel, PtxText, kernel_chosen, read_cubin
-from gpuexplore.kernels.files.arguments import KernelArgument, bits_of
 from gpuexplore.kernels.files.machine_code import (
     Assembled,
     MachineCode,
@@ -43,6 +42,7 @@ from gpuexplore.kernels.files.machine_code import (
     lines_of_kernel,
     reallocated,
 )
+from gpuexplore.kernels.files.ptx_text import KernelArgument, bits_of
 from gpuexplore.kernels.geometry import Block
 from gpuexplore.kernels.ptx import Grid, LaunchOptions, LaunchReport, parse, run
 from gpuexplore.kernels.sass import Line, LoopFacts, facts_of

@@ -36,8 +36,8 @@ from gpuexplore.features.machine_code.occupancy_command import DEFAULT_DTYPE, dt
 from gpuexplore.hardware import Accelerator, gpu_named, readings
 from gpuexplore.hardware.capabilities import ComputeCapability, capability_of
 from gpuexplore.kernels.files import MOST_BYTES, SUFFIXES, KernelFile, PtxText, kernel_chosen, read_kernel_file
-from gpuexplore.kernels.files.arguments import read_argument
 from gpuexplore.kernels.files.machine_code import MachineCode, lines_of_ours
+from gpuexplore.kernels.files.ptx_text import read_argument
 from gpuexplore.kernels.geometry import AXES, Block, read_block
 from gpuexplore.kernels.ptx import Grid
 from gpuexplore.kernels.sass import (

@@ -7,8 +7,7 @@ from gpuexplore.activity import Activity, Payload
 from gpuexplore.analysis.figure import BANDWIDTH, PLAIN, RATE, TIME, Dimension, LessonFigure, QuantityRow, Style, exact
 from gpuexplore.core.model import Device
 from gpuexplore.core.serialization import decode
-from gpuexplore.features.mistakes.catalog import activity_of, mistake_named
-from gpuexplore.features.mistakes.catalog.contract import MistakeObservation, Quantity
+from gpuexplore.features.mistakes.catalog import MistakeObservation, Quantity, activity_of, mistake_named
 
 # What a lesson calls the quantities of a mistake.
 QUANTITY_OF: Mapping[Quantity, tuple[str, Dimension]] = {

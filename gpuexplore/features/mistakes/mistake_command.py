@@ -9,8 +9,14 @@ from gpuexplore.cli.activity_run import perform
 from gpuexplore.cli.output import print_columns, print_json
 from gpuexplore.core.serialization import decode, encode
 from gpuexplore.core.units import format_interval, format_multiple
-from gpuexplore.features.mistakes.catalog import activity_of, mistake_named
-from gpuexplore.features.mistakes.catalog.contract import MISTAKES, UNITS, Mistake, MistakeObservation
+from gpuexplore.features.mistakes.catalog import (
+    MISTAKES,
+    UNITS,
+    Mistake,
+    MistakeObservation,
+    activity_of,
+    mistake_named,
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

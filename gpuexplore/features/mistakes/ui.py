@@ -15,8 +15,15 @@ from gpuexplore.core.model import Device
 from gpuexplore.core.notebooks import titles
 from gpuexplore.core.serialization import decode
 from gpuexplore.core.units import format_interval, format_multiple
-from gpuexplore.features.mistakes.catalog import KIND, activity_of
-from gpuexplore.features.mistakes.catalog.contract import MISTAKES, UNITS, Mistake, MistakeObservation, Quantity
+from gpuexplore.features.mistakes.catalog import (
+    KIND,
+    MISTAKES,
+    UNITS,
+    Mistake,
+    MistakeObservation,
+    Quantity,
+    activity_of,
+)
 from gpuexplore.features.mistakes.mistake_command import difference
 from gpuexplore.ui import link
 from gpuexplore.ui.activity import PARAMETER, newest_done, show_activity, start_activity, started_activity

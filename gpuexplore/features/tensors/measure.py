@@ -29,7 +29,7 @@ from gpuexplore.measure.candidates.candidate import Candidate, cache_mode, devic
 from gpuexplore.measure.check.guard import check_memory
 from gpuexplore.measure.conditions.environment import describe_environment, free_bytes
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
-from gpuexplore.measure.together import measured_together
+from gpuexplore.measure.runner import measured_together
 from gpuexplore.shapes import whole_number
 
 LOOPS = {"cpu": "numba_cpu", "cuda": "numba_cuda"}  # by kind of device: the backend, and the module of the kernel

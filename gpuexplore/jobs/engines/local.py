@@ -19,11 +19,10 @@ from gpuexplore.core.errors import GpuExploreError, InvalidInput
 from gpuexplore.core.model import Case, Device, Result, Status
 from gpuexplore.core.serialization import write_json
 from gpuexplore.hardware import GPU_KINDS
-from gpuexplore.jobs.engines import IsCancelled, WorkerLimits
+from gpuexplore.jobs.engines import IsCancelled, WorkerLimits, pooled
 from gpuexplore.jobs.engines.worker_process import CANCELLATION, Attempt, Failure, Worker
 from gpuexplore.jobs.journal import TASK, WorkerTask
 from gpuexplore.jobs.locks import HostLock, asking_for_cpu, compiler_lock, device_lock
-from gpuexplore.jobs.pooling import pooled
 from gpuexplore.measure.conditions.spread import note_results
 
 LOG = logging.getLogger(__name__)

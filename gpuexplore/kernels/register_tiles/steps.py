@@ -6,7 +6,7 @@ from numba import cuda
 
 from gpuexplore.kernels.cuda_formats import narrow, widen
 from gpuexplore.kernels.cuda_kernel import Kernel, inlined
-from gpuexplore.kernels.intrinsics.outer_products import Lines, outer_adder
+from gpuexplore.kernels.intrinsics.tensor_cores import Lines, outer_adder
 from gpuexplore.kernels.intrinsics.vectors import (
     ALIGNMENT,
     edge_loader,

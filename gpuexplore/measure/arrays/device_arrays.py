@@ -35,8 +35,7 @@ from gpuexplore.backends import torch as torch_backend
 from gpuexplore.core.dtypes import DType
 from gpuexplore.core.model import DataMode, Device
 from gpuexplore.measure.arrays import large
-from gpuexplore.measure.arrays.large import DrawnInput, quantile_at, quantiles
-from gpuexplore.measure.arrays.sums import TOGETHER, Sums
+from gpuexplore.measure.arrays.large import TOGETHER, DrawnInput, Sums, quantile_at, quantiles
 
 Array = npt.NDArray[np.float64]
 BY_TORCH: Mapping[Callable[..., Any], Callable[..., Any]] = {

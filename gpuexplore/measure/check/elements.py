@@ -23,10 +23,9 @@ import numpy as np
 
 from gpuexplore.core.dtypes import DType
 from gpuexplore.core.model import Accuracy, Shape, WorstElement
-from gpuexplore.measure.arrays.sums import TOGETHER, Sums
+from gpuexplore.measure.arrays.large import TOGETHER, Sums
 from gpuexplore.measure.check.correctness import Output, check, rounded_error, row_blocks, summed_error, tolerance
-from gpuexplore.measure.check.in_blocks import AnyReference, BlockedReference, DeviceReference, Index
-from gpuexplore.measure.check.inputs import Reference
+from gpuexplore.measure.check.inputs import AnyReference, BlockedReference, DeviceReference, Index, Reference
 from gpuexplore.operations.contract import Array, Operation
 from gpuexplore.operations.implementation import AS_SUMMED, Growth
 

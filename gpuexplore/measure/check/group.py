@@ -14,8 +14,14 @@ from gpuexplore.core.model import Case, DataMode, Device, Environment, Result, S
 from gpuexplore.measure.arrays.large import drawn, is_large, layout
 from gpuexplore.measure.candidates.candidate import Candidate, Inputs, build_candidate, torch_device_for
 from gpuexplore.measure.candidates.failure import cause_of, failed
-from gpuexplore.measure.check.in_blocks import AnyReference, BlockedReference, DeviceReference
-from gpuexplore.measure.check.inputs import SEED, Reference, make_inputs
+from gpuexplore.measure.check.inputs import (
+    SEED,
+    AnyReference,
+    BlockedReference,
+    DeviceReference,
+    Reference,
+    make_inputs,
+)
 from gpuexplore.measure.check.process_snapshot import ProcessSnapshot, allow_tf32
 from gpuexplore.measure.conditions.environment import describe_environment
 from gpuexplore.measure.conditions.isolation import Isolation

@@ -12,9 +12,8 @@ from gpuexplore.core.errors import TooLarge, TooSlow
 from gpuexplore.core.model import Case, Device, Shape
 from gpuexplore.core.units import format_bytes, format_seconds
 from gpuexplore.measure.arrays import large
-from gpuexplore.measure.arrays.large import is_large, layout
-from gpuexplore.measure.arrays.sums import TOGETHER
-from gpuexplore.measure.check.in_blocks import PROVED_ELEMENTS, PROVED_POSITIONS, PROVED_ROWS
+from gpuexplore.measure.arrays.large import TOGETHER, is_large, layout
+from gpuexplore.measure.check.inputs import PROVED_ELEMENTS, PROVED_POSITIONS, PROVED_ROWS
 from gpuexplore.measure.conditions.environment import free_bytes
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.contract import Operation

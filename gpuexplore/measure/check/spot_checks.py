@@ -25,7 +25,7 @@ from gpuexplore.measure.candidates.candidate import Candidate, Inputs, bits, dev
 from gpuexplore.measure.check.correctness import Output, describe
 from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.group import Group
-from gpuexplore.measure.check.in_blocks import AnyReference
+from gpuexplore.measure.check.inputs import AnyReference
 from gpuexplore.measure.conditions.isolation import ProgressHooks, longest_wait_s
 
 LATEST_S = 0.05  # wait for a thread that still works after its call

@@ -13,7 +13,7 @@ from gpuexplore.core.model import Device, Environment, Telemetry
 from gpuexplore.hardware import CpuLoss, CpuTimes, cpu_loss, read_cpu_times
 from gpuexplore.hardware import read as read_telemetry
 from gpuexplore.hardware.cpu_ceiling.probe import clock_probe, core_rates, prepare_clock_probe
-from gpuexplore.measure.conditions.contention import CoreSpeeds
+from gpuexplore.measure.conditions.isolation import CoreSpeeds
 
 SPEEDS = CoreSpeeds(core_rates)  # of this process
 

@@ -18,8 +18,7 @@ from gpuexplore.measure.check.group import Group
 from gpuexplore.measure.check.guard import array_bytes
 from gpuexplore.measure.check.process_snapshot import ChangedProcess
 from gpuexplore.measure.check.spot_checks import checked
-from gpuexplore.measure.conditions.contention import is_slow
-from gpuexplore.measure.conditions.isolation import ProgressHooks
+from gpuexplore.measure.conditions.isolation import ProgressHooks, is_slow
 from gpuexplore.measure.sample.timing import Sampling, observe_cores, plan_rounds, warm_up
 
 LOG = logging.getLogger(__name__)

@@ -25,7 +25,7 @@ from gpuexplore.measure.check.guard import (
     limit_s,
     needed_bytes,
 )
-from gpuexplore.measure.check.in_blocks import AnyReference
+from gpuexplore.measure.check.inputs import AnyReference
 from gpuexplore.measure.check.spot_checks import check_inputs, checked
 from gpuexplore.measure.conditions.environment import free_bytes, resident_bytes
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks

@@ -26,9 +26,8 @@ from gpuexplore.core.errors import IncorrectOutput
 from gpuexplore.core.model import Accuracy, Case, Measurement
 from gpuexplore.core.statistics import interval_of_few, median, median_interval, paired_ratios
 from gpuexplore.measure.candidates.candidate import LEAST_S, WAKING_CALL_S, Candidate, wake
-from gpuexplore.measure.conditions.contention import WAITED_ABOVE
 from gpuexplore.measure.conditions.environment import resident_bytes
-from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks, longest_wait_s
+from gpuexplore.measure.conditions.isolation import WAITED_ABOVE, Isolation, ProgressHooks, longest_wait_s
 
 WARM_UP_S = 5e-3
 WARM_UP_CALLS = 2

@@ -14,7 +14,7 @@ from gpuexplore.core.dtypes import DType
 from gpuexplore.kernels.cuda_formats import narrow, widen
 from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
 from gpuexplore.kernels.geometry import WARP, Block
-from gpuexplore.kernels.intrinsics.outer_products import Lines, outer_adder
+from gpuexplore.kernels.intrinsics.tensor_cores import Lines, outer_adder
 from gpuexplore.kernels.intrinsics.vectors import (
     ALIGNMENT,
     load_vector,

@@ -23,7 +23,7 @@ from tests.pages.conftest import OWNER, beat, compiler, experiment, home, page, 
 
 MADE = module_if_installed("training", "tests.features.training.made_training")
 
-MISTAKES = module_if_installed("mistakes", "gpuexplore.features.mistakes.catalog.contract")
+MISTAKES = module_if_installed("mistakes", "gpuexplore.features.mistakes.catalog")
 
 LESSON = "how-long"
 KEY = "the-key-of-who-leads"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, main
-from gpuexplore.kernels.files.arguments import bits_of, read_argument
+from gpuexplore.kernels.files.ptx_text import bits_of, read_argument
 from tests.cli.conftest import home
 from tests.kernels.files.kept import CUBIN, CUTE, NVCC, SAXPY, SOFTMAX, SUM_CUDA, TRITON, TWO
 from tests.waiting import DEADLINE_S

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuexplore.features.mistakes.catalog.contract import WayReading
+from gpuexplore.features.mistakes.catalog import WayReading
 from gpuexplore.features.mistakes.ui import _wrong_and_right
 from tests.charts.conftest import _checked_once
 from tests.features.mistakes.catalog.made import observation

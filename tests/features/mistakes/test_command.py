@@ -6,8 +6,7 @@ from gpuexplore.activity import of_kind
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
 from gpuexplore.core.serialization import encode
 from gpuexplore.features.mistakes import mistake_command
-from gpuexplore.features.mistakes.catalog import MISTAKES
-from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, WayReading
+from gpuexplore.features.mistakes.catalog import MISTAKES, Detection, Factor, WayReading
 from tests.cli.conftest import answered, home
 from tests.features.mistakes.catalog.made import observation
 

@@ -8,8 +8,7 @@ from gpuexplore.activity import of_kind
 from gpuexplore.core.model import RunState
 from gpuexplore.core.notebooks import titles
 from gpuexplore.core.serialization import encode
-from gpuexplore.features.mistakes.catalog import EXPECTED_S, MISTAKES, activity_of
-from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, WayReading
+from gpuexplore.features.mistakes.catalog import EXPECTED_S, MISTAKES, Detection, Factor, WayReading, activity_of
 from tests.features.mistakes.catalog.made import observation
 from tests.hardware.processors import ZEN_4
 from tests.pages.conftest import beat, compiler, home, page, store, texts, told

@@ -10,7 +10,7 @@ from gpuexplore.features.tensors import measure
 from gpuexplore.features.tensors.analysis import TensorView, row_order
 from gpuexplore.features.tensors.measure import _check_read, _elements_of, _layout_of, _readers, perform
 from gpuexplore.hardware import CpuLoss
-from gpuexplore.measure import together
+from gpuexplore.measure import runner
 from tests.measure.fakes import CPU, QUIET, FakeClock, FakeWork, candidate, run_with
 
 NAMES = ("loop contiguous", "loop strided", "copy contiguous", "copy strided")
@@ -69,7 +69,7 @@ def test_the_report_is_json_with_bytes_layout_and_environment(reported):
 
 
 def test_what_disturbed_it_is_flagged(reported, monkeypatch):
-    monkeypatch.setattr(together, "cpu_loss", lambda *_: CpuLoss(0.5))
+    monkeypatch.setattr(runner, "cpu_loss", lambda *_: CpuLoss(0.5))
     (report,) = reported()
 
     assert [reading for reading in report["readings"].values() if "contended" not in str(reading["flags"])] == []

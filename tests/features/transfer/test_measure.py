@@ -12,7 +12,7 @@ from gpuexplore.activity import kind_named
 from gpuexplore.core.errors import Cancelled, IncorrectOutput, InvalidInput, TooLarge
 from gpuexplore.core.serialization import decode
 from gpuexplore.features.transfer import measure as transfer
-from gpuexplore.features.transfer.measure import perform
+from gpuexplore.features.transfer.measure import IN_A_ROW, _awaited, _Way, _work_sizes_of, moves, perform
 from gpuexplore.features.transfer.measure.contract import (
     SIZES_BYTES,
     TransferReading,
@@ -20,7 +20,6 @@ from gpuexplore.features.transfer.measure.contract import (
     sizes_of,
     timed,
 )
-from gpuexplore.features.transfer.measure.ways import IN_A_ROW, _awaited, _Way, _work_sizes_of, moves
 from gpuexplore.hardware.nvml import Link, link_of
 from gpuexplore.operations import OPERATIONS
 from tests.measure.fakes import CPU, GPU, QUIET, FakeClock, FakeWork, candidate, measurement, run_with
@@ -43,12 +42,9 @@ def reported(monkeypatch):
     def performed(cancelled=lambda: False, **about):
         clock, payloads = FakeClock(tick_ns=100), []
         made = lambda *_: [way(clock, **about)]  # noqa: E731
-        ways = SimpleNamespace(
-            moves=made,
-            calls=made,
-            measure_work=lambda *_, **__: (TransferReading("matmul, size 8", "torch", size=8),),
-        )
-        monkeypatch.setattr(transfer, "import_module", lambda _: ways)
+        work = lambda *_, **__: (TransferReading("matmul, size 8", "torch", size=8),)  # noqa: E731
+        for name, fake in {"moves": made, "calls": made, "measure_work": work}.items():
+            monkeypatch.setattr(transfer, name, fake)
         perform({"operation": "matmul"}, CPU, **run_with(payloads.append, cancelled, clock=clock, isolation=QUIET))
         return [decode(TransferReadings, json.loads(json.dumps(payload, allow_nan=False))) for payload in payloads]
 

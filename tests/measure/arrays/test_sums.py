@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gpuexplore.measure.arrays.sums import TOGETHER, _folded, sums_of
+from gpuexplore.measure.arrays.large import TOGETHER, _folded, sums_of
 from gpuexplore.operations import OPERATIONS
 
 MATMUL, CONV2D = OPERATIONS["matmul"], OPERATIONS["conv2d"]

@@ -19,8 +19,7 @@ from gpuexplore.measure.arrays.large import drawn, is_large
 from gpuexplore.measure.candidates.candidate import torch_device_for
 from gpuexplore.measure.check import guard
 from gpuexplore.measure.check.elements import judge
-from gpuexplore.measure.check.in_blocks import DeviceReference
-from gpuexplore.measure.check.inputs import Reference
+from gpuexplore.measure.check.inputs import DeviceReference, Reference
 from gpuexplore.measure.check.process_snapshot import ChangedProcess, ProcessSnapshot
 from gpuexplore.measure.conditions import environment
 from gpuexplore.operations import OPERATIONS, sampling

@@ -16,10 +16,9 @@ from gpuexplore.core.model import Shape, Status
 from gpuexplore.measure.arrays import device_arrays, large
 from gpuexplore.measure.arrays.device_arrays import DeviceFloat64, DeviceOutput
 from gpuexplore.measure.arrays.large import drawn, layout
-from gpuexplore.measure.check import guard, in_blocks
+from gpuexplore.measure.check import guard, inputs
 from gpuexplore.measure.check.elements import judge
-from gpuexplore.measure.check.in_blocks import BlockedReference
-from gpuexplore.measure.check.inputs import make_inputs
+from gpuexplore.measure.check.inputs import BlockedReference, make_inputs
 from gpuexplore.measure.conditions import environment
 from gpuexplore.operations import OPERATIONS, sampling
 from tests.measure.fakes import case
@@ -280,7 +279,7 @@ def test_what_device_and_host_hold_for_a_check_is_no_more_than_the_guard_counts(
         assert 0 < held_bytes <= guard._reference_bytes(operation, shape), dtype
 
     fixed_bytes = 2**15  # of Python itself: what no size changes
-    monkeypatch.setattr(in_blocks, "PROVED_POSITIONS", 1)
+    monkeypatch.setattr(inputs, "PROVED_POSITIONS", 1)
     monkeypatch.setattr(guard, "PROVED_POSITIONS", 1)
 
     tracemalloc.start()

@@ -4,7 +4,7 @@ import pytest
 
 from gpuexplore.core.model import Telemetry
 from gpuexplore.hardware import CpuLoss
-from gpuexplore.measure.conditions.contention import WAITED_ABOVE, WAITS, contention, is_contended
+from gpuexplore.measure.conditions.isolation import WAITED_ABOVE, WAITS, contention, is_contended
 from tests.measure.fakes import CPU, GPU, environment
 
 QUIET, BUSY = CpuLoss(0.0), CpuLoss(0.25)

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from gpuexplore.hardware.cpu_ceiling.probe import core_rates
-from gpuexplore.measure.conditions.contention import FRESH_S, MOST_CORES, SLOW_BELOW, CoreSpeeds, is_slow
+from gpuexplore.measure.conditions.isolation import FRESH_S, MOST_CORES, SLOW_BELOW, CoreSpeeds, is_slow
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="threads cannot be placed here")
 

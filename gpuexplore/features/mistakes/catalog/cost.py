@@ -6,7 +6,7 @@ from math import prod
 from gpuexplore.core.dtypes import dtype_named
 from gpuexplore.core.model import Case, Device, Environment, Measurement, Shape
 from gpuexplore.core.units import format_flop_per_s
-from gpuexplore.features.mistakes.catalog.contract import (
+from gpuexplore.features.mistakes.catalog import (
     Demonstrate,
     Detection,
     Factor,

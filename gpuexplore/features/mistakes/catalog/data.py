@@ -9,7 +9,7 @@ import numpy as np
 from gpuexplore.core.dtypes import DTYPES, dtype_named
 from gpuexplore.core.model import Accuracy, Shape
 from gpuexplore.core.units import format_percent
-from gpuexplore.features.mistakes.catalog.contract import (
+from gpuexplore.features.mistakes.catalog import (
     Demonstrate,
     Detection,
     Factor,
@@ -33,8 +33,7 @@ from gpuexplore.hardware import accelerator_named
 from gpuexplore.measure.check.correctness import check
 from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.group import Group
-from gpuexplore.measure.check.in_blocks import AnyReference
-from gpuexplore.measure.check.inputs import Reference
+from gpuexplore.measure.check.inputs import AnyReference, Reference
 from gpuexplore.measure.conditions.environment import describe_environment
 
 # Zeros as data: a GPU draws less power, and raises its clock.

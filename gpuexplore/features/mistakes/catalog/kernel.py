@@ -13,7 +13,7 @@ import numpy as np
 from gpuexplore.core.dtypes import dtype_named
 from gpuexplore.core.errors import Unsupported
 from gpuexplore.core.model import Accuracy, Shape
-from gpuexplore.features.mistakes.catalog.contract import (
+from gpuexplore.features.mistakes.catalog import (
     Demonstrate,
     Detection,
     MistakeObservation,

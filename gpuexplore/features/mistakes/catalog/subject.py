@@ -12,7 +12,7 @@ from gpuexplore.core.errors import Cancelled
 from gpuexplore.core.model import Accuracy, Case, Environment, FlagName, Measurement, Shape
 from gpuexplore.core.statistics import median, median_interval, paired_ratio
 from gpuexplore.core.units import format_interval
-from gpuexplore.features.mistakes.catalog.contract import (
+from gpuexplore.features.mistakes.catalog import (
     Detection,
     Factor,
     MistakeObservation,
@@ -24,7 +24,7 @@ from gpuexplore.measure.candidates.candidate import Candidate
 from gpuexplore.measure.check.correctness import describe
 from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.group import Group, open_group
-from gpuexplore.measure.check.in_blocks import AnyReference
+from gpuexplore.measure.check.inputs import AnyReference
 from gpuexplore.measure.flags import MeasuredCase, find_flags
 from gpuexplore.measure.sample.timing import (
     MIN_SAMPLES,

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpuexplore.backends.timer import Call
 from gpuexplore.core.model import Options, Shape
-from gpuexplore.features.mistakes.catalog.contract import (
+from gpuexplore.features.mistakes.catalog import (
     Demonstrate,
     Detection,
     Factor,

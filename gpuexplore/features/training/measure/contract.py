@@ -10,7 +10,7 @@ from gpuexplore.core.serialization import decode, encode
 from gpuexplore.core.statistics import median, median_interval, paired_ratio
 from gpuexplore.core.timed import OMIT_DEFAULT
 from gpuexplore.features.training.measure.setup import MODES, Setup
-from gpuexplore.measure.conditions.contention import is_contended
+from gpuexplore.measure.conditions.isolation import is_contended
 
 Losses = tuple[float | None, ...]  # None: not finite
 PHASES = ("transfer", "forward", "backward", "optimizer")  # of a step, in order; only a GPU has the first

@@ -28,7 +28,7 @@ from tests.analysis.made import PEAKS, device
 from tests.features.lessons.lesson.conftest import module_if_installed
 
 CATALOG = module_if_installed("mistakes", "gpuexplore.features.mistakes.catalog")
-MISTAKES = module_if_installed("mistakes", "gpuexplore.features.mistakes.catalog.contract")
+MISTAKES = module_if_installed("mistakes", "gpuexplore.features.mistakes.catalog")
 SETUP = module_if_installed("training", "gpuexplore.features.training.measure.setup")
 TRAINING = module_if_installed("training", "gpuexplore.features.training.measure.contract")
 

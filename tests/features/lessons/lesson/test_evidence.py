@@ -17,7 +17,7 @@ from gpuexplore.features.lessons.lesson.quantities import facts_of, launch_row
 from tests.analysis.made import device, failed, ok
 from tests.features.lessons.lesson.conftest import DEVICES, module_if_installed, needs
 
-MISTAKES = module_if_installed("mistakes", "gpuexplore.features.mistakes.catalog.contract")
+MISTAKES = module_if_installed("mistakes", "gpuexplore.features.mistakes.catalog")
 
 FRONT = '+++\ntitle = "t"\nquestion = "q"\nminutes = 1\n+++\n## Step\n'
 RUN = '```run\noperation = "matmul"\nsize = "100"\nimpl = "numpy,torch"\n```\n'

@@ -12,8 +12,8 @@ from gpuexplore.features.machine_code.analysis import flop_per_byte, instruction
 from gpuexplore.features.machine_code.kernel_files import _code_bound
 from gpuexplore.hardware import accelerator_named
 from gpuexplore.hardware.capabilities import capability_of
+from gpuexplore.kernels.files.machine_code import disassembled
 from gpuexplore.kernels.sass import facts_of
-from gpuexplore.kernels.sass.disassembler import disassembled
 from gpuexplore.operations import OPERATIONS
 from tests.kernels.test_sass import code
 from tests.unchanged import heavy_with

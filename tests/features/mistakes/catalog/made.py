@@ -10,7 +10,7 @@ from gpuexplore.backends import numpy as numpy_backend
 from gpuexplore.backends.timer import HostTimer
 from gpuexplore.core.dtypes import dtype_named
 from gpuexplore.core.model import Case, Options, Peak
-from gpuexplore.features.mistakes.catalog.contract import Detection, Factor, MistakeObservation, Stage, WayReading
+from gpuexplore.features.mistakes.catalog import Detection, Factor, MistakeObservation, Stage, WayReading
 from gpuexplore.features.mistakes.catalog.subject import Subject
 from gpuexplore.measure.candidates.candidate import Candidate
 from gpuexplore.measure.check.group import Group

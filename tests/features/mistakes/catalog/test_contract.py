@@ -10,8 +10,7 @@ import pytest
 from gpuexplore.analysis.model import DiagnosisKind
 from gpuexplore.core.errors import InvalidInput, Unsupported
 from gpuexplore.core.model import FlagName, Status
-from gpuexplore.features.mistakes.catalog import MISTAKES, mistake_named
-from gpuexplore.features.mistakes.catalog.contract import FORMATS, UNITS, Factor, Quantity, WayReading
+from gpuexplore.features.mistakes.catalog import FORMATS, MISTAKES, UNITS, Factor, Quantity, WayReading, mistake_named
 from tests.architecture.imports import libraries_loaded_by
 from tests.features.mistakes.catalog.made import stage
 from tests.measure.fakes import GPU

@@ -8,8 +8,7 @@ import pytest
 from gpuexplore.core.errors import Cancelled, InvalidInput
 from gpuexplore.core.serialization import decode
 from gpuexplore.features.mistakes import catalog
-from gpuexplore.features.mistakes.catalog import MISTAKES, perform
-from gpuexplore.features.mistakes.catalog.contract import MistakeObservation
+from gpuexplore.features.mistakes.catalog import MISTAKES, MistakeObservation, perform
 from gpuexplore.hardware import discover
 from gpuexplore.hardware.cpu import cpu_device
 from tests.measure.fakes import CPU, run_with

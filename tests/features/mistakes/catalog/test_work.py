@@ -6,8 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from gpuexplore.analysis.diagnosis.processors import too_few_threads
-from gpuexplore.features.mistakes.catalog import MISTAKES, work
-from gpuexplore.features.mistakes.catalog.contract import Detection, Factor
+from gpuexplore.features.mistakes.catalog import MISTAKES, Detection, Factor, work
 from gpuexplore.features.mistakes.catalog.subject import flag_of
 from gpuexplore.features.mistakes.catalog.work import _unless_others_had_the_cores
 from tests.analysis.made import alone, ok
