@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.resources import files
 from textwrap import dedent
-from typing import Literal
 
 from gpuexplore.backends.host import version_of
 from gpuexplore.backends.timer import Clock
@@ -53,34 +52,20 @@ class _CommonError:
 
 
 @dataclass(frozen=True, slots=True)
-class _Message:
-    """One thing that torch said.
-
-    Attributes:
-        kind: an error ends the call, a warning does not.
-        type: the class, e.g. `RuntimeError`.
-        message: its words.
-    """
-
-    kind: Literal["error", "warning"]
-    type: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
 class Provoked:
     """The result of provoking an error.
 
     Attributes:
         name: of the error.
-        said: the warnings in their order, then what ended the call; empty where nothing happened.
+        said: the warnings in their order, then what ended the call; empty where nothing happened. Of each its `kind`,
+            `error` or `warning`, its `type`, which is the class, and torch's `message`.
         device: on which.
         torch: its version.
         reason: why nothing was said; None where something was.
     """
 
     name: str
-    said: tuple[_Message, ...]
+    said: tuple[Mapping[str, str], ...]
     device: str
     torch: str
     reason: str | None = None
@@ -134,17 +119,21 @@ def _provoked(error: _CommonError, device: Device) -> Provoked:
     return Provoked(error.name, said, device.id, version_of("torch") or "unknown", reason)
 
 
-def _said(run: Callable[[], None]) -> tuple[_Message, ...]:
+def _said(run: Callable[[], None]) -> tuple[dict[str, str], ...]:
     """Return what was warned of, and what ended the call."""
-    ended: tuple[_Message, ...] = ()
+    ended: tuple[dict[str, str], ...] = ()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             run()
         except Exception as error:
-            ended = (_Message("error", type(error).__name__, readable(str(error), LONGEST_MESSAGE)),)
+            ended = ({"kind": "error", "type": type(error).__name__, "message": readable(str(error), LONGEST_MESSAGE)},)
     warned = tuple(
-        _Message("warning", warning.category.__name__, readable(str(warning.message), LONGEST_MESSAGE))
+        {
+            "kind": "warning",
+            "type": warning.category.__name__,
+            "message": readable(str(warning.message), LONGEST_MESSAGE),
+        }
         for warning in caught
     )
     return warned + ended

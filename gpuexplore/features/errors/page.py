@@ -20,7 +20,7 @@ def _draw(run: ActivityRun) -> None:
     for payload in run.payloads:
         found = decode(Provoked, dict(payload))
         for said in found.said:
-            st.code(f"{said.type}: {said.message}", language=None, wrap_lines=True)
+            st.code(f"{said['type']}: {said['message']}", language=None, wrap_lines=True)
         if found.reason:
             st.info(f"Not reproduced: {plain(found.reason)}.", icon=":material/info:")
         st.caption(f"torch {plain(found.torch)} on {plain(found.device)}, reproduced on this server.")

@@ -68,10 +68,10 @@ def judge(out: Output, reference: AnyReference, shape: Shape, growth: Growth = A
     if not isinstance(reference, BlockedReference):
         return _judged(out, reference, shape, growth)
     of_blocks = []
-    for block in reference.blocks(out):
-        of_blocks.append(_judged(block.out, block.reference, shape, growth, in_output=block.in_output))
+    for block, of_block, in_output, prove in reference.blocks(out):
+        of_blocks.append(_judged(block, of_block, shape, growth, in_output=in_output))
         if not of_blocks[-1].within:
-            block.prove()
+            prove()
             return of_blocks[-1]
     worst = max((found.worst for found in of_blocks if found.worst), key=lambda worst: worst.share, default=None)
     return replace(max(of_blocks, key=lambda found: found.share), worst=worst)

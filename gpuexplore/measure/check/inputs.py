@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -210,20 +210,10 @@ def _check_device(reference: Any, found: Array, right: Array, scale: Any) -> Non
 Index = tuple[Any, ...]
 
 
-class _OutputBlock(NamedTuple):
-    """A part of an output that stays on its device.
-
-    Attributes:
-        out: its values.
-        reference: of the part.
-        in_output: returns the index in the whole output of an element, from its index in the part.
-        prove: has the host compute some of the reference, before an output is called wrong; raises as `_check_device`.
-    """
-
-    out: Any
-    reference: Reference | DeviceReference
-    in_output: Callable[[Sequence[Any]], Index]
-    prove: Callable[[], object]
+# A part of an output that stays on its device: its values; the reference of the part; what returns the index of an
+# element in the whole output from its index in the part; and what has the host compute some of the reference, before an
+# output is called wrong, and raises as `_check_device`.
+OutputBlock = tuple[Any, Reference | DeviceReference, Callable[[Sequence[Any]], Index], Callable[[], object]]
 
 
 @dataclass(frozen=True)
@@ -237,7 +227,7 @@ class BlockedReference:
     seed: int
     torch_device: str
 
-    def blocks(self, out: Any) -> Iterator[_OutputBlock]:
+    def blocks(self, out: Any) -> Iterator[OutputBlock]:
         """Yield the blocks of `out`, which do not fit into memory all at once.
 
         Raises:
@@ -254,7 +244,7 @@ class BlockedReference:
             reference = Reference(self.operation, self.dtype, inputs, self.seed + positions.start)
             prove = partial(self._prove, reference, positions.start)
             prove(proved[(positions.start <= proved) & (proved < positions.stop)])
-            yield _OutputBlock(
+            yield (
                 out.block(positions, self._cut.output),
                 reference,
                 partial(_in_block, self._cut.leading, positions.start),
@@ -269,17 +259,17 @@ class BlockedReference:
     def _sources(self) -> Iterator[tuple[DrawnInput, bool]]:
         return zip(self.inputs, self._cut.is_cut, strict=True)
 
-    def _product(self, out: Any, number: int) -> _OutputBlock:
+    def _product(self, out: Any, number: int) -> OutputBlock:
         inputs = tuple(
             source.part(lengths, number * prod(lengths)) if is_cut else source
             for (source, is_cut), lengths in zip(self._sources, self._cut.inputs, strict=True)
         )
         reference = DeviceReference(self.operation, self.dtype, inputs, self.seed + number, self.torch_device)
-        return _OutputBlock(
+        return (
             out.product(number, self._cut.output),
             reference,
             partial(_in_product, self._cut.leading, number),
-            prove=lambda: None,  # its reference proves itself
+            lambda: None,  # its reference proves itself
         )
 
     def _part(self, source: DrawnInput, positions: slice) -> DrawnInput:

@@ -44,16 +44,16 @@ def test_torch_says_what_the_error_is_about(name):
 
     assert (found.name, found.device, found.torch, found.reason) == (name, "cpu", torch.__version__, None)
     first = found.said[0]
-    assert first.kind == kind
-    assert type_ in {first.type, "AssertionError"}
-    assert words in first.message
+    assert first["kind"] == kind
+    assert type_ in {first["type"], "AssertionError"}
+    assert words in first["message"]
 
 
 def test_old_names_of_mixed_precision_warn_and_do_not_fail():
     (found,) = performed("deprecated-amp")
 
-    assert {said.kind for said in found.said} == {"warning"}
-    assert sum("deprecated" in said.message for said in found.said) == 2
+    assert {said["kind"] for said in found.said} == {"warning"}
+    assert sum("deprecated" in said["message"] for said in found.said) == 2
 
 
 def test_what_asks_for_memory_takes_none():
@@ -98,13 +98,13 @@ def test_the_code_that_is_shown_is_the_code_that_runs(error):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         (found,) = performed(error.name)
-        ended = next((said for said in found.said if said.kind == "error"), None)
+        ended = next((said for said in found.said if said["kind"] == "error"), None)
         if ended is None:
             exec(error.code, {"torch": torch, "device": "cpu"})
         else:
             with pytest.raises(Exception) as raised:  # noqa: PT011 which one is the test
                 exec(error.code, {"torch": torch, "device": "cpu"})
-            assert (type(raised.value).__name__, str(raised.value)) == (ended.type, ended.message)
+            assert (type(raised.value).__name__, str(raised.value)) == (ended["type"], ended["message"])
 
 
 @pytest.mark.parametrize("error", ERRORS.values(), ids=ERRORS)

@@ -3,7 +3,7 @@ import pytest
 from gpuexplore.activity import of_kind
 from gpuexplore.core.model import RunState
 from gpuexplore.core.serialization import encode
-from gpuexplore.features.errors.measure import ERRORS, Provoked, _Message
+from gpuexplore.features.errors.measure import ERRORS, Provoked
 from tests.pages.conftest import OWNER, compiler, home, page, store, texts, told
 
 VIEW = "view-of-a-transpose"
@@ -19,7 +19,7 @@ def provoked(store):
     """Return the id of an activity that was done, and what torch said."""
     run_id = store.submit(asked(), "somebody else")
     claim = store.claim("tests", {"cpu"})
-    said = (_Message("error", "RuntimeError", WORDS.partition(": ")[2]),)
+    said = ({"kind": "error", "type": "RuntimeError", "message": WORDS.partition(": ")[2]},)
     store.add_observation(claim, told(encode(Provoked(VIEW, said, "cpu", "2.13.0"))))
     store.finish(claim, RunState.DONE)
     return run_id
