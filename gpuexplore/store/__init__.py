@@ -20,12 +20,11 @@ from typing import Self
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.store.answers import Answers
 from gpuexplore.store.claims import Claims, WorkClaim
 from gpuexplore.store.database import URL_VARIABLE, connect, database_url, unavailable, utc_now
+from gpuexplore.store.entries import Entries
 from gpuexplore.store.leases import Leases, Supervisor, SupervisorState
 from gpuexplore.store.listing import Description, ListedRun, RunLists, Wanted
-from gpuexplore.store.peaks import OwnPeaks
 from gpuexplore.store.positions import Positions, WaitingRun
 from gpuexplore.store.restrictions import Restrictions
 from gpuexplore.store.room_tasks import RoomTasks
@@ -53,8 +52,7 @@ class Store(
     StoredRuns,
     RunLists,
     RunStates,
-    OwnPeaks,
-    Answers,
+    Entries,
     RoomTasks,
     Positions,
     Leases,

@@ -13,8 +13,8 @@ from sqlalchemy import ColumnElement, Row, and_, func, insert, or_, select, upda
 from gpuexplore.core.errors import InvalidInput, NotFound
 from gpuexplore.core.model import Result
 from gpuexplore.rooms import Room, RoomGuess, RoomTask
-from gpuexplore.store.answers import Answer, answer_from
 from gpuexplore.store.database import epoch_s, insertion, seconds_since_1970
+from gpuexplore.store.entries import Answer, answer_from
 from gpuexplore.store.rooms import Rooms, check_open, room_from, theirs
 from gpuexplore.store.run_states import LISTED
 from gpuexplore.store.tables import (

@@ -17,7 +17,7 @@ from gpuexplore.core.errors import NotFound
 from gpuexplore.core.model import Bandwidth, Identity, Peak, RunState, Status
 from gpuexplore.core.serialization import encode
 from gpuexplore.store import Supervisor
-from gpuexplore.store.peaks import BY_NAME
+from gpuexplore.store.entries import BY_NAME
 from gpuexplore.store.tables import METADATA
 from gpuexplore.store.tolerant_decode import check_known
 from tests.compatibility.conftest import ADA, DATA, machine

@@ -8,7 +8,7 @@ from sqlalchemy import insert
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Bandwidth, Device, Peak
 from gpuexplore.core.serialization import encode
-from gpuexplore.store.peaks import BY_NAME
+from gpuexplore.store.entries import BY_NAME
 from gpuexplore.store.tables import OWN_BANDWIDTHS, OWN_PEAKS
 from tests.hardware.processors import ZEN_4, ZEN_5
 

@@ -4,7 +4,7 @@ import pytest
 
 from gpuexplore.core.errors import InvalidInput, NotFound
 from gpuexplore.rooms import ALL_STEPS, LESSON
-from gpuexplore.store import answers, room_tasks
+from gpuexplore.store import entries, room_tasks
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ def test_answers_to_lessons_are_of_those_who_are_in(store, room, bob):
 
 
 def test_one_visitor_does_not_fill_the_database_with_tries(store, monkeypatch):
-    monkeypatch.setattr(answers, "MOST_TRIES", 2)
+    monkeypatch.setattr(entries, "MOST_TRIES", 2)
     place = ("dtypes", "d1", "A")
     for _ in range(2):
         store.add_answer("bob", place, guesses={}, runs=[])

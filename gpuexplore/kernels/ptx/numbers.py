@@ -202,8 +202,8 @@ def _double_fma(a: Doubles, b: Doubles, c: Doubles, mode: str) -> Doubles:
     # The rounded product and its exact error (T. J. Dekker); for numbers of moderate size.
     a_high, a_low = _halves(a)
     b_high, b_low = _halves(b)
-    product = a * b
-    high, low = product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+    high = a * b
+    low = ((a_high * b_high - high) + a_high * b_low + a_low * b_high) + a_low * b_low
     middle, rest = _two_sum(c, low)
     top, below = _two_sum(high, middle)
     tail = _odd_sum(rest, below)

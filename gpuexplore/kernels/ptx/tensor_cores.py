@@ -130,7 +130,8 @@ def _mma(decoder: Decoder, instruction: Instruction) -> Step:
     shape = re.search(r"\.m16n8k(\d+)\.row\.col\.f32\.(tf32|bf16|f16)\.\2\.f32$", instruction.name)
     if shape is None:
         raise Unsupported(instruction.name)
-    depth, name = int(shape.group(1)), shape.group(2)
+    depth = int(shape.group(1))
+    name = shape.group(2)
     left_indices, right_indices = _factor_indices(depth, 1 if name == "tf32" else 2)
     target, *sources = instruction.operands
     puts = [decoder.write(item, _SINGLE) for item in items(target)]

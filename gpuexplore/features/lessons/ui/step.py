@@ -27,7 +27,7 @@ from gpuexplore.features.lessons.lesson.format import Lesson, LessonStep
 from gpuexplore.features.lessons.lesson.outcome import GuessOutcome, JudgedCheck, JudgedStep, judged_by, read_guess
 from gpuexplore.features.lessons.lesson.quantities import result_row
 from gpuexplore.features.lessons.ui.measuring import AnyRun, StepRuns, alike, found_runs, show_figures, submit
-from gpuexplore.store.answers import Answer
+from gpuexplore.store.entries import Answer
 from gpuexplore.ui.activity import pending_words
 from gpuexplore.ui.glossary import help_on
 from gpuexplore.ui.markdown import plain

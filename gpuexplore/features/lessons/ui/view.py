@@ -25,7 +25,7 @@ from gpuexplore.features.lessons.ui.cards import STYLE, TAB_STYLE, linked
 from gpuexplore.features.lessons.ui.measuring import alike, found_runs
 from gpuexplore.features.lessons.ui.step import guessed, settled, show_step
 from gpuexplore.rooms import ALL_STEPS, LESSON, Room, RoomTask, spoken
-from gpuexplore.store.answers import Answer
+from gpuexplore.store.entries import Answer
 from gpuexplore.ui import link
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.navigation import pages

@@ -18,7 +18,7 @@ from gpuexplore.features.lessons.lesson.format import Lesson, LessonStep
 from gpuexplore.features.lessons.lesson.outcome import GuessOutcome
 from gpuexplore.features.workshop.goals import Goal, GoalScore, goal_of, judge
 from gpuexplore.rooms import ALL_STEPS, LESSON, Participant, Room, RoomGuess, RoomTask
-from gpuexplore.store.answers import Answer
+from gpuexplore.store.entries import Answer
 from gpuexplore.store.room_tasks import AskedRun
 
 

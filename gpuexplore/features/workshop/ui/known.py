@@ -12,7 +12,7 @@ from gpuexplore.features.lessons.lesson import catalog
 from gpuexplore.features.lessons.ui.step import settled
 from gpuexplore.features.workshop.report.facts import Column, RoomFacts, RoomRun, Standing, runs_of, standings
 from gpuexplore.rooms import HERE, WRONG_CODES, Participant, Room, RoomTask, read_code, spoken
-from gpuexplore.store.answers import Answer
+from gpuexplore.store.entries import Answer
 from gpuexplore.ui import link
 from gpuexplore.ui.identity import address
 from gpuexplore.ui.session import owner, store

@@ -21,7 +21,7 @@ from gpuexplore.features.workshop.report.facts import (
     wrong_guesses,
 )
 from gpuexplore.rooms import ALL_STEPS, LESSON, Participant, Room, RoomGuess, RoomState, RoomTask
-from gpuexplore.store.answers import Answer
+from gpuexplore.store.entries import Answer
 from gpuexplore.store.room_tasks import AskedRun
 from tests.analysis.made import ok
 
