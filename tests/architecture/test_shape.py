@@ -13,10 +13,10 @@ SOURCES = sorted((ROOT / "gpuexplore").rglob("*.py"))
 LARGEST_PAGE_LINES = 120
 SLACK = 0.005  # of a budget that is not used up: more, and it has to be lowered
 BUDGETS = {  # what there was when a part ended, and where it has to arrive
-    "files": 617,  # 620
-    "statements": 50_301,  # 40,000; 400 are Explore, 270 the header and its search, 560 calibration, claims, cards
-    "classes": 503,  # 450; 13 hold the methods of Store that were 90 public functions
-    "public names": 2_178,  # 2,100
+    "files": 603,  # 620
+    "statements": 50_047,  # 40,000; 400 are Explore, 270 the header and its search, 560 calibration, claims, cards
+    "classes": 500,  # 450; 12 hold the methods of Store that were 90 public functions
+    "public names": 2_177,  # 2,100
     "constants": 1_594,  # 1,700
     "packed assignments": 94,  # 300: two or more values assigned in one statement
 }
