@@ -53,7 +53,7 @@ if example:
     st.subheader(choice.device.title, anchor=False)
 if not view.roofs:
     st.info(
-        f"No roof of {choice.device.title} is known. A CPU's are measured before its first run; a GPU's come from the "
+        f"No roof of {choice.device.title} is known. A CPU's are measured during its first run; a GPU's come from the "
         "table of accelerators.",
         icon=":material/roofing:",
     )

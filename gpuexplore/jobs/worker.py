@@ -23,6 +23,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from mmap import mmap
 from pathlib import Path
 from pkgutil import resolve_name
@@ -33,7 +34,7 @@ import psutil
 from gpuexplore.activity import DEVICE, ActivityReport
 from gpuexplore.backends.host import installed_versions
 from gpuexplore.core.errors import GpuExploreError
-from gpuexplore.core.model import Case, Result, Status
+from gpuexplore.core.model import Case, Device, Result, Status
 from gpuexplore.core.pools import PRIORITY, raise_priority
 from gpuexplore.hardware import ensure_ceiling
 from gpuexplore.hardware.identity import device_key
@@ -159,9 +160,11 @@ def _running() -> set[psutil.Process | threading.Thread]:
 def _warm_up(task: WorkerTask, directory: Path) -> Ended:
     """Load the libraries the runner uses, until it has to hurry; what they start is part of a warm worker."""
     try:
-        ready = ensure_ceiling(task.device, later=True)
+        hurried = (directory / CANCEL).exists
         _lower_priority()
-        resolve_name(task.runner).warm_up(ready, (directory / CANCEL).exists)
+        resolve_name(task.runner).warm_up(task.device, hurried)
+        _raise_priority()
+        ready = ensure_ceiling(task.device, later=True, hurried=hurried)
     except Exception as error:
         _log(error, f"Warming up {task.device.id} failed")
         return Ended(describe_error(error))
@@ -251,6 +254,10 @@ class _Reporter:
         if case in self._indices:  # others are called while one of these is finished: the cost of a call is sampled
             write_current_case(self._current_case, self._indices[case], expected_s)
 
+    def pause(self) -> None:
+        """Note that no case is at work: limits of cases do not count."""
+        self._current_case[:] = bytes(len(self._current_case))
+
     def _end_twin(self) -> None:
         """End this process where it is a copy of the worker that an implementation made: both would report."""
         if os.getpid() != self._process:
@@ -279,6 +286,14 @@ class _Reporter:
 
 def _measure_cases(task: WorkerTask, reporter: _Reporter, directory: Path) -> Exception | None:
     """Return what ended the runner before it was done."""
+    threads = task.cases[0].options.threads
+
+    @cache  # where no ceiling can be saved, too
+    def with_peaks(device: Device) -> Device:
+        reporter.pause()
+        ends = (directory / CANCEL, directory / LEAVE)
+        return ensure_ceiling(device, threads, hurried=lambda: any(end.exists() for end in ends))
+
     isolation = Isolation(exclude_servers=Rounds().undisturbed_by_pages, core_speed=SPEEDS.look)
     progress = ProgressHooks(
         report=reporter.report,
@@ -286,10 +301,11 @@ def _measure_cases(task: WorkerTask, reporter: _Reporter, directory: Path) -> Ex
         preempted=(directory / LEAVE).exists,
         running=reporter.take_up,
         checkpoint=reporter.keep,
+        with_peaks=with_peaks,
     )
     try:
         compile_ahead(task.cases, task.device)
-        ready = ensure_ceiling(task.device, task.cases[0].options.threads)
+        ready = ensure_ceiling(task.device, threads, hurried=lambda: True)
         resolve_name(task.runner).measure_cases(
             task.cases, ready, clock=time.perf_counter_ns, isolation=isolation, progress=progress
         )

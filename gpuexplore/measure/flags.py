@@ -241,10 +241,9 @@ def _launch_bound(measurement: Measurement, overhead_s: float | None) -> Flag | 
 # Measured ceilings, measured again where a result exceeds them.
 
 
-def with_fair_ceiling(candidate: Candidate, operation: Operation, measurement: Measurement) -> Device:
-    """Return the candidate's device, its ceiling measured again while `measurement` is above it."""
+def with_fair_ceiling(device: Device, candidate: Candidate, operation: Operation, measurement: Measurement) -> Device:
+    """Return the candidate's `device`, its ceiling measured again while `measurement` is above it."""
     case = candidate.case
-    device = candidate.device
     implementation = operation.implementation_named(case.implementation)
     flop_per_s = operation.flop_count(case.shape) / measurement.median_s
     threads = case.options.threads

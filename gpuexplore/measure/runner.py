@@ -6,7 +6,8 @@
    every case stands early;
 2. sampled in rounds, one of each implementation after the other, which go to the groups that need them most until
    nothing more is to be decided or the budget is spent;
-3. concluded: each case is checked once more, flagged and reported.
+3. concluded: each case is checked once more, flagged and reported; before the first, peaks that are not known yet
+   are measured.
 
 Groups whose calls take long come after the others. It raises nothing for a case: whatever goes wrong becomes its status
 and reason.
@@ -213,6 +214,7 @@ def _measure_together(
     gc.freeze()  # existing objects: a garbage collection during a round then visits few
     try:
         _sample_by_need(opened, began_ns, device, progress)
+        _learn_peaks(opened, device, progress)
         for group in sorted(opened, key=_OpenGroup.finishing_s):
             if progress.preempted():
                 break
@@ -222,6 +224,21 @@ def _measure_together(
             group.cancel() if is_broken(device) else group.conclude()
     finally:
         gc.unfreeze()
+
+
+def _learn_peaks(opened: Sequence[_OpenGroup], device: Device, progress: ProgressHooks) -> int:
+    """Note the device's peaks, late, as pages draw the first chart meanwhile; return the nanoseconds it took.
+
+    Where they are new, provisional results are reported once more.
+    """
+    began_ns = perf_counter_ns()
+    known = progress.with_peaks(device)
+    for each in opened:
+        if each.group.device != known:
+            each.group.device = known
+            each.group.environment = replace(each.group.environment, device=known)
+            each.report_provisional()
+    return perf_counter_ns() - began_ns
 
 
 def _sample_by_need(opened: list[_OpenGroup], began_ns: int, device: Device, progress: ProgressHooks) -> None:
@@ -236,6 +253,7 @@ def _sample_by_need(opened: list[_OpenGroup], began_ns: int, device: Device, pro
         neediest.take_round(lambda sampling: not is_complete(sampling))
         if neediest.need() == NO_NEED:
             neediest.take_round(_lacks_other_values)
+            began_ns += _learn_peaks(opened, device, progress)  # no part of the budget
             neediest.conclude()
             opened.remove(neediest)
 
@@ -303,7 +321,7 @@ def _conclude(case: Case, sampling: Sampling, opened: _OpenGroup) -> Result:
         if sampling.checked_call is None:
             check_reuse(sampling.candidate, group, min(measurement.samples_s))
         weak_on, cores = _stressed(case, sampling.candidate, group, measurement.median_s)
-        device = with_fair_ceiling(sampling.candidate, group.operation, measurement)
+        device = with_fair_ceiling(group.device, sampling.candidate, group.operation, measurement)
         measured = MeasuredCase(
             case,
             measurement,

@@ -6,10 +6,12 @@ from types import SimpleNamespace
 import pytest
 
 from gpuexplore.core.dtypes import DTYPES
-from gpuexplore.core.model import Bandwidth, CacheRoof, Device, Peak, Shape, ThreadRoofs
+from gpuexplore.core.model import Bandwidth, CacheRoof, Device, Peak, Result, Shape, ThreadRoofs
 from gpuexplore.measure import flags
+from gpuexplore.measure.conditions.isolation import ProgressHooks
+from gpuexplore.measure.runner import measure_cases
 from gpuexplore.operations import OPERATIONS
-from tests.measure.fakes import CPU, case, measurement
+from tests.measure.fakes import CPU, QUIET, FakeClock, case, measurement
 
 CASE = case("torch", operation="matmul", shape=Shape.of(m=10, k=10, n=10))  # 2000 FLOP/s in one second
 
@@ -32,8 +34,8 @@ def fair(monkeypatch):
 
         monkeypatch.setattr(flags, "ensure_ceiling", again)
         monkeypatch.setattr(flags, "_STILL_EXCEEDED", set())
-        candidate = SimpleNamespace(case=asks, device=device, dtype=DTYPES[asks.dtype])
-        return flags.with_fair_ceiling(candidate, OPERATIONS[asks.operation], measurement(1.0)), asked
+        candidate = SimpleNamespace(case=asks, dtype=DTYPES[asks.dtype])
+        return flags.with_fair_ceiling(device, candidate, OPERATIONS[asks.operation], measurement(1.0)), asked
 
     return ask
 
@@ -105,3 +107,17 @@ def test_bandwidth_that_stays_below_is_measured_once(fair):
 
 def test_printed_bandwidth_is_never_measured(fair):
     assert fair(with_roofs(1.0, 1.0, 1, kind="datasheet"))[1] == []
+
+
+def test_peaks_that_are_known_after_the_first_pass_stand_in_every_later_result():
+    """The first point does not wait for them, and what is concluded has them."""
+    events = []
+    hooks = ProgressHooks(events.append, with_peaks=lambda device: replace(device, peaks=with_peak(1e15).peaks))
+    sums = [case("numpy", operation="vector_add", shape=Shape.of(n=257))]
+
+    measure_cases(sums, replace(CPU, peaks=()), clock=FakeClock(tick_ns=100_000), isolation=QUIET, progress=hooks)
+
+    first, *later = [event for event in events if isinstance(event, Result)]
+    assert [result.provisional for result in (first, *later)] == [True, True, False]
+    assert not first.environment.device.peaks
+    assert {result.environment.device.peaks for result in later} == {with_peak(1e15).peaks}

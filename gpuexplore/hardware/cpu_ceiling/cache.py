@@ -4,12 +4,13 @@ What is measured is in `gpuexplore.hardware.cpu_ceiling.measure`, which compiles
 """
 
 import json
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from gpuexplore.core.errors import GpuExploreError, InvalidInput
+from gpuexplore.core.errors import Cancelled, GpuExploreError, InvalidInput
 from gpuexplore.core.hardware import WIDENED
 from gpuexplore.core.model import Bandwidth, CacheRoof, Device, Peak, ThreadRoofs, Unit
 from gpuexplore.core.serialization import decode, write_json
@@ -43,7 +44,14 @@ def _path(cpu: Device, threads: int) -> Path:
     return cache_directory() / f"ceiling-{device_key(cpu)}-{threads}-v{CEILING_VERSION}.json"
 
 
-def ensure_ceiling(device: Device, threads: int | None = None, *, again: bool = False, later: bool = False) -> Device:
+def ensure_ceiling(
+    device: Device,
+    threads: int | None = None,
+    *,
+    again: bool = False,
+    later: bool = False,
+    hurried: Callable[[], bool] = lambda: False,
+) -> Device:
     """Return the CPU with measured peaks, measuring for about 3 s when none are saved.
 
     What was measured while others used the CPU is measured again, not within a minute and up to five times, and the
@@ -56,17 +64,24 @@ def ensure_ceiling(device: Device, threads: int | None = None, *, again: bool = 
         again: measure although a ceiling is saved.
         later: measure although one is saved, where that was ten minutes ago or more and fewer than five times: for
             who can wait, as a worker that starts with the app.
+        hurried: asked between loops; once true, nothing more is measured, and what is saved counts: without a file, the
+            device comes back as it is.
     """
     if device.kind != "cpu":
         return device
     count = threads or device.cores or 1
     saved = load_ceiling(device, count)
-    if saved is not None and not again and not _is_due(saved, later):
-        return with_ceiling(device, saved)
+    known = with_ceiling(device, saved) if saved else device
+    if hurried() or (saved is not None and not again and not _is_due(saved, later)):
+        return known
     from gpuexplore.hardware.cpu_ceiling.measure import measure_ceiling
 
     passed_over = _stale_file_notes(device, count)
-    measured = _with_saved(device, _best_of(saved, replace(measure_ceiling(count), cpu_name=device.title)))
+    try:
+        new = measure_ceiling(count, hurried)
+    except Cancelled:
+        return known
+    measured = _with_saved(device, _best_of(saved, replace(new, cpu_name=device.title)))
     return replace(measured, notes=(*measured.notes, *passed_over))
 
 

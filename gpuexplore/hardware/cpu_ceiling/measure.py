@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpuexplore.core.dtypes import dtype_named
+from gpuexplore.core.errors import Cancelled
 from gpuexplore.core.model import Bandwidth, CacheRoof
 from gpuexplore.core.units import format_bytes
 from gpuexplore.hardware.cpu import affinity, cache_bytes, cache_levels, cpu_name, memory_bytes, physical_cores
@@ -63,10 +64,13 @@ class _ThreadTeam:
 
     threads: int
     pool: ThreadPoolExecutor
+    hurried: Callable[[], bool]
     trials: int = 60
 
     def seconds(self, part: Callable[[int], None]) -> float:
-        """Return the time until every thread has done its part."""
+        """Return the time until every thread has done its part; raise Cancelled where others wait."""
+        if self.hurried():
+            raise Cancelled("something else goes first")
         return _seconds(lambda: list(self.pool.map(part, range(self.threads))))
 
 
@@ -99,10 +103,13 @@ def _function(engine: Any, name: str) -> Callable[..., None]:
     return function
 
 
-def measure_ceiling(threads: int) -> Ceiling:
+def measure_ceiling(threads: int, hurried: Callable[[], bool] = lambda: False) -> Ceiling:
     """Return the best rates that `threads` threads reach, in about 3 s.
 
     No more threads run than there are cores: two that alternate on one core would count it twice.
+
+    Raises:
+        Cancelled: `hurried` returned true, which is asked between loops.
     """
     features = _host_features()
     before = read_cpu_times()
@@ -115,10 +122,11 @@ def measure_ceiling(threads: int) -> Ceiling:
     functions = {name: _function(engine, name) for name in modules}
     used = min(threads, physical_cores(affinity()))
     with ThreadPoolExecutor(used) as pool:
-        arrays = _stream_arrays(functions["triad"], _ThreadTeam(used, pool))
-        together = _measured(functions, loops, _ThreadTeam(used, pool), arrays)
+        team = _ThreadTeam(used, pool, hurried)
+        arrays = _stream_arrays(functions["triad"], team)
+        together = _measured(functions, loops, team, arrays)
         # Fewer trials do: nothing disturbs one thread but other processes of this machine.
-        alone = _measured(functions, loops, _ThreadTeam(1, pool, 15), arrays) if used > 1 else None
+        alone = _measured(functions, loops, _ThreadTeam(1, pool, hurried, 15), arrays) if used > 1 else None
     contended = (cpu_lost_share(before, read_cpu_times()) or 0.0) > 0.1
     return replace(_at_least(together, alone), threads=threads, one_thread=alone, contended=contended)
 

@@ -30,11 +30,12 @@ from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.implementation import Growth
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Group:
     """The state that the cases of a group share while they are measured.
 
     Attributes:
+        device: of a CPU first perhaps without peaks; with them, in `environment` too, before a case is concluded.
         clock: in nanoseconds.
         isolation: of the calls; at the end of `isolate_core` the process is compared with `process`.
         process: the state of the process before anything was built.

@@ -24,7 +24,7 @@ from time import perf_counter
 from typing import Any
 
 from gpuexplore.backends.timer import Call
-from gpuexplore.core.model import Case, Environment, Flag, Result
+from gpuexplore.core.model import Case, Device, Environment, Flag, Result
 from gpuexplore.core.statistics import quantile
 from gpuexplore.core.units import format_percent
 from gpuexplore.hardware import CpuLoss, thread_waits
@@ -143,6 +143,8 @@ class ProgressHooks:
             checked and finished; used to attribute a hang.
         checkpoint: gets a result that lacks only the cost of a call on one element, before that is measured: it stands
             if the process ends or hangs meanwhile.
+        with_peaks: gets the device before a case is concluded; returns it with its peaks, which may have to be
+            measured before.
     """
 
     report: Callable[[Any], object] = lambda _: None
@@ -150,6 +152,7 @@ class ProgressHooks:
     preempted: Callable[[], bool] = lambda: False
     running: Callable[[Case, float | None], object] = lambda *_: None
     checkpoint: Callable[[Result], object] = lambda _: None
+    with_peaks: Callable[[Device], Device] = lambda device: device
 
 
 SLOW_BELOW = 0.9  # of a core's usual rate: the clocks of quiet cores vary by less

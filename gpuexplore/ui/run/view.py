@@ -152,7 +152,7 @@ def _draw_results_of(run: Run, registered: _Ticks, show: Callable[[Run], None]) 
 
 def _words(run: Run) -> str:
     """Return how far a run is that has not ended, or what it waits for."""
-    loading = "Loading the libraries and measuring this machine's ceilings: once, a few seconds"
+    loading = "Loading the libraries: once, a few seconds"
     so_far = f"{run.progress} · " if run.progress.measured else ""
     supervisor = live_supervisor()
     if supervisor is None:

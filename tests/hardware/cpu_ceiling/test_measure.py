@@ -149,7 +149,7 @@ def test_two_processors_of_one_name_that_share_a_home_share_no_ceiling():
 
 @pytest.mark.parametrize("text", [None, "{", "[]"])
 def test_a_file_that_is_passed_over_is_named(home, monkeypatch, text):
-    monkeypatch.setattr("gpuexplore.hardware.cpu_ceiling.measure.measure_ceiling", lambda _: QUIET)
+    monkeypatch.setattr("gpuexplore.hardware.cpu_ceiling.measure.measure_ceiling", lambda *_: QUIET)
     save_ceiling(ZEN_4, QUIET)
     (written,) = (home / "cache").glob("ceiling-*.json")
     found = written.rename(written.with_name(written.name.replace(device_key(ZEN_4), device_key(ZEN_5))))
@@ -204,12 +204,25 @@ def test_a_ceiling_is_measured_again_on_a_later_occasion(monkeypatch, age, attem
     )
     save_ceiling(CPU, planted)
     true = replace(QUIET, caches=(cache_roof(2, 2e11),))
-    monkeypatch.setattr("gpuexplore.hardware.cpu_ceiling.measure.measure_ceiling", lambda threads: true)
+    monkeypatch.setattr("gpuexplore.hardware.cpu_ceiling.measure.measure_ceiling", lambda *_: true)
     cpu = ensure_ceiling(CPU, later=later)
 
     assert cpu.bandwidth.bytes_per_s == (QUIET.bytes_per_s if is_due else 1.8e10)
     assert cpu.caches[0].size_bytes == cache_roof(2, 1.0).size_bytes // (1 if is_due else 4)
     assert cpu.caches[0].bandwidth.bytes_per_s == 3e11
+
+
+@pytest.mark.parametrize("saved", [None, replace(QUIET, contended=True, measured_utc="2020-01-01")])
+def test_measuring_peaks_gives_way_and_what_is_saved_counts(saved):
+    if saved:
+        save_ceiling(CPU, saved)
+    asked = iter([False, False, True])  # once before, then between loops
+
+    cpu = ensure_ceiling(CPU, 1 if saved is None else 2, hurried=lambda: next(asked))
+
+    assert cpu == (with_ceiling(CPU, saved) if saved else CPU)
+    assert load_ceiling(CPU, 1) is None
+    assert next(asked, None) is None
 
 
 def test_a_ceiling_measured_beside_others_is_used_after_enough_attempts():
