@@ -154,8 +154,15 @@ def summarize(rows: Sequence[WhatIf], *, baseline: str, elsewhere: Sequence[What
         for row in rows
         if row.fits is not True and row.device.memory_bytes is not None
     ]
-    details = [*filter(None, (*between, more)), *impossible, *_unlike(rows), *memory, *_notes(rows)]
-    return Summary(_headline(rows, answer, baseline), tuple(details))
+    widened = [row for row in rows if row.dtype == _USUAL[0] and row.support == "emulated" and row.time and row.peak]
+    rest = [row for row in rows if row not in widened]
+    lacks = "".join(
+        f" {row.device.title} has no {row.dtype} matrix units: {row.dtype} is computed at the {row.peak.dtype} rate."
+        for row in widened
+        if row.peak
+    )
+    details = [*filter(None, (*between, more)), *impossible, *_unlike(rest), *memory, *_notes(rows)]
+    return Summary(_headline(rows, answer, baseline) + lacks, tuple(details))
 
 
 def _fastest(rows: Sequence[WhatIf], baseline: str) -> WhatIf | None:

@@ -58,6 +58,8 @@ def test_bf16_is_emulated_slower_and_compared_with_the_units_that_did_the_work(r
     assert (bf16.row.support, bf16.row.peak.dtype) == ("emulated", "fp32")
     assert bf16.of_peak == pytest.approx(2.271 / 8.1, abs=5e-4)
     assert bf16.row.speedup.value == pytest.approx(1.7327 / 3.874)
+    headline = summarize(list(rows.values()), baseline="fp32").headline
+    assert headline.endswith(". Tesla T4 has no bf16 matrix units: bf16 is computed at the fp32 rate.")
 
 
 def test_fp16_is_predicted_from_its_peak(rows):
