@@ -139,13 +139,23 @@ def _recorded() -> Mapping[Shape, Sequence[Result]]:
 
 
 def _best_words(choices: tuple[GpuChoice, ...]) -> str:
-    """Return which GPU is fastest, takes least energy and costs least, as Markdown; what is unknown is left out."""
+    """Return which GPU is fastest, takes least energy and costs least, as Markdown; what is unknown is left out.
+
+    Energies are upper bounds: where intervals overlap, none is called the least.
+    """
     said = []
     first: dict[Order, str] = {"time": "Fastest", "energy": "Least energy", "price": "Cheapest"}
     for by, what in first.items():
-        best = ranked(choices, by)[0] if choices else None
-        if best and ORDERS[by](best) is not None and best.found.fits is not False:
-            said.append(f"{what}: **{plain(best.device.name)}**, {_figure(best, by)} ({_origin(best)})")
+        order = [each for each in ranked(choices, by) if each.found.fits is not False and ORDERS[by](each) is not None]
+        if not order:
+            continue
+        rows = [_ranked(each, by, str) for each in order] if by == "energy" else []
+        alike = [f"**{plain(row['gpu'])}**" for row in rows if row["low"] <= rows[0]["high"]]
+        listed = [*alike[:2], *([f"{len(alike) - 2} more"] if len(alike) > 2 else [])]
+        undecided = f"no significant difference between {', '.join(listed[:-1])} and {listed[-1]}" if alike[1:] else ""
+        best = order[0]
+        name = f"{undecided}, from" if undecided else f"**{plain(best.device.name)}**,"
+        said.append(f"{what}: {name} {_figure(best, by)} ({_origin(best)})")
     if said:
         return f"{'. '.join(said)}."
     fits_none = any(choice.time for choice in choices)
@@ -249,7 +259,7 @@ def ranking(choices: Sequence[GpuChoice], by: Order) -> alt.LayerChart:
     return chart
 
 
-def _ranked(choice: GpuChoice, by: Order, words: Callable[[float], str]) -> dict[str, object]:
+def _ranked(choice: GpuChoice, by: Order, words: Callable[[float], str]) -> dict[str, Any]:
     """Return a row of the chart; nothing where what it is ranked by is unknown."""
     found = ORDERS[by](choice)
     if found is None:

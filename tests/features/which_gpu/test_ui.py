@@ -9,7 +9,7 @@ from gpuexplore.analysis.what_if.what_if import Known
 from gpuexplore.core.model import Shape
 from gpuexplore.core.units import format_bytes, format_energy, format_money, format_seconds
 from gpuexplore.features.atlas.analysis.which_gpu import ORDERS, ranked, usual_devices, which_gpu
-from gpuexplore.features.which_gpu.ui import ranking
+from gpuexplore.features.which_gpu.ui import _best_words, ranking
 from gpuexplore.hardware import ACCELERATORS, as_device
 from tests.charts.conftest import _checked_once
 
@@ -86,6 +86,20 @@ def test_energy_and_price_are_as_uncertain_as_the_time(choices, by):
         assert row["low"] / row["value"] == pytest.approx(times[name].low / times[name].value)
         assert row["high"] / row["value"] == pytest.approx(times[name].high / times[name].value)
     assert any(row["low"] < row["value"] < row["high"] for row in found.values())
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        (["t4", "h100-sxm5-80gb"], "Least energy: **H100 SXM5 80GB**, "),
+        (
+            ["b200-sxm-180gb", "b300-sxm-288gb"],
+            "Least energy: no significant difference between **B300 SXM \\(HGX\\)** and **B200 SXM \\(HGX\\)**, from ",
+        ),
+    ],
+)
+def test_the_least_energy_is_named_where_intervals_do_not_overlap(keys, said):
+    assert said in _best_words(choices_of(*keys))
 
 
 def test_memory_has_no_interval(choices):
