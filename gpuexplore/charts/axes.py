@@ -6,7 +6,7 @@ from typing import Any
 
 import altair as alt
 
-from gpuexplore.core.units import common_unit
+from gpuexplore.core.units import common_unit, round_significant
 
 LABEL_LIMIT = 180
 MOST_TICKS = 9
@@ -64,10 +64,12 @@ def si_label(unit: str, values: Sequence[float] = ()) -> str:
 
     Args:
         unit: of the axis.
-        values: of its ticks, or of what is drawn: with them, every tick has the same prefix.
+        values: of its ticks, or of what is drawn: with them, every tick has the same prefix, unless one would read
+            1,000 or more, or below 0.1.
     """
     known = [abs(value) for value in values if value]
-    if known:
-        size, name = common_unit(known, unit, binary=False)
+    size, name = common_unit(known, unit, binary=False)
+    if known and round_significant(min(known) / size) >= 0.1 and max(known) < 1000 * size:
         return f"format(datum.value / {size!r}, ',.3~r') + ' {name}'"
-    return f"replace(format(datum.value, '.3~s'), regexp('([a-zA-Zµ]?)$'), ' $1{unit}')"
+    own = f"replace(format(datum.value, '.3~s'), regexp('([a-zA-Zµ]?)$'), ' $1{unit}')"
+    return f"datum.value < 1000 ? {own} : format(datum.value, ',.3~r') + ' s'" if unit == "s" else own  # no ks

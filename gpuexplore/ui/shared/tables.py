@@ -1,4 +1,7 @@
-"""Tables on a page: figures are numbers, which sort as such, in one unit a column, and in columns that compare."""
+"""Tables on a page: figures are numbers, which sort as such, in one unit a column, and in columns that compare.
+
+They have three significant digits; of a column that reaches 1,000 in its unit, they are rounded before.
+"""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,13 +15,13 @@ from gpuexplore.ui.shared import Shared
 
 Row = Mapping[str, object]
 PLAIN = {
-    "%": (0.01, "%.3g %%"),
-    "×": (1.0, "%.3g×"),
-    "count": (1.0, "localized"),
-    "error": (1.0, "%.1e"),
-    "GB": (1e9, "%.4g GB"),
-    "MB": (1e6, "%.4g MB"),
-    "FLOP/byte": (1.0, "%.3g FLOP/byte"),
+    "%": (0.01, " %%"),
+    "×": (1.0, "×"),
+    "count": (1.0, ""),
+    "error": (1.0, ""),
+    "GB": (1e9, " GB"),
+    "MB": (1e6, " MB"),
+    "FLOP/byte": (1.0, " FLOP/byte"),
 }
 
 
@@ -39,7 +42,8 @@ class _Table:
         given = dict(config or {})
         for name, form in self.formats.items():
             number = st.column_config.NumberColumn(format=form)
-            given[name] = given.get(name, number) | {"type_config": number["type_config"]}
+            own = given.get(name, number)
+            given[name] = own if own["type_config"].get("format") else own | {"type_config": number["type_config"]}
         st.dataframe(self.data, hide_index=True, column_config=given, placeholder=UNKNOWN, alt=alt)
 
 
@@ -76,13 +80,18 @@ def table_of(rows: Sequence[Row], units: Mapping[str, str]) -> _Table:
     names = dict.fromkeys(name for row in rows for name in row)
     columns: dict[str, list[Any]] = {name: [row.get(name) for row in rows] for name in names}
     known = {name: values for name, values in columns.items() if any(value is not None for value in values)}
-    shown = {name: PLAIN[unit] for name, unit in units.items() if unit in PLAIN and name in known}
+    shown = {name: (1.0, "") for name, values in known.items() if any(isinstance(each, float) for each in values)}
+    shown |= {name: PLAIN[unit] for name, unit in units.items() if unit in PLAIN and name in known}
     for unit in set(units.values()) - PLAIN.keys():
         alike = {name: [each for each in known[name] if each] for name in known if units.get(name) == unit}
-        for name, (size, text) in shared_units(alike, unit).items():
-            largest = max((abs(value) / size for value in alike[name]), default=1.0)
-            digits = max(4, len(str(int(largest))))  # or as many as it has before the point
-            shown[name] = (size, f"%.{digits}g {text}")
-    for name, (size, _) in shown.items():
+        shown |= {name: (size, f" {text}") for name, (size, text) in shared_units(alike, unit).items()}
+    formats = {}
+    for name, (size, text) in shown.items():
+        is_whole = all(value is None or isinstance(value, int) for value in known[name]) and size == 1.0
         known[name] = [None if value is None else value / size for value in known[name]]
-    return _Table(pa.table(known), {name: form for name, (_, form) in shown.items()})
+        largest = max((abs(value) for value in known[name] if value is not None), default=0.0)
+        digits = max(3, len(f"{largest:.0f}"))
+        if digits > 3 and not is_whole:
+            known[name] = [None if value is None else float(f"{value:.3g}") for value in known[name]]
+        formats[name] = "%.1e" if units.get(name) == "error" else "localized" if is_whole else f"%.{digits}g{text}"
+    return _Table(pa.table(known), formats)
