@@ -37,11 +37,10 @@ choice = choose(devices)
 view = view_of(choice)
 if choice.here:
     with st.container(horizontal=True, vertical_alignment="center"):
-        if view.roofs and (view.borrowed or not any(point.origin == "live" for point in view.points)):
+        if view.roofs and not any(point.origin == "live" for point in view.points):
             open_benchmark()
             none = "Runs are hidden." if choice.runs == "none" else "None of your runs is on this roofline yet."
-            shown = " The points are runs of all users of this server." if view.borrowed else ""
-            st.caption(none + shown, width="content")
+            st.caption(none, width="content")
         offer(choice.device)
     show_progress()
 

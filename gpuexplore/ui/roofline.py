@@ -75,7 +75,11 @@ def choose(devices: Sequence[Device]) -> _Choice:
         with operations:
             operation = url_widgets.operation("all", problems=problems)
         with whose:
-            runs = url_widgets.select("Runs", "runs", list(owners), shown=owners.__getitem__, problems=problems)
+            only_others = not measured_results(device, owner()).found and measured_results(device).found
+            first = ["all"] if only_others else []
+            runs = url_widgets.select(
+                "Runs", "runs", [*dict.fromkeys((*first, *owners))], shown=owners.__getitem__, problems=problems
+            )
         with recordings:
             recorded = url_widgets.select(
                 "Recorded runs", "recorded", list(states), shown=states.__getitem__, problems=problems
@@ -104,7 +108,6 @@ class _View:
         measured: results of this device there are, whatever was chosen.
         without_flops: chosen results that compute nothing and so are no points.
         truncated: there are older results that are not shown.
-        borrowed: the visitor has no results, and those of all users are drawn.
         other_processors: recorded results of other processors of this name, counted by how they differ.
     """
 
@@ -113,7 +116,6 @@ class _View:
     measured: int
     without_flops: int
     truncated: bool
-    borrowed: bool = False
     other_processors: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -126,12 +128,9 @@ def view_of(choice: _Choice) -> _View:
     live = NOTHING
     if choice.runs != "none":
         live = measured_results(choice.device, None if choice.runs == "all" else owner())
-    borrowed = choice.runs == "mine" and not live.found and bool(all_results.found)
-    if borrowed:
-        live = all_results
     runs = tuple(dict.fromkeys(run for run, _ in live.found))  # of whom they are does not matter to what is drawn
     key = (choice, all_results, runs, len(live.found))
-    return VIEWS.get(key, lambda: replace(_view(choice, all_results.found, live.found), borrowed=borrowed))
+    return VIEWS.get(key, lambda: _view(choice, all_results.found, live.found))
 
 
 def recorded_example(choice: _Choice) -> _Choice | None:
@@ -193,6 +192,8 @@ def show_roofline(view: _View, choice: _Choice) -> None:
         st.switch_page(file_of("benchmark"), query_params={"run": run})
     reading = ["Thick lines: matrix units and memory; thin ones: vector units and caches."]
     reading.append("Diamonds: ridge points in FLOP/byte.")
+    if any(point.origin is Origin.LIVE for point in view.points):
+        reading.append(f"Points: {'your runs' if choice.runs == 'mine' else 'runs of all users of this server'}.")
     if any(point.run for point in view.points):
         reading.append("Click a point to open its run.")
     if any(point.origin is not Origin.LIVE for point in view.points):

@@ -70,9 +70,11 @@ def test_without_any_run_recorded_ones_of_a_gpu_are_drawn_as_an_example(page):
 def test_runs_of_others_are_shown_when_asked_for(page, store, experiment, results):
     store.record(experiment, "somebody else", results=results)
 
-    borrowed = page("roofline")
-    assert "None of your runs is on this roofline yet. The points are runs of all users" in texts(borrowed.caption)
-    assert len(borrowed.dataframe[0].value) == len(page("roofline", runs="all").dataframe[0].value) == 8
+    first = page("roofline")  # without own runs: the control says whose are drawn
+    assert {one.label: one.value for one in first.selectbox}["Runs"] == "all"
+    assert "Points: runs of all users of this server." in texts(first.caption)
+    assert len(first.dataframe[0].value) == 8
+    assert "None of your runs is on this roofline yet" in texts(page("roofline", runs="mine").caption)
     assert "Runs are hidden" in texts(page("roofline", runs="none").caption)
 
 
