@@ -111,7 +111,7 @@ def _data(shown: Page) -> bytes:
 
 def _short(title: str) -> str:
     """Return the name of a device as people say it: ``Intel Xeon Gold 6248`` of Intel(R) ... CPU @ 2.50GHz."""
-    extra = r"\((?:R|TM|C)\)|[®™]|@ ?[\d.]+ ?[GM]Hz|\b(?:\d+-Core|Processor|CPU)\b|\bwith Radeon.*"
+    extra = r"\((?:R|TM|C)\)|[®™]|\(with [^)]*\)|@ ?[\d.]+ ?[GM]Hz|\b(?:\d+-Core|Processor|CPU)\b|\bwith Radeon.*"
     return " ".join(re.sub(extra, " ", title, flags=re.IGNORECASE).split()) or title
 
 
