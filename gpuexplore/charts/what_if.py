@@ -24,7 +24,7 @@ from gpuexplore.core.dtypes import FORMATS
 from gpuexplore.core.model import Origin
 from gpuexplore.core.units import format_flop_per_s, format_interval, format_percent, format_ratio, format_seconds
 
-ROW_HEIGHT = 46
+ROW_HEIGHT = 48
 AXIS_HEIGHT = 75  # pixels, with the axis' title: what is left has to fit a label above each mark
 COLUMNS = (
     "row",
@@ -109,7 +109,7 @@ def trade_off(rows: Sequence[WhatIf], baseline: str) -> alt.LayerChart:
         "error:Q",
         title="Error relative to fp64",
         axis=alt.Axis(values=decades, format=".0e", grid=False),
-        scale=alt.Scale(type="log", nice=False, padding=34),
+        scale=alt.Scale(type="log", nice=False, padding=46),  # room for a name at either end
     )
     y = ratio_axis(f"Speedup over {baseline}", [1.0, *frame["low"], *frame["high"]])
     base = alt.Chart(frame).encode(x=x, y=y, color=alt.Color("dtype:N", scale=SCALE_OF_DTYPES, legend=None))
@@ -205,7 +205,7 @@ def _listed(
     known = alt.Chart(frame.dropna(subset=["value"])).encode(y=y, x=x, color=color)
     whisker = known.mark_rule(strokeWidth=2, opacity=0.6, tooltip=None).encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"))
     marks = _bars(known) if bars else _points(known)
-    words = alt.Chart(frame).mark_text(align="right", dy=-13, dx=-2, color=NEUTRAL, fontSize=12.5)
+    words = alt.Chart(frame).mark_text(align="right", dy=-17, dx=-2, color=NEUTRAL, fontSize=12.5)
     labels = words.encode(y=y, x=x_value("width"), text=alt.Text("said:N"))
     layers = [*under, *((*marks, whisker) if bars else (whisker, *marks)), *with_halo(labels)]
     return alt.LayerChart(

@@ -97,7 +97,7 @@ def _draw_charts(report: TrainingReport, key: tuple[str, int]) -> None:
         )
     if any(mode.phases for mode in report.modes):
         show_chart(lambda: _phases(report), key, key="chart.training.phases")
-    if any(mode.scales for mode in report.modes):
+    if any(len(mode.scales) > 1 for mode in report.modes):
         show_chart(lambda: _scales(report), key, key="chart.training.scales")
 
 
@@ -139,8 +139,9 @@ def _row(mode: ModeReport) -> dict[str, object]:
 
 def _show_scaling(mode: ModeReport) -> None:
     if mode.scales:
+        changed = f"went from {mode.scales[0][1]:,.0f} to" if len(mode.scales) > 1 else "stayed at"
         st.markdown(
-            f"**{plain(mode.name)}**: the loss scale went from {mode.scales[0][1]:,.0f} to {mode.scales[-1][1]:,.0f}; "
+            f"**{plain(mode.name)}**: the loss scale {changed} {mode.scales[-1][1]:,.0f}; "
             f"{mode.skipped_steps} steps were skipped."
         )
     if found := mode.underflow:

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import streamlit as st
 
@@ -51,7 +53,7 @@ def test_nothing_was_trained_yet_and_a_click_queues_it(page, store):
     assert "Not trained on this server yet" in texts(app.caption)
     assert "Recorded example" in texts(app.markdown)
     assert "Not of this server and not with the choices above: 100 steps of 784-784-10" in texts(app.caption)
-    assert len(app.get("vega_lite_chart")) == 3
+    assert len(app.get("vega_lite_chart")) == 2  # its loss scale never changed
     assert max(map(len, app.selectbox[0].options)) <= 26  # the model is short in its field, and explained below
     assert "3-10-2: the notebook's training loop: call overhead is all of its time." in texts(app.caption)
     button(app, "Train on cpu").click().run()
@@ -120,6 +122,14 @@ def test_what_came_of_it_is_shown_with_every_figure(page, observed):
     assert "Why not DataParallel" in told
     assert [metric.value for metric in app.metric] == ["1.60×", "80.0 %", "25.0 %", "2.38 MiB"]
     assert button(app, "Train again on cpu")
+
+
+def test_a_loss_scale_that_never_changed_is_a_sentence_and_no_chart(page, observed):
+    steady = replace(fp16(), scales=((0, 65536.0),), skipped_steps=0)
+    app = page("training", activity=observed(report(steady), state=RunState.DONE))
+
+    assert "the loss scale stayed at 65,536; 0 steps were skipped" in texts(app.markdown)
+    assert not [chart for chart in app.get("vega_lite_chart") if "Loss scale" in chart.proto.spec]
 
 
 def test_other_work_during_a_training_and_random_labels_are_explained(page, observed):
