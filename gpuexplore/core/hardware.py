@@ -1,5 +1,6 @@
 """A processor: its identity and its peaks. Import these values from `gpuexplore.core.model`."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -216,6 +217,12 @@ class Device:
         if microarchitecture is None or microarchitecture.casefold() in self.name.casefold():
             return self.name
         return f"{self.name} ({microarchitecture})"
+
+    @property
+    def short_title(self) -> str:
+        """The title as people say it: ``Intel Xeon Gold 6248`` of Intel(R) ... CPU @ 2.50GHz."""
+        extra = r"\((?:R|TM|C)\)|[®™]|\(with [^)]*\)|@ ?[\d.]+ ?[GM]Hz|\b(?:\d+-Core|Processor|CPU)\b|\bwith Radeon.*"
+        return " ".join(re.sub(extra, " ", self.title, flags=re.IGNORECASE).split()) or self.title
 
     @property
     def is_hypothetical(self) -> bool:

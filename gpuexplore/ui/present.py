@@ -140,7 +140,7 @@ def for_the_back_row(spec: Mapping[str, Any]) -> dict[str, Any]:
         if mark.get("type") == "line":
             mark["strokeWidth"] = _scaled(4)
         if mark.get("type") == "point":
-            mark["size"] = _scaled(220)
+            mark["size"] = _scaled(max(220, mark.get("size", 0)))
         for channel in layer.get("encoding", {}).values():
             _enlarge(channel)
     return found

@@ -203,7 +203,7 @@ def _show_hosts(supervisors: Sequence[Supervisor]) -> None:
         {
             "Host": supervisor.host,
             "State": states.get(supervisor.state, supervisor.state) if supervisor.alive else "not responding",
-            "Devices": ", ".join(f"{device.id} ({device.title})" for device in supervisor.devices),
+            "Devices": ", ".join(f"{device.id} ({device.short_title})" for device in supervisor.devices),
             "Silent for": None if supervisor.alive else round(supervisor.age_s),
             "Version": supervisor.version,
         }

@@ -60,7 +60,7 @@ def test_a_class_guesses_measures_sees_it_on_the_wall_and_is_told_what_comes_nex
     expect(learner.get_by_role("heading", name="Guess first")).to_be_visible()
     with learner.context.expect_page() as opened:
         learner.get_by_role("link", name="Open").click()
-    expect(opened.value.get_by_role("heading", name="Lessons")).to_be_visible()
+    expect(opened.value.get_by_role("heading", name="How long does it take?")).to_be_visible()
     assert opened.value.url == f"{address}/lessons?lesson=how-long"
 
     closed_and_deleted(leader, learner, visitor(), f"{address}/rooms?room={code}", f"{code[:3]} {code[3:]}")

@@ -214,3 +214,19 @@ def test_one_sample_carries_its_flag_whoever_made_the_result_and_several_do_not(
     ]
     assert replace(single, seed=1).flags == single.flags
     assert [flag.name for flag in several.flags] == ["warm"]
+
+
+@pytest.mark.parametrize(
+    ("title", "shown"),
+    [
+        ("Intel(R) Xeon(R) Gold 6248 CPU @ 2.50GHz", "Intel Xeon Gold 6248"),
+        ("Intel(R) Xeon(R) Processor (Sapphire Rapids)", "Intel Xeon (Sapphire Rapids)"),
+        ("Intel(R) Xeon(R) Processor (with AMX, Sapphire Rapids or newer)", "Intel Xeon"),
+        ("AMD EPYC 9654 96-Core Processor (Zen 4)", "AMD EPYC 9654 (Zen 4)"),
+        ("AMD Ryzen 7 PRO 6850U with Radeon Graphics", "AMD Ryzen 7 PRO 6850U"),
+        ("NVIDIA H100 80GB HBM3", "NVIDIA H100 80GB HBM3"),
+        ("CPU", "CPU"),
+    ],
+)
+def test_a_device_has_a_short_name(title, shown):
+    assert Device("cpu", "cpu", title).short_title == shown

@@ -34,22 +34,6 @@ def test_search_lists_pages_operations_gpus_and_lessons_and_each_entry_leads_som
     assert len(targets) == len(set(targets))
 
 
-@pytest.mark.parametrize(
-    ("title", "shown"),
-    [
-        ("Intel(R) Xeon(R) Gold 6248 CPU @ 2.50GHz", "Intel Xeon Gold 6248"),
-        ("Intel(R) Xeon(R) Processor (Sapphire Rapids)", "Intel Xeon (Sapphire Rapids)"),
-        ("Intel(R) Xeon(R) Processor (with AMX, Sapphire Rapids or newer)", "Intel Xeon"),
-        ("AMD EPYC 9654 96-Core Processor (Zen 4)", "AMD EPYC 9654 (Zen 4)"),
-        ("AMD Ryzen 7 PRO 6850U with Radeon Graphics", "AMD Ryzen 7 PRO 6850U"),
-        ("NVIDIA H100 80GB HBM3", "NVIDIA H100 80GB HBM3"),
-        ("CPU", "CPU"),
-    ],
-)
-def test_the_status_names_a_device_shortly(title, shown):
-    assert header._short(title) == shown
-
-
 @pytest.fixture
 def went(monkeypatch):
     led, said = [], []

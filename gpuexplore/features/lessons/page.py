@@ -3,13 +3,8 @@
 import streamlit as st
 
 from gpuexplore.features.lessons.ui.view import show
-from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
 
-st.title("Lessons")
-st.caption(
-    "Guess first, then measure on this machine: the result, the explanation, and one rule to remember from each step.",
-    help=page_help("lessons"),
-)
+head = st.container()
 open_page("lessons")
-show()
+show(head)

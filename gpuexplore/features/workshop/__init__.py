@@ -11,7 +11,7 @@ FEATURE = Feature(
         "rooms",
         "Rooms",
         "Rooms",
-        "Rooms for a class: join by a code, without an account, and follow the leader.",
+        "Tasks for a class that joins by a code, without accounts: guesses, runs and lessons, results on a wall.",
         reads="room lead view",
         terms=("Room", "Lesson", "Run"),
         script=Path(__file__).with_name("page.py"),

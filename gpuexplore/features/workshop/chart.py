@@ -83,10 +83,10 @@ def guesses(given: Sequence[float], words: Callable[[float], str], truth: float 
         scale=alt.Scale(type="log", domain=list(ends), nice=False),
         axis=alt.Axis(values=ticks, labelExpr=f"{said}''", grid=False),
     )
-    highest = max(4.0, *(row["row"] + 1.0 for row in rows))
+    highest = max(2.0, *(row["row"] + 1.0 for row in rows))
     y = alt.Y("row:Q", title=None, axis=None, scale=alt.Scale(domain=[0, highest]))
     color = alt.condition("datum.near", alt.value(_RIGHT_COLOR), alt.value(NEUTRAL))
-    dots = alt.Chart(pd.DataFrame(rows)).mark_point(filled=True, opacity=0.9, size=700)
+    dots = alt.Chart(pd.DataFrame(rows)).mark_point(filled=True, opacity=0.9, size=1500)
     tooltip = [alt.Tooltip("words:N", title="Guess")]
     layers: list[alt.Chart] = [dots.encode(x=x, y=y, color=color, tooltip=tooltip)]
     description = (
@@ -309,7 +309,7 @@ def _people(run: RoomRun, names: Mapping[int, str]) -> str:
 
 
 def _device(run: RoomRun, analyzed: AnalyzedResult) -> str:
-    name = analyzed.device.title if analyzed.device else analyzed.device_label
+    name = analyzed.device.short_title if analyzed.device else analyzed.device_label
     return f"{name} ({run.origin})" if run.origin else name
 
 

@@ -9,6 +9,9 @@ from gpuexplore.ui.present import is_presented
 
 if not is_presented():
     st.title("Rooms")
-    st.caption("Rooms for a class: join by a code, without an account, and follow the leader.", help=page_help("rooms"))
+    st.caption(
+        "Tasks for a class that joins by a code, without accounts: guesses, runs and lessons, results on a wall.",
+        help=page_help("rooms"),
+    )
 open_page("rooms")
 show()

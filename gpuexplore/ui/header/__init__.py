@@ -1,7 +1,6 @@
 """The header of every page: tabs of its place, a search over pages, operations, GPUs, lessons and runs, and status."""
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from copy import copy
@@ -105,14 +104,8 @@ def _data(shown: Page) -> bytes:
     here: dict[str, object] = {"page": shown.name, "runs": [], "device": ""}
     with suppress(StoreUnavailable):  # the page says so
         here["runs"] = [[run.title, "Your run", f"benchmark?run={run.id}"] for run in own_runs()[:20]]
-        here["device"] = next((_short(device.title) for device in known_devices()), "")
+        here["device"] = next((device.short_title for device in known_devices()), "")
     return f'{json.dumps(here)[:-1]}, "entries": {_entries()}}}'.encode()
-
-
-def _short(title: str) -> str:
-    """Return the name of a device as people say it: ``Intel Xeon Gold 6248`` of Intel(R) ... CPU @ 2.50GHz."""
-    extra = r"\((?:R|TM|C)\)|[®™]|\(with [^)]*\)|@ ?[\d.]+ ?[GM]Hz|\b(?:\d+-Core|Processor|CPU)\b|\bwith Radeon.*"
-    return " ".join(re.sub(extra, " ", title, flags=re.IGNORECASE).split()) or title
 
 
 @once

@@ -10,6 +10,7 @@ from typing import Literal
 from urllib.parse import quote, urlencode
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from gpuexplore.core.errors import GpuExploreError, InvalidInput
 from gpuexplore.core.notebooks import titles
@@ -27,6 +28,7 @@ from gpuexplore.features.lessons.ui.step import guessed, settled, show_step
 from gpuexplore.rooms import ALL_STEPS, LESSON, Room, RoomTask, spoken
 from gpuexplore.store.entries import Answer
 from gpuexplore.ui import link
+from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.navigation import pages
 from gpuexplore.ui.roles import Right, check, may, show_key
@@ -158,8 +160,8 @@ def _newest(lesson: Lesson, task: RoomTask, room: Room) -> tuple[str, str]:
     return words, f"lessons?{urlencode({'lesson': name} | ({} if letter == ALL_STEPS else {'step': letter}))}"
 
 
-def show() -> None:
-    """Show the lesson that the link names, or all of them."""
+def show(head: DeltaGenerator) -> None:
+    """Show the lesson that the link names, or all of them, with their title in `head`."""
     _take_key()
     found = catalog()
     name = link.parameters().get("lesson")
@@ -169,8 +171,14 @@ def show() -> None:
         except InvalidInput as error:
             show_problem(error)
         else:
-            _show_lesson(lesson)
+            _show_lesson(lesson, head)
             return
+    head.title("Lessons")
+    head.caption(
+        "Guess first, then measure on this machine: the result, the explanation, and one rule to remember from each "
+        "step.",
+        help=page_help("lessons"),
+    )
     _show_lessons(found)
 
 
@@ -181,13 +189,17 @@ def _open(name: str | None, step: str | None = None) -> None:
     st.rerun()
 
 
-def _show_lesson(lesson: Lesson) -> None:
+def _show_lesson(lesson: Lesson, head: DeltaGenerator) -> None:
+    head.title(plain(lesson.title), anchor=False)
+    head.caption(
+        f"{plain(lesson.question)} Guess, measure, and keep a rule from each of {len(lesson.steps)} steps: about "
+        f"{lesson.minutes} minutes.",
+        help=page_help("lessons"),
+    )
     with st.container(horizontal=True, vertical_alignment="center"):
         if st.button("All lessons", icon=":material/arrow_back:"):
             _open(None)
         view = _view()
-    st.header(plain(lesson.title), anchor=False)
-    st.markdown(f"{plain(lesson.question)} About {lesson.minutes} minutes.")
     if lesson.rows:
         st.caption(f"In the notebooks: {plain(titles(lesson.rows))}.")
     if view == "instructor":

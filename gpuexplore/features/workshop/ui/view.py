@@ -43,6 +43,7 @@ def _show_start() -> None:
 
 def _offer_joining() -> None:
     st.subheader("Join", anchor=False)
+    st.caption("Follow a room's leader: guess, measure, and compare with the room.")
     with st.form("rooms.join", border=True):
         typed = st.text_input("Code", placeholder="KTR MWX", help="Six letters, from the room's leader", max_chars=20)
         pressed = st.form_submit_button("Join", type="primary", icon=":material/login:")
@@ -58,6 +59,7 @@ def _offer_joining() -> None:
 
 def _offer_opening() -> None:
     st.subheader("Lead", anchor=False)
+    st.caption("Get a code and a QR code, set tasks, see who is done, and show results on a projector.")
     with st.form("rooms.open", border=True):
         title = st.text_input("Title", placeholder="GPU course, Monday", max_chars=LONGEST_TITLE)
         hours = st.text_input("Open for, hours", "4", help="The room then closes, but can still be read")

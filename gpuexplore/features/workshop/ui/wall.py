@@ -30,14 +30,16 @@ from gpuexplore.ui.shared.qr import qr_code
 from gpuexplore.ui.url_widgets import show_problem
 
 SPECS: Shared[dict[str, object]] = Shared(60)
-NOBODY = "No guesses yet."
+NOBODY = '<div class="empty">No guesses yet</div>'
 STYLE = """<style>
-[data-testid="stMainBlockContainer"] { padding: 4rem 3rem 1rem; max-width: none; }
-[data-testid="stMarkdownContainer"] p { font-size: 26px; line-height: 1.35; }
-[data-testid="stHeading"] h1 { font-size: 46px; }
+[data-testid="stMainBlockContainer"] { padding: 2rem 3rem 1rem; max-width: none; }
+[data-testid="stMarkdownContainer"] p { font-size: max(20px, 3vh); line-height: 1.35; }
+[data-testid="stHeading"] h1 { font-size: max(32px, 5vh); }
+.empty { font-size: max(36px, 8vh); height: 60vh; display: flex; align-items: center; justify-content: center;
+  color: #808495; }
 .people { display: flex; flex-wrap: wrap; gap: 8px; }
-.people div { border: 2px solid #80849566; border-radius: 8px; padding: 4px 12px; font-size: 22px; min-width: 34px;
-  height: 44px; max-width: 230px; box-sizing: border-box; overflow: hidden; text-overflow: ellipsis;
+.people div { border: 2px solid #80849566; border-radius: 8px; padding: 4px 14px; font-size: 28px; min-width: 46px;
+  height: 54px; max-width: 260px; box-sizing: border-box; overflow: hidden; text-overflow: ellipsis;
   white-space: nowrap; }
 .people div:last-child { animation: pop 0.6s; }
 @keyframes pop { from { transform: scale(0); } 70% { transform: scale(1.2); } }
@@ -102,7 +104,7 @@ def _draw(room: Room, address: str) -> None:
 
 def _show_lobby(room: Room, facts: RoomFacts, address: str) -> None:
     """Show how to join, as large as the screen, and those who have joined."""
-    code, words = st.columns([2, 3], gap="large", vertical_alignment="center")
+    code, words = st.columns(2, gap="large", vertical_alignment="center")
     code.image(qr_code(address), width="stretch")
     with words:
         st.title(plain(room.title or "Welcome"), anchor=False)
@@ -126,8 +128,8 @@ def _show_charts(room: Room, facts: RoomFacts, column: Column) -> None:
         len(column.step.of(GuessBlock)) if column.step else int(column.goal is not None and column.goal.kind.is_guessed)
     )
     measured = results_for(facts, column) if column.task.revealed or not asked else ()
-    # All charts together have 720 pixels: a screen of 1080 less the heading.
-    height = 720 // max(1, asked + bool(measured))
+    # All charts together have 760 pixels: a screen of 1080 less the heading.
+    height = 760 // max(1, asked + bool(measured))
     _show_guesses(room, facts, column, height=height)
     if measured:
         names = {person.number: person.name for person in facts.people} if room.names_shown else None
@@ -138,7 +140,7 @@ def _show_charts(room: Room, facts: RoomFacts, column: Column) -> None:
             height=height,
         )
     elif not asked:
-        st.markdown("Results appear here as they are measured.")
+        st.html('<div class="empty">No results yet</div>')
 
 
 def _show_guesses(room: Room, facts: RoomFacts, column: Column, *, height: int) -> None:
@@ -203,7 +205,7 @@ def _show_numbers(
         show: draws the chart that it is called with.
     """
     if not given:
-        st.markdown(NOBODY)
+        st.html(NOBODY)
         return
     numbers = {number: guess for number, guess in given.items() if guess > 0}
     if truth and numbers:
