@@ -72,4 +72,4 @@ def si_label(unit: str, values: Sequence[float] = ()) -> str:
     if known and round_significant(min(known) / size) >= 0.1 and max(known) < 1000 * size:
         return f"format(datum.value / {size!r}, ',.3~r') + ' {name}'"
     own = f"replace(format(datum.value, '.3~s'), regexp('([a-zA-Zµ]?)$'), ' $1{unit}')"
-    return f"datum.value < 1000 ? {own} : format(datum.value, ',.3~r') + ' s'" if unit == "s" else own  # no ks
+    return f"(datum.value < 1000 ? {own} : format(datum.value, ',.3~r') + ' s')" if unit == "s" else own  # no ks

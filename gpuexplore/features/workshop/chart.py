@@ -75,7 +75,8 @@ def guesses(given: Sequence[float], words: Callable[[float], str], truth: float 
         for index, (each, place) in enumerate(zip(given, places, strict=True))
     ]
     ticks = _ticks(ends)
-    labels = {tick: _round(words(tick)) for tick in ticks}
+    # 2 ms and not 2.00 ms
+    labels = {tick: re.sub(r"\.0+(?= )|(?<=\.[1-9])0+(?= )", "", words(tick)) for tick in ticks}
     said = "".join(f"datum.value === {tick!r} ? {label!r} : " for tick, label in labels.items())
     x = alt.X(
         "guess:Q",
@@ -223,11 +224,6 @@ def _named(points: Sequence[_RoomPoint]) -> list[str]:
         return [each.who for each in points]
     first = sorted(counts, key=lambda who: -counts[who])[: MOST_COLORS - 1]
     return [each.who if each.who in first else OTHERS for each in points]
-
-
-def _round(words: str) -> str:
-    """Return a round number without its zeros: 2 ms and not 2.00 ms."""
-    return re.sub(r"\.0+(?= )|(?<=\.[1-9])0+(?= )", "", words)
 
 
 LEADER = "leader"
