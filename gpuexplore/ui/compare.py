@@ -12,10 +12,11 @@ from gpuexplore.core.errors import NotFound
 from gpuexplore.core.model import Run
 from gpuexplore.core.units import format_interval, format_ratio, format_seconds
 from gpuexplore.jobs.run_sources import side_of
-from gpuexplore.recorded import recordings
+from gpuexplore.recorded import recording_of_run, recordings, run_id_of
 from gpuexplore.ui import link
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.navigation import file_of
+from gpuexplore.ui.run.recorded import ICON
 from gpuexplore.ui.run.state import fetch, own_runs
 from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.shared.charts import show_chart
@@ -26,10 +27,13 @@ MADE: Shared[RunComparison] = Shared(100)
 
 
 def show_comparison() -> None:
-    """Draw the choice of two runs, and what follows from them."""
+    """Draw what follows from two runs, and below it the choice of them."""
     if not {"a", "b"} & link.parameters().keys():
-        for name, run in zip(("b", "a"), own_runs()[:2], strict=False):  # the newest two
-            link.write(name, run.id)
+        newest = [run.id for run in own_runs()[:2]]
+        example = [run_id_of(f"nvidia-{gpu}-memory", "triad") for gpu in ("h200", "h100")]
+        for name, run_id in zip(("b", "a"), newest if len(newest) == len(example) else example, strict=True):
+            link.write(name, run_id)
+    said = st.container()
     left, right = st.columns(2, gap="medium")
     with left:
         before = _choose("Before", "a")
@@ -37,30 +41,39 @@ def show_comparison() -> None:
         after = _choose("After", "b")
     if before is None or after is None:
         missing = "two runs" if before is after else "the run before" if before is None else "the run after"
-        st.info(f"Choose {missing}, or tick two on the page Runs.", icon=":material/balance:")
+        said.info(f"Choose {missing}, or tick two on the page Runs.", icon=":material/balance:")
         return
     key = tuple((run.id, run.title, run.progress.done, run.progress.provisional) for run in (before, after))
     found = MADE.get(key, lambda: compare_runs(side_of(before), side_of(after)))
-    _show(found, key)
+    with said:
+        st.markdown(f"#### {plain(found.headline)}")
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            if recording_of_run(before.id) or recording_of_run(after.id):
+                st.badge("Recorded", icon=ICON, color="violet")
+            st.caption(plain(f"{_title_of(after)}, compared with {_title_of(before)}"), width="content")
+        if any(each.ratio for each in found.cases):
+            show_chart(lambda: _comparison(found), key, key="chart.comparison")
+    _show_cases(found)
 
 
 def _choose(label: str, name: str) -> Run | None:
     """Draw the choice of a run: the visitor's newest ones, recorded ones, and the one that the link names."""
-    titles = {run.id: f"{run.title} · {run.created_utc[:16].replace('T', ' ')}" for run in own_runs()}
-    titles |= {
-        run.id: f"{recording.title}: {run.experiment.operation}"
-        for recording in recordings()
-        for run in recording.as_runs()
-    }
+    recorded = [run for recording in recordings() for run in recording.as_runs()]
+    titles = {run.id: _title_of(run) for run in (*own_runs(), *recorded)}
     asked = link.parameters().get(name)
     run = _found(asked) if asked else None
     if run and run.id not in titles:
-        side = side_of(run)
-        titles = {run.id: f"{side.title} · {(side.when or '')[:16].replace('T', ' ')}"} | titles
+        titles = {run.id: _title_of(run)} | titles
     if asked and run is None:
         link.write(name, None)
     chosen = select(label, name, ["", *titles], shown=lambda run_id: titles.get(run_id, "choose a run"))
     return run if run and run.id == chosen else _found(chosen) if chosen else None
+
+
+def _title_of(run: Run) -> str:
+    if recording := recording_of_run(run.id):
+        return f"{recording.title}: {run.experiment.operation}"
+    return f"{side_of(run).title} · {run.created_utc[:16].replace('T', ' ')}"
 
 
 def _found(run_id: str) -> Run | None:
@@ -71,10 +84,7 @@ def _found(run_id: str) -> Run | None:
         return None
 
 
-def _show(found: RunComparison, key: object) -> None:
-    st.markdown(f"#### {plain(found.headline)}")
-    if any(each.ratio for each in found.cases):
-        show_chart(lambda: _comparison(found), key, key="chart.comparison")
+def _show_cases(found: RunComparison) -> None:
     _show_differences(found)
     if found.cases:
         st.markdown("**Cases**")
@@ -135,7 +145,7 @@ def _comparison(found: RunComparison) -> alt.LayerChart:
     order = rows["case"].tolist()
     margin = 1.05
     domain = [min([*rows["low"], 1 / margin]) / margin, max([*rows["high"], margin]) * margin]
-    fine = (0.8, 0.9, 1.1, 1.25)  # next to powers of two
+    fine = (0.7, 0.8, 0.9, 1.1, 1.25)  # next to powers of two
     ticks = [tick for tick in (*powers_of_two(domain), *fine) if domain[0] <= tick <= domain[1]]
     x = alt.X(
         "ratio:Q",
@@ -182,7 +192,7 @@ WORDS = {
 def _name(each: ComparedCase) -> str:
     """Return a case in as few words as fit an axis on a phone: ``torch fp32 384``."""
     case = each.case
-    size = next(iter(case.shape)) if len(set(case.shape)) == 1 else shape_label(case.shape)
+    size = f"{next(iter(case.shape)):,}" if len(set(case.shape)) == 1 else shape_label(case.shape)
     return f"{case.implementation} {case.dtype} {size}"
 
 

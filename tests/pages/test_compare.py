@@ -24,11 +24,15 @@ def stored(store):
     return store_run
 
 
-def test_without_runs_it_asks_for_two(page):
+def test_recorded_runs_are_compared_and_labelled_where_there_are_no_two_of_ones_own(page, stored):
+    stored(1.0)
     app = page("compare")
 
     assert not app.exception
-    assert "Choose two runs" in texts(app.info)
+    assert "11 faster" in texts(app.markdown)
+    assert "NVIDIA H200, 2026-11-28: triad, compared with NVIDIA H100 80GB HBM3" in texts(app.caption)
+    assert [badge.proto.body for badge in app.markdown if "Recorded" in badge.value]
+    assert len(app.get("vega_lite_chart")) == 1
 
 
 def test_newest_two_are_compared_where_the_link_names_none(page, stored):
