@@ -4,23 +4,21 @@ from contextlib import suppress
 
 import streamlit as st
 
-from gpuexplore.charts import peaks
 from gpuexplore.core.errors import NotFound
 from gpuexplore.core.model import Run
 from gpuexplore.hardware.discovery import first_dtypes
 from gpuexplore.request import Request, with_defaults
 from gpuexplore.ui.benchmark import settings
+from gpuexplore.ui.benchmark.expected import show_expected
 from gpuexplore.ui.benchmark.form import request_form, show_askers, show_offers
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.present import is_presented, show_presentation
-from gpuexplore.ui.run.recorded import offer_recorded_runs
 from gpuexplore.ui.run.state import fetch, request_of
 from gpuexplore.ui.run.view import show_run
 from gpuexplore.ui.run_head import show_head
 from gpuexplore.ui.session import known_devices
-from gpuexplore.ui.shared.charts import show_chart
 
 run_id = st.query_params.get("run")
 if run_id and is_presented():
@@ -39,8 +37,7 @@ open_page("benchmark")
 
 devices = known_devices()
 ids = [device.id for device in devices]
-if not run_id:
-    show_offers()
+said = st.container()
 
 
 def settings_of_run() -> Request:
@@ -70,11 +67,5 @@ if run_id:
     if not show_run(run_id, above=show_above):
         head.title("Benchmark")
 else:
-    st.info(
-        "Nothing is measured yet. Press **Run**: the chart fills as results arrive.",
-        icon=":material/insights:",
-    )
-    offer_recorded_runs(request.operation)
-    if any(device.peaks for device in devices):
-        st.markdown("**Peak matmul throughput of this machine**")
-        show_chart(lambda: peaks(devices), devices, key="chart.peaks")
+    show_expected(request, devices, said)
+    show_offers()

@@ -23,7 +23,6 @@ from gpuexplore.charts.over_sizes import (
     time,
     time_notes,
 )
-from gpuexplore.charts.reference_lines import peaks
 
 __all__ = [
     "bandwidth",
@@ -31,7 +30,6 @@ __all__ = [
     "heat_map",
     "left_out",
     "peak_notes",
-    "peaks",
     "share",
     "share_left_out",
     "speedup",

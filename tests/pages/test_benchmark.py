@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 
 import pytest
@@ -27,13 +28,22 @@ def charts(app):
     return app.get("vega_lite_chart")
 
 
-def test_empty_page_says_what_to_do_next_what_it_takes_and_what_this_machine_could_reach(page):
+def test_empty_page_predicts_what_run_would_measure_and_says_what_it_takes(page):
     app = page("benchmark")
     assert not app.exception
-    assert "Nothing is measured yet" in texts(app.info)
+    assert "Nothing is measured yet: these are predictions" in texts(app.caption)
+    assert "#### Predicted for this machine: at 384 × 384 × 384, " in texts(app.markdown)
+    described = [json.loads(chart.proto.spec)["description"] for chart in charts(app)]
+    assert [words.partition(".")[0] for words in described] == ["Predicted times in fp32", "Predicted times in bf16"]
     assert button(app, "Run 36 points").proto.type == "primary"
     assert "36 points, about" in texts(app.caption)
-    assert "Peak matmul throughput of this machine" in texts(app.markdown)
+
+
+def test_empty_page_draws_a_labelled_recorded_run_where_nothing_can_be_predicted(page):
+    app = page("benchmark", op="matmul", dtype="fp64")
+    assert not app.exception
+    assert "Nothing is measured yet: press" in texts(app.caption)
+    assert "Real results from another time or machine" in texts(app.caption)
     assert len(charts(app)) == 1
 
 

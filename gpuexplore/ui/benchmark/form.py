@@ -9,6 +9,7 @@ from contextlib import suppress
 from importlib import import_module
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from gpuexplore.analysis.run.estimate import CostEstimate, check_limits, estimate
 from gpuexplore.analysis.utilization.utilization import shape_label
@@ -69,17 +70,18 @@ def request_form(devices: Sequence[Device], shown: Request, run_id: str | None) 
         return _first_line(devices, as_linked)
     request = _experiment_form(devices)
     settings.write(request, ids)
-    return _with_button(devices, request)
+    return _with_button(devices, request, st.container())
 
 
 def _first_line(devices: Sequence[Device], request: Request) -> Request:
     """Draw what would be measured in one line, with a button that opens the form and one that measures it."""
     ids = [device.id for device in devices]
-    with st.container(border=True, horizontal=True, vertical_alignment="center", gap="small"):
+    line = st.container(border=True, horizontal=True, vertical_alignment="center", gap="small")
+    with line:
         st.markdown(_in_words(with_defaults(request, ids)), width="stretch")
         _offer_editing(NO_RUN)
     settings.write(request, ids)
-    return _with_button(devices, request)
+    return _with_button(devices, request, line)
 
 
 def _in_words(request: Request) -> str:
@@ -107,13 +109,19 @@ def _in_full(request: Request, ids: Sequence[str]) -> Request:
         return with_defaults(request, ids)
 
 
-def _with_button(devices: Sequence[Device], request: Request) -> Request:
-    """Draw the button that measures what the form contains, with how long that takes, or why it cannot be measured."""
+def _with_button(devices: Sequence[Device], request: Request, line: DeltaGenerator) -> Request:
+    """Draw the button that measures what the form contains, with how long that takes, or why it cannot be measured.
+
+    Args:
+        devices: what can be measured on.
+        request: what the form contains.
+        line: where the button stands.
+    """
     try:
         experiment = _checked(devices, request)
     except InvalidInput as error:
         show_problem(error)
-        st.button("Run", type="primary", disabled=True, icon=":material/play_arrow:")
+        line.button("Run", type="primary", disabled=True, icon=":material/play_arrow:")
         return request
     used = [device for device in devices if device.id in experiment.devices]
     earlier = []
@@ -121,11 +129,9 @@ def _with_button(devices: Sequence[Device], request: Request) -> Request:
         earlier = [result for device in used for _, result in measured_results(device).found]
     expected = estimate(experiment, devices, earlier)
     points = "1 point" if expected.cases == 1 else f"{expected.cases} points"
-    button, words = st.columns([1, 4], vertical_alignment="center")
-    with button:
-        if st.button(f"Run {points}", type="primary", icon=":material/play_arrow:", width="stretch"):
-            _measure(experiment, devices)
-    words.caption(
+    if line.button(f"Run {points}", type="primary", icon=":material/play_arrow:"):
+        _measure(experiment, devices)
+    st.caption(
         f"{points}, about {format_seconds(expected.seconds)}, usually {format_seconds(expected.seconds_low)} to "
         f"{format_seconds(expected.seconds_high)}; the largest needs {format_bytes(expected.bytes_largest)}."
     )

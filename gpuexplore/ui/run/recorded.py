@@ -5,7 +5,10 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from gpuexplore.analysis.model import Context
+from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.run.summary_rules import missing_sentence
+from gpuexplore.charts import time
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import DOUBTFUL, Origin, Result, Run
 from gpuexplore.hardware.identity import is_namesake, why_other_device
@@ -22,6 +25,7 @@ from gpuexplore.recorded import (
 )
 from gpuexplore.ui import link
 from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.shared.charts import show_chart
 
 WITH = "with"  # the URL parameter that names a recording
 ICON = ":material/album:"
@@ -84,14 +88,28 @@ def choose_overlay(run: Run) -> RecordedOverlay:
     return _overlay(run, chosen) if chosen else RecordedOverlay()
 
 
-def offer_recorded_runs(operation: str) -> None:
-    """Offer recorded runs of `operation`, else of any, to visitors without a run: the cleanest first."""
+def offer_recorded_runs(operation: str, *, is_first_drawn: bool) -> None:
+    """Offer recorded runs of `operation`, else of any, to visitors without a run: the cleanest first.
+
+    Args:
+        operation: its name.
+        is_first_drawn: whether the vendor library's results of the first one are drawn.
+    """
     found = [(recording, operation) for recording in recordings_of(operation)]
     found = found or [
         (recording, experiment.operation) for recording in recordings() for experiment in recording.experiments
     ]
+    found = sorted(found, key=lambda pair: _flagged_share(*pair))[:3]
+    if found and is_first_drawn:
+        run = recorded_run(run_id_of(found[0][0].name, found[0][1]))
+        library = operation_named(run.experiment.operation).vendor_library.name
+        results = [result for result in run.results if result.case.implementation == library] or run.results
+        analysis = analyze(results, context=Context(origin=Origin.RECORDED))
+        show_badge(run)
+        st.markdown(f"#### {analysis.summary.headline}")
+        show_chart(lambda: time(analysis), run.id, key="chart.recorded")
     with st.container(horizontal=True):
-        for recording, name in sorted(found, key=lambda pair: _flagged_share(*pair))[:3]:
+        for recording, name in found:
             st.button(
                 f"See a recorded run: {operation_named(name).title.lower()} on {recording.title}",
                 key=f"see.{recording.name}",
