@@ -58,8 +58,8 @@ def show_comparison() -> None:
 
 def _choose(label: str, name: str) -> Run | None:
     """Draw the choice of a run: the visitor's newest ones, recorded ones, and the one that the link names."""
-    recorded = [run for recording in recordings() for run in recording.as_runs()]
-    titles = {run.id: _title_of(run) for run in (*own_runs(), *recorded)}
+    titles = {run.id: f"{run.title} · {run.created_utc[:16].replace('T', ' ')}" for run in own_runs()}
+    titles |= {run.id: _title_of(run) for recording in recordings() for run in recording.as_runs()}
     asked = link.parameters().get(name)
     run = _found(asked) if asked else None
     if run and run.id not in titles:
@@ -73,7 +73,8 @@ def _choose(label: str, name: str) -> Run | None:
 def _title_of(run: Run) -> str:
     if recording := recording_of_run(run.id):
         return f"{recording.title}: {run.experiment.operation}"
-    return f"{side_of(run).title} · {run.created_utc[:16].replace('T', ' ')}"
+    side = side_of(run)
+    return f"{side.title} · {(side.when or '')[:16].replace('T', ' ')}"
 
 
 def _found(run_id: str) -> Run | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 
 import altair as alt
 import pandas as pd
@@ -46,7 +47,7 @@ def show_expected(request: Request, devices: Sequence[Device], said: DeltaGenera
         for at, dtype in enumerate(dtypes):
             with row[at % len(row)]:
                 st.markdown(f"**{dtype}**")
-                show_chart(lambda dtype=dtype: _expected(found, dtype), found, key=f"chart.expected.{dtype}")
+                show_chart(partial(_expected, found, dtype), found, key=f"chart.expected.{dtype}")
     words = "these are predictions with 90 % intervals, which **Run** replaces with results."
     st.caption(f"Nothing is measured yet: {words if found else 'press **Run**.'}")
     offer_recorded_runs(request.operation, is_first_drawn=not found)
