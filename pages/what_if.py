@@ -6,7 +6,7 @@ from gpuexplore.core.errors import InvalidInput, NotFound
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
 from gpuexplore.ui.session import known_devices
-from gpuexplore.ui.url_widgets import show_problem
+from gpuexplore.ui.url_widgets import choices_in_a_line, show_problem
 from gpuexplore.ui.what_if.choice import choose_workload, draw_choice, offer_presets, reset_workload
 from gpuexplore.ui.what_if.known import facts_of, offer_measuring
 from gpuexplore.ui.what_if.view import show_devices, show_figures, show_summary
@@ -18,13 +18,14 @@ st.caption(
     help=page_help("what-if"),
 )
 open_page("what-if")
-said, asked, answer, elsewhere = st.container(), st.container(border=True), st.container(), st.container()
-with asked:
-    offer_presets()
-
+said = st.container()
+asked = st.container()
+answer = st.container()
+elsewhere = st.container()
 here = known_devices()
 elsewhere.subheader("The same on other devices", anchor="devices")
-with asked:
+with asked, choices_in_a_line() as (words, _):
+    offer_presets()
     workload = None
     try:
         workload = choose_workload()
@@ -39,10 +40,9 @@ if workload is None:
     st.stop()
 
 facts = facts_of(workload, here, choice)
-with said:
-    show_summary(workload, facts.rows, choice)
 with answer:
     offer_measuring(workload, facts)
     show_figures(workload, facts, choice)
+    show_summary(workload, facts.rows, choice, said=said, words=words)
 with elsewhere:
     show_devices(facts, choice)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from gpuexplore.activity import Activity, ActivityRun, kind_named
 from gpuexplore.core.errors import InvalidInput, NotFound, StoreUnavailable
@@ -130,8 +131,14 @@ def pending_words(run: Run | ActivityRun) -> str:
     return f"Running on {plain(run.activity.device)}: about {format_whole_seconds(run.activity.expected_s)} in total"
 
 
-def show_newest(
-    asked: Activity, within: timedelta, draw: Draw, *, missing: str | Callable[[], None], label: str
+def show_newest(  # noqa: PLR0913 one decides where
+    asked: Activity,
+    within: timedelta,
+    draw: Draw,
+    *,
+    missing: str | Callable[[], None],
+    label: str,
+    line: DeltaGenerator | None = None,
 ) -> None:
     """Show a button that starts `asked`, and the activity the URL names if it is that, else the newest like it.
 
@@ -141,6 +148,7 @@ def show_newest(
         within: how long ago the newest may have ended.
         missing: the caption where there is none, or draws what is shown then.
         label: of the button, a verb; the device follows it.
+        line: where the button stands; None is above what is drawn.
     """
     run = started_activity(asked.kind)
     if run is None or run.activity != asked:
@@ -148,7 +156,9 @@ def show_newest(
     waits = run is not None and run.active
     again = run is not None and not waits
     words = f"{label}{' again' if again else ''} on {asked.device}"
-    if st.button(words, type="secondary" if again else "primary", icon=":material/play_arrow:", disabled=waits):
+    if (line or st).button(
+        words, type="secondary" if again else "primary", icon=":material/play_arrow:", disabled=waits
+    ):
         start_activity(asked)
     if run is None:
         show = missing if callable(missing) else partial(st.caption, missing)

@@ -21,6 +21,7 @@ from gpuexplore.hardware.identity import OTHER_PROCESSOR, same_device, why_other
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import recorded_results, run_id
 from gpuexplore.ui import url_widgets
+from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.navigation import file_of
 from gpuexplore.ui.run.state import start, started
 from gpuexplore.ui.run.view import show_run
@@ -57,33 +58,31 @@ def choose(devices: Sequence[Device]) -> _Choice:
     table = {accelerator.key: accelerator for accelerator in NEWEST_FIRST}
     owners = {"mine": "My runs", "all": "All users'", "none": "None"}
     states = {"on": "Shown", "off": "Hidden"}
-    with st.container(border=True):
-        problems = st.container()  # the columns are too narrow for sentences
-        device_column, dtypes, operations, whose, recordings = st.columns([4, 2, 3, 3, 2], gap="medium")
-        with device_column:
-            name = url_widgets.select(
-                "Device",
-                "device",
-                [*known, *table],
-                shown=lambda key: f"{known[key].title} (this machine, {key})" if key in known else table[key].name,
-                problems=problems,
-            )
+    with url_widgets.choices_in_a_line() as (words, _):
+        name = url_widgets.select(
+            "Device",
+            "device",
+            [*known, *table],
+            shown=lambda key: f"{known[key].title} (this machine, {key})" if key in known else table[key].name,
+        )
         device = known[name] if name in known else as_device(table[name])
-        with dtypes:
+        left, right = st.columns(2, gap="medium")
+        with left:
             present = [dtype for dtype in FORMATS if any(peak.dtype == dtype for peak in device.peaks)]
-            dtype = url_widgets.select("Dtype", "dtype", ["all", *present], problems=problems)
-        with operations:
-            operation = url_widgets.operation("all", problems=problems)
-        with whose:
+            dtype = url_widgets.select("Dtype", "dtype", ["all", *present])
             only_others = not measured_results(device, owner()).found and measured_results(device).found
             first = ["all"] if only_others else []
-            runs = url_widgets.select(
-                "Runs", "runs", [*dict.fromkeys((*first, *owners))], shown=owners.__getitem__, problems=problems
-            )
-        with recordings:
-            recorded = url_widgets.select(
-                "Recorded runs", "recorded", list(states), shown=states.__getitem__, problems=problems
-            )
+            runs = url_widgets.select("Runs", "runs", [*dict.fromkeys((*first, *owners))], shown=owners.__getitem__)
+        with right:
+            operation = url_widgets.operation("all")
+            recorded = url_widgets.select("Recorded runs", "recorded", list(states), shown=states.__getitem__)
+    parts = [
+        "all dtypes" if dtype == "all" else dtype,
+        "all operations" if operation == "all" else url_widgets.operation_title(operation),
+        f"{owners[runs].lower()} {'runs' if runs == 'all' else ''}".strip() if runs != "none" else "no runs",
+        f"recorded runs {states[recorded].lower()}",
+    ]
+    words.markdown(f"**{plain(device.title)}** {' · '.join(parts)}")
     return _Choice(
         device=device,
         here=name in known,

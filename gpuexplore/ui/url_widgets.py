@@ -4,10 +4,12 @@ Each widget gets its value as its default too. A browser that has not drawn a wi
 follows, draws it with the default: without one it would be empty, and empty is what the browser would send.
 """
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from gpuexplore.core.dtypes import spelled
 from gpuexplore.core.errors import GpuExploreError, InvalidInput, NotFound
@@ -20,15 +22,34 @@ from gpuexplore.shapes import split
 from gpuexplore.ui import link
 from gpuexplore.ui.markdown import plain
 
+_where_problems_stand: ContextVar[DeltaGenerator | None] = ContextVar("where_problems_stand", default=None)
 
-def select(  # noqa: PLR0913 most have a default
-    label: str,
-    name: str,
-    options: Sequence[str],
-    *,
-    shown: Callable[[str], str] = str,
-    problems: AbstractContextManager[object] | None = None,
-    is_always_named: bool = False,
+
+@contextmanager
+def problems_in(place: DeltaGenerator) -> Iterator[None]:
+    """Name what cannot be used in `place`: columns are too narrow for sentences, and popovers are closed."""
+    before = _where_problems_stand.set(place)
+    try:
+        yield
+    finally:
+        _where_problems_stand.reset(before)
+
+
+@contextmanager
+def choices_in_a_line() -> Iterator[tuple[DeltaGenerator, DeltaGenerator]]:
+    """Draw a line whose button opens what is drawn inside; problems with it stand below the line, where they are seen.
+
+    Yields:
+        where the choices are named, and the line, for buttons at its end.
+    """
+    line = st.container(border=True, horizontal=True, vertical_alignment="center", gap="small")
+    words = line.container(width="stretch")
+    with problems_in(st.container()), line.popover("Edit", icon=":material/tune:"):
+        yield words, line
+
+
+def select(
+    label: str, name: str, options: Sequence[str], *, shown: Callable[[str], str] = str, is_always_named: bool = False
 ) -> str:
     """Draw a select box whose value is the URL's parameter `name`; the first option is its default.
 
@@ -36,11 +57,9 @@ def select(  # noqa: PLR0913 most have a default
 
     Args:
         shown: what a reader sees of an option.
-        problems: the container that names a bad value; None names it above the box.
         is_always_named: whether the default stands in the URL too.
     """
-    with problems or nullcontext():
-        _restore(name, options[0], accepted=options)
+    _restore(name, options[0], accepted=options)
     if st.session_state[_key(name)] not in options:
         st.session_state[_key(name)] = options[0]
     index = list(options).index(st.session_state[_key(name)])
@@ -144,9 +163,9 @@ def lines(label: str, name: str, default: str, *, help: str) -> str:
     return _take(name, typed, default=default)
 
 
-def operation(*first: str, problems: AbstractContextManager[object] | None = None) -> str:
+def operation(*first: str) -> str:
     """Draw the choice of an operation; `first` are other answers, the first of which is the default."""
-    return select("Operation", "op", [*first, *OPERATIONS], shown=operation_title, problems=problems)
+    return select("Operation", "op", [*first, *OPERATIONS], shown=operation_title)
 
 
 def operation_title(name: str) -> str:
@@ -189,8 +208,9 @@ def is_usable(name: str, typed: str) -> bool:
 
 def show_problem(error: GpuExploreError) -> None:
     """Show what cannot be used, and what would be accepted."""
+    place = _where_problems_stand.get() or st
     for line in str(error).splitlines():
-        st.error(plain(line), icon=":material/error:")
+        place.error(plain(line), icon=":material/error:")
 
 
 def show_missing(error: NotFound) -> None:
@@ -220,7 +240,7 @@ def _say_readings(name: str, chosen: Sequence[str]) -> None:
     """Say how names of the link were read, as long as what they were read as is chosen."""
     for key, read in st.session_state.get(f"{_key(name)}.readings", {}).items():
         if key in chosen:
-            st.caption(plain("; ".join(read)))
+            (_where_problems_stand.get() or st).caption(plain("; ".join(read)))
 
 
 def _unknown(name: str, given: str, accepted: Sequence[str]) -> InvalidInput:

@@ -71,7 +71,7 @@ def test_notebooks_t4_shows_both_mfus_and_why_bf16_was_slower(page):
     told, claims = texts(app.markdown), specs(app)[0]
 
     assert not app.error
-    assert "8.80 TFLOPs" in texts(app.caption)
+    assert "8.80 TFLOPs" in texts(app.markdown)
     for share in ("63.5 %", "62.7 %", "14.2 %", "28.0 %"):
         assert share in claims
     assert "fp32 of the advertised peak (entered), 8.00 TFLOP/s" in claims
@@ -143,7 +143,7 @@ def test_a_workload_that_cannot_be_leads_back_to_the_usual_one(page):
     widget(app, "button", "Reset to default").click().run()
 
     assert not app.error
-    assert "Matrix multiplication, 4,096" in texts(app.caption)
+    assert "Matrix multiplication, 4,096" in texts(app.markdown)
     assert "what" not in app.query_params
 
 
@@ -158,7 +158,7 @@ def test_a_run_brings_its_workload_and_its_measurements(page, finished):
     found = table(app)
 
     assert not app.error
-    assert "Matrix multiplication, 128 × 128 × 128" in texts(app.caption)
+    assert "Matrix multiplication, 128 × 128 × 128" in texts(app.markdown)
     assert list(found["From"]) == ["measured here", "measured here"]
     assert found.loc["fp32", "Time"] == pytest.approx(1)  # ms
     assert "On a made-up processor, bf16 is no faster than fp32" in texts(app.markdown)
@@ -168,7 +168,7 @@ def test_a_run_is_chosen_among_ones_own_and_its_shapes(page, finished):
     app = page("what-if", what="run")
     widget(app, "selectbox", "Shape").select("m=64,k=64,n=64").run()
 
-    assert "64 × 64 × 64" in texts(app.caption)
+    assert "64 × 64 × 64" in texts(app.markdown)
     assert only(app.query_params["at"]) == "m=64,k=64,n=64"
 
 
@@ -176,9 +176,9 @@ def test_a_block_and_layers_are_workloads_too(page):
     block = page("what-if", **ALONE, what="block", batch="1", seq="128", hidden="256", heads="4", ff="1024")
     layers = page("what-if", **ALONE, what="layers", layers="linear b=128,d=256,k=768;layer_norm m=128,n=256 x2")
 
-    assert "Transformer block, 1 × 128 tokens, hidden 256" in texts(block.caption)
+    assert "Transformer block, 1 × 128 tokens, hidden 256" in texts(block.markdown)
     assert "layer norms, residual sums in bf16: they have no fp8" in texts(block.markdown)
-    assert "2 layers: " in texts(layers.caption)
+    assert "2 layers: " in texts(layers.markdown)
 
 
 def test_a_device_without_peaks_has_no_times_and_says_why(page, monkeypatch):

@@ -26,7 +26,7 @@ from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.tables import show_table
-from gpuexplore.ui.url_widgets import device, segments, select, several, show_problem, text
+from gpuexplore.ui.url_widgets import choices_in_a_line, device, segments, select, several, show_problem, text
 
 UNITS = {
     "Step": "s",
@@ -40,30 +40,34 @@ UNITS = {
 
 
 def show_training() -> None:
-    """Show the choices, and the training that was started with them, or the newest one like it."""
+    """Show the choices in a line, and the training that was started with them, or the newest one like it."""
     devices = known_devices()
-    given = _choose(devices)
-    chosen = device(devices)
+    with choices_in_a_line() as (words, line):
+        given = _choose(devices)
+        chosen = device(devices)
+    parts = (given["modes"].replace(",", ", "), f"{given['steps']} steps", f"{given['data']} labels", chosen.id)
+    words.markdown(f"**{plain(given['model'])}** {plain(' · '.join(parts))}")
     try:
         asked = activity_of(given, chosen, _gpu_count_of(devices))
     except GpuExploreError as error:
         show_problem(error)
-        st.button("Train", type="primary", icon=":material/play_arrow:", disabled=True)
+        line.button("Train", type="primary", icon=":material/play_arrow:", disabled=True)
         return
-    show_newest(asked, timedelta(days=30), _draw, missing=_show_example, label="Train")
+    show_newest(asked, timedelta(days=30), _draw, missing=_show_example, label="Train", line=line)
 
 
 def _show_example() -> None:
     """Show a training that gpuexplore recorded, labelled as such."""
-    st.caption("Not trained on this server yet.")
     report = joined([json.loads(Path(__file__).with_name("example.json").read_text(encoding="utf-8"))])
-    st.badge("Recorded example", icon=":material/inventory_2:", color="violet")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.badge("Recorded example", icon=":material/inventory_2:", color="violet")
+        st.caption("Not trained on this server yet.", width="content")
+    if report:
+        _draw_charts(report, ("example", 0))
     st.caption(
         "Not of this server and not with the choices above: 100 steps of 784-784-10 on two cores of an Intel Xeon "
         "(Sapphire Rapids), 2026-11-30, while other work took 62 % of the CPU: times are longer than on an idle one."
     )
-    if report:
-        _draw_charts(report, ("example", 0))
 
 
 def _draw(run: ActivityRun) -> None:
@@ -89,14 +93,25 @@ def _draw(run: ActivityRun) -> None:
 
 
 def _draw_charts(report: TrainingReport, key: tuple[str, int]) -> None:
-    show_chart(lambda: _losses(report), key, key="chart.training.losses")
+    figures = [
+        f"{plain(mode.name)} {mode.losses[-1]:.3f}"
+        + (f" ({format_seconds(mode.step_s.median)} a step)" if mode.step_s else "")
+        for mode in report.modes
+        if mode.losses and mode.losses[-1] is not None
+    ]
+    st.markdown(f"#### Loss of {plain(report.model)} after {report.steps_done} steps: {', '.join(figures) or UNKNOWN}.")
+    has_phases = any(mode.phases for mode in report.modes)
+    left, right = st.columns([3, 2], gap="medium") if has_phases else (st.container(), None)
+    with left:
+        show_chart(lambda: _losses(report), key, key="chart.training.losses")
+    if right:
+        with right:
+            show_chart(lambda: _phases(report), key, key="chart.training.phases")
     if report.data == "random":
         st.caption(
             f"The labels are random, so there is nothing to learn: the expected loss on new samples is at least "
             f"ln {report.classes} = {report.chance_loss:.3f}. A single batch can be below it by chance."
         )
-    if any(mode.phases for mode in report.modes):
-        show_chart(lambda: _phases(report), key, key="chart.training.phases")
     if any(len(mode.scales) > 1 for mode in report.modes):
         show_chart(lambda: _scales(report), key, key="chart.training.scales")
 
@@ -196,23 +211,21 @@ def _show_conditions(report: TrainingReport) -> None:
 
 def _choose(devices: Sequence[Device]) -> dict[str, str]:
     """Draw the choices; return the arguments of the training, as texts."""
-    first, second, third, fourth = st.columns([3, 2, 2, 2], gap="medium")
-    with first:
-        model = select(
-            "Model",
-            "model",
-            [*PRESETS, "own widths"],
-            shown=lambda name: name if name in PRESETS else "Another MLP, by its widths",
-        )
-        if model == "own widths":
-            model = text("Widths", "widths", "784-256-10", help="Layer widths of an MLP; hidden layers must be equal.")
+    model = select(
+        "Model",
+        "model",
+        [*PRESETS, "own widths"],
+        shown=lambda name: name if name in PRESETS else "Another MLP, by its widths",
+    )
+    if model == "own widths":
+        model = text("Widths", "widths", "784-256-10", help="Layer widths of an MLP; hidden layers must be equal.")
     usual = PRESETS[model].batch if model in PRESETS else 128
-    with second:
+    left, right = st.columns(2, gap="medium")
+    with left:
         batch = text("Batch", "batch", "", help="Samples per step.", placeholder=str(usual))
-    with third:
+    with right:
         steps = text("Steps", "steps", DEFAULTS["steps"], help="Steps of each mode.")
-    with fourth:
-        data = segments("Data", "data", list(DATA), shown=str.capitalize)
+    data = segments("Data", "data", list(DATA), shown=str.capitalize)
     modes = several("Modes", "modes", list(MODES), default=DEFAULTS["modes"].split(","))
     about = f"{model}: {PRESETS[model].about}. " if model in PRESETS else ""
     st.caption(f"{about}{'; '.join(f'{name}: {MODES[name].about}' for name in modes)}. Data: {DATA[data]}.")
@@ -221,22 +234,12 @@ def _choose(devices: Sequence[Device]) -> dict[str, str]:
 
 def _more(devices: Sequence[Device]) -> dict[str, str]:
     with st.expander("Optimizer, processes and seed"):
-        columns = st.columns(4, gap="medium")
-        with columns[0]:
-            optimizer = select("Optimizer", "optimizer", list(OPTIMIZERS))
-        with columns[1]:
-            rate = text(
-                "Learning rate",
-                "rate",
-                "",
-                help="Learning rate of the optimizer.",
-                placeholder=f"{OPTIMIZERS[optimizer]:g}",
-            )
-        with columns[2]:
-            most = max(most_processes(device, _gpu_count_of(devices)) for device in devices)
-            count = text("Processes", "processes", DEFAULTS["processes"], help=f"1 to {most}, by torch's launcher.")
-        with columns[3]:
-            seed = text("Seed", "seed", DEFAULTS["seed"], help="Seed of the weights and the batches.")
+        optimizer = select("Optimizer", "optimizer", list(OPTIMIZERS))
+        usual = f"{OPTIMIZERS[optimizer]:g}"
+        rate = text("Learning rate", "rate", "", help="Learning rate of the optimizer.", placeholder=usual)
+        most = max(most_processes(device, _gpu_count_of(devices)) for device in devices)
+        count = text("Processes", "processes", DEFAULTS["processes"], help=f"1 to {most}, by torch's launcher.")
+        seed = text("Seed", "seed", DEFAULTS["seed"], help="Seed of the weights and the batches.")
     return {"optimizer": optimizer, "learning_rate": rate, "processes": count, "seed": seed}
 
 

@@ -49,26 +49,25 @@ _GPUS: Shared[tuple[GpuChoice, ...]] = Shared(100)  # for one call, in the order
 
 def _choose() -> tuple[str, str, Shape, Calls]:
     """Draw the choice of a call; return its operation, dtype and shape, and how calls follow one another."""
-    problems = st.container()  # the columns are too narrow for sentences
     left, middle, right, last = st.columns([4, 2, 5, 3], gap="medium")
     with left:
-        operation = picked.choose_operation(problems)
+        operation = picked.choose_operation()
     with middle:
         usual = picked.usual_dtype(operation)
         dtypes = sorted(picked.dtypes_of(operation), key=lambda dtype: dtype != usual)
-        dtype = url_widgets.select("Dtype", "dtype", dtypes, problems=problems)
+        dtype = url_widgets.select("Dtype", "dtype", dtypes)
     found = points(operation, dtypes=[dtype])
     with right:
-        shape = picked.choose_shape(operation, picked.usual_shape(operation, found), problems)
+        shape = picked.choose_shape(operation, picked.usual_shape(operation, found))
     with last:
-        calls = picked.choose_calls(found, problems)
+        calls = picked.choose_calls(found)
     return operation, dtype, shape, calls
 
 
 def show_which() -> None:
     """Draw the choice of a call and prices, a sentence on the best GPUs, a chart of the first, and a table of all."""
     said = st.container()
-    with st.container(border=True):
+    with st.container(border=True), url_widgets.problems_in(st.container()):
         call = _choose()
         left, right = st.columns([2, 3], gap="medium")
         with left:

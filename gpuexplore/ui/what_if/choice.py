@@ -86,15 +86,12 @@ def draw_choice(here: Sequence[Device], elsewhere: DeltaGenerator) -> WhatIfChoi
     def device_of(name: str) -> Device:
         return known[name] if name in known else as_device(table[name])
 
-    problems = st.container()  # the columns are too narrow for sentences
-    left, middle, right = st.columns([4, 2, 7], gap="medium")
+    left, right = st.columns([2, 1], gap="medium")
     with left:
-        device = url_widgets.select("Device", "device", names, shown=shown, problems=problems)
-    with middle:
-        baselines = list(dict.fromkeys(("fp32", *FORMATS)))
-        baseline = url_widgets.select("Baseline dtype", "baseline", baselines, problems=problems)
+        device = url_widgets.select("Device", "device", names, shown=shown)
     with right:
-        dtypes = url_widgets.several("Dtypes", "dtype", list(FORMATS), default=list(FORMATS))
+        baseline = url_widgets.select("Baseline dtype", "baseline", list(dict.fromkeys(("fp32", *FORMATS))))
+    dtypes = url_widgets.several("Dtypes", "dtype", list(FORMATS), default=list(FORMATS))
     calls = _choose_calls()
     with elsewhere:
         others = url_widgets.several(

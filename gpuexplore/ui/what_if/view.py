@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from gpuexplore.analysis.prediction import INTERVAL, UncertainValue
 from gpuexplore.analysis.prediction.calls import CALLS_WORDS
@@ -86,12 +87,24 @@ PER: Mapping[str, ComparedQuantity] = MappingProxyType(
 )
 
 
-def show_summary(workload: Workload, rows: Sequence[WhatIf], choice: WhatIfChoice) -> None:
-    """Say in a sentence what the rows of the chosen device mean, and in some more how they compare."""
+def show_summary(
+    workload: Workload, rows: Sequence[WhatIf], choice: WhatIfChoice, *, said: DeltaGenerator, words: DeltaGenerator
+) -> None:
+    """Say in a sentence what the rows of the chosen device mean, and in some more how they compare.
+
+    Args:
+        workload: on each device in each format.
+        rows: of that.
+        choice: of the visitor.
+        said: where the first sentence stands.
+        words: where the choices are named.
+    """
     own = _own(rows, choice)
     summary = summarize(own, baseline=choice.baseline, elsewhere=[row for row in rows if row not in own])
-    st.markdown(f"#### {summary.headline}")
-    st.caption(f"{workload.title}: {format_si(workload.flop_count, 'FLOPs')}.")
+    said.markdown(f"#### {summary.headline}")
+    flops = format_si(workload.flop_count, "FLOPs")
+    parts = (choice.device.title, f"baseline {choice.baseline}", CALLS_WORDS[choice.calls])
+    words.markdown(plain(f"{workload.title}: {flops} · {' · '.join(parts)}"))
     if summary.details:
         st.markdown("\n".join(f"- {sentence}" for sentence in summary.details))
 

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from itertools import islice
 from urllib.parse import urlencode
@@ -82,32 +81,27 @@ class AtlasChoice:
 
 def choose() -> AtlasChoice:
     """Draw the choices and return them."""
-    with st.container(border=True):
-        problems = st.container()  # the columns are too narrow for sentences
-        left, middle, right = st.columns([4, 3, 5], gap="medium")
-        with left:
-            operation = choose_operation(problems)
-        with middle:
-            usual = usual_dtype(operation)
-            dtypes = url_widgets.several("Dtypes", "dtype", dtypes_of(operation), default=(usual,)) or [usual]
-        with right:
-            counts = measured_gpus(operation)
-            default = _usual_gpus(operation, tuple(dtypes))
-            gpus = url_widgets.several("GPUs", "gpus", list(counts), default=default, shown=NAMES.__getitem__)
+    with url_widgets.choices_in_a_line() as (words, _):
+        operation = choose_operation()
+        usual = usual_dtype(operation)
+        dtypes = url_widgets.several("Dtypes", "dtype", dtypes_of(operation), default=(usual,)) or [usual]
+        counts = measured_gpus(operation)
+        default = _usual_gpus(operation, tuple(dtypes))
+        gpus = url_widgets.several("GPUs", "gpus", list(counts), default=default, shown=NAMES.__getitem__)
         shown = [(dtype, gpu) for dtype in dtypes for gpu in gpus or default]
         if len(shown) > MOST_SERIES:
-            with problems:
-                accepted = f"at most {MOST_SERIES} combinations of GPU and dtype; only the first are shown"
-                url_widgets.show_problem(InvalidInput.of("gpus and dtype", f"{len(shown)} of them", accepted))
+            accepted = f"at most {MOST_SERIES} combinations of GPU and dtype; only the first are shown"
+            url_widgets.show_problem(InvalidInput.of("gpus and dtype", f"{len(shown)} of them", accepted))
         found = points(operation, gpus or default, dtypes)
-        left, middle, right = st.columns([4, 3, 5], gap="medium")
+        labels = {str(name): label for name, label in SHOWN.items()}
+        show = url_widgets.segments("Show", "show", list(labels), shown=labels.__getitem__)
+        left, right = st.columns(2, gap="medium")
         with left:
-            labels = {str(name): label for name, label in SHOWN.items()}
-            show = url_widgets.segments("Show", "show", list(labels), shown=labels.__getitem__)
-        with middle:
-            calls = choose_calls(found, problems)
+            calls = choose_calls(found)
         with right:
-            shape = choose_shape(operation, usual_shape(operation, found), problems)
+            shape = choose_shape(operation, usual_shape(operation, found))
+    parts = (shape_label(shape), ", ".join(dtypes), ", ".join(NAMES[gpu] for gpu in gpus or default), labels[show])
+    words.markdown(f"**{operation_named(operation).title}** {plain(' · '.join(parts))}")
     return AtlasChoice(
         operation,
         tuple(shown[:MOST_SERIES]),
@@ -155,12 +149,12 @@ def dtypes_of(operation: str) -> tuple[str, ...]:
     return tuple(name for name in FORMATS if operation_named(operation).unsupported(format_named(name)) is None)
 
 
-def choose_operation(problems: AbstractContextManager[object]) -> str:
+def choose_operation() -> str:
     """Draw the choice of an operation, and return its name."""
-    return url_widgets.select("Operation", "op", list(measured_operations()), shown=_counted, problems=problems)
+    return url_widgets.select("Operation", "op", list(measured_operations()), shown=_counted)
 
 
-def choose_calls(found: Sequence[AtlasPoint], problems: AbstractContextManager[object]) -> Calls:
+def choose_calls(found: Sequence[AtlasPoint]) -> Calls:
     """Draw the choice of how predicted calls follow one another, as those of `found` first, and return it."""
     chosen = url_widgets.select(
         "Predicted calls",
@@ -172,19 +166,17 @@ def choose_calls(found: Sequence[AtlasPoint], problems: AbstractContextManager[o
             "single": "One at a time",
             "cold": "Cold kernel",
         }.__getitem__,
-        problems=problems,
     )
     return next(name for name in CALLS if name == chosen)
 
 
-def choose_shape(operation: str, usual: Shape, problems: AbstractContextManager[object]) -> Shape:
+def choose_shape(operation: str, usual: Shape) -> Shape:
     """Draw the field of a shape, and return what it says; `usual` where it cannot be read."""
     typed = url_widgets.shape(str(usual))
     try:
         return parse_shape(typed, OPERATIONS[operation], measured=False)
     except InvalidInput as error:
-        with problems:
-            url_widgets.show_problem(error)
+        url_widgets.show_problem(error)
         return usual
 
 
