@@ -19,7 +19,7 @@ from gpuexplore.ui.session import known_devices
 st.title("Roofline")
 st.caption(
     "Operations with few FLOPs per byte are limited by memory bandwidth (slopes), operations with many by peak compute "
-    "(flat roofs). The chart shows both for one device, with the results measured on it.",
+    "(flat roofs).",
     help=page_help("roofline"),
 )
 open_page("roofline")
@@ -31,11 +31,8 @@ def open_benchmark() -> None:
         st.switch_page(file_of("benchmark"))
 
 
-restore_after_back()
-devices = known_devices()
-choice = choose(devices)
-view = view_of(choice)
-if choice.here:
+def show_actions() -> None:
+    """Draw what measures the chosen device, where it is of this machine."""
     with st.container(horizontal=True, vertical_alignment="center"):
         if view.roofs and not any(point.origin == "live" for point in view.points):
             open_benchmark()
@@ -44,12 +41,19 @@ if choice.here:
         offer(choice.device)
     show_progress()
 
+
+restore_after_back()
+devices = known_devices()
+said = st.container()
+choice = choose(devices)
+view = view_of(choice)
 example = None if view.points or view.measured or not choice.here else recorded_example(choice)
 if example:
     st.subheader(f"Example: recorded runs on {example.device.title}", anchor=False)
     st.caption(f"Measured by gpuexplore on another machine, below that GPU's roofs. {choice.device.title} follows.")
-    show_roofline(view_of(example), example)
+    show_roofline(view_of(example), example, said)
     st.subheader(choice.device.title, anchor=False)
+    show_actions()
 if not view.roofs:
     st.info(
         f"No roof of {choice.device.title} is known. A CPU's are measured during its first run; a GPU's come from the "
@@ -67,6 +71,8 @@ if not choice.here and not view.measured:
         f"{shown or 'No result from elsewhere matches these choices.'}",
         icon=":material/info:",
     )
-show_roofline(view, choice)
+show_roofline(view, choice, st.container() if example else said)
+if choice.here and not example:
+    show_actions()
 if all(device.kind == "cpu" for device in devices):
     st.caption("No CUDA device was found in this machine; any GPU of the table can be chosen above.")

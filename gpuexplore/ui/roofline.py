@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from gpuexplore.analysis.model import Context
 from gpuexplore.analysis.roofline import Point, explain, point_of, published_points, without_flops
@@ -181,8 +182,18 @@ def _wanted(dtype: str, operation: str, choice: _Choice) -> bool:
     return choice.dtype in (None, dtype) and choice.operation in (None, operation)
 
 
-def show_roofline(view: _View, choice: _Choice) -> None:
-    """Show the chart, its sentences and its tables; a click on a point opens its run."""
+def show_roofline(view: _View, choice: _Choice, said: DeltaGenerator) -> None:
+    """Show the chart, its sentences and its tables; a click on a point opens its run.
+
+    Args:
+        view: what is drawn.
+        choice: of the visitor.
+        said: where the sentence on what limits the results stands, else the one on the ridge point.
+    """
+    sentences = explain(view.roofs, view.points)
+    if sentences:
+        first = next((each for each in sentences if each.startswith("Of ")), f"{sentences[0].partition(':')[0]}.")
+        said.markdown(f"#### {plain(choice.device.title)}: {first[0].lower()}{first[1:]}")
     event: Any = show_chart(
         lambda: roofline(view.roofs, view.points), view, key=f"chart.roofline.{choice.device.id}", on_select="rerun"
     )
@@ -198,7 +209,7 @@ def show_roofline(view: _View, choice: _Choice) -> None:
     if any(point.origin is not Origin.LIVE for point in view.points):
         reading.append("Hollow points were not measured on this server.")
     st.caption(" ".join((*reading, *_left_out(view))))
-    if sentences := explain(view.roofs, view.points):
+    if sentences:
         st.markdown("\n".join(f"- {sentence}" for sentence in sentences))
     _show_points(view)
     count = len(view.roofs)
