@@ -22,9 +22,10 @@ st.caption(
     help=page_help("atlas"),
 )
 open_page("atlas")
+said = st.container()
 choice = choose()
 facts = facts_of(choice)
-show_atlas(choice, facts)
+show_atlas(choice, facts, said)
 show_picked()
 st.subheader("Basis of the predictions", anchor="basis")
 st.caption(f"For {shape_label(choice.shape)}, the dotted line; other shapes can have another basis.")

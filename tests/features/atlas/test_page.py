@@ -47,6 +47,7 @@ def test_the_first_look_shows_measured_points_over_predictions_and_says_by_whom(
     assert not app.error
     assert f"{len(points()):,} measurements of" in texts(app.caption)
     assert "published by AIConfigurator" in spec(app)["description"]
+    assert "#### Linear layer, 256 × 12,288 × 3,584: predicted fastest on B300 SXM (HGX), " in texts(app.markdown)
     assert "Published by AIConfigurator, not measured by gpuexplore." in texts(app.caption)
     assert "Dashed: predicted; calls are replayed in a CUDA graph" in texts(app.caption)
 

@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from gpuexplore.analysis.prediction import CALLS
 from gpuexplore.analysis.utilization.utilization import shape_label
+from gpuexplore.core.units import format_interval, format_seconds
 from gpuexplore.features.atlas.analysis import measured_operations, points
 from gpuexplore.features.atlas.chart import PICKED, atlas, shown_at, source_label
 from gpuexplore.features.atlas.ui.picked import POINT, AtlasChoice, AtlasFacts, href_of
@@ -20,8 +22,24 @@ KEY = "chart.atlas"
 FIRST = "atlas.first"  # the session's key of the point that the link named when this chart was drawn first
 
 
-def show_atlas(choice: AtlasChoice, facts: AtlasFacts) -> None:
-    """Show the chart and what is to be known about it; a click on a point writes the point to the URL."""
+def show_atlas(choice: AtlasChoice, facts: AtlasFacts, said: DeltaGenerator) -> None:
+    """Show the chart and what is to be known about it; a click on a point writes the point to the URL.
+
+    Args:
+        choice: of the visitor.
+        facts: of that choice.
+        said: where the sentence on the predictions of its shape stands.
+    """
+    times = sorted(
+        (found.time_s, plain(series.name), format_interval(found.interval_s, format_seconds))
+        for series, found in zip(facts.series, facts.predictions, strict=True)
+        if found.time_s and found.interval_s
+    )
+    if times:
+        (time_s, name, interval), *slower = times
+        rest = "".join(f", {other} {format_seconds(other_s)}" for other_s, other, _ in slower)
+        what = f"{OPERATIONS[choice.operation].title}, {shape_label(choice.shape)}"
+        said.markdown(f"#### {what}: predicted fastest on {name}, {format_seconds(time_s)} ({interval}){rest}.")
     if not facts.points:
         st.info(_nothing(choice), icon=":material/info:")
     if not facts.points and not any(series.line for series in facts.series):
