@@ -3,13 +3,17 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
+import altair as alt
+import pandas as pd
 import streamlit as st
 
 import gpuexplore
 from gpuexplore.activity import ActivityRun, kind_named, kinds
+from gpuexplore.charts.series import NEUTRAL
 from gpuexplore.core.errors import GpuExploreError
-from gpuexplore.core.model import Run
+from gpuexplore.core.model import Run, RunState
 from gpuexplore.core.units import format_seconds, format_whole_seconds
 from gpuexplore.jobs.server_settings import is_external
 from gpuexplore.operations import operation_named
@@ -21,14 +25,18 @@ from gpuexplore.ui.roles import is_admin
 from gpuexplore.ui.run.state import cancel
 from gpuexplore.ui.session import note_visit, owner, store
 from gpuexplore.ui.shared import shared_values
+from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.tables import table_of
 from gpuexplore.ui.url_widgets import show_problem
+
+PAST_MINUTES = 60.0  # of the chart
 
 
 @dataclass(frozen=True, slots=True)
 class _Queue:
-    """A snapshot of the queue from the database."""
+    """A snapshot of the queue from the database; `recent` are the runs that ended last."""
 
+    recent: tuple[Run, ...]
     running: tuple[Run, ...]
     activities: tuple[ActivityRun, ...]
     waiting: tuple[WaitingRun, ...]
@@ -63,7 +71,12 @@ def _draw() -> None:
         st.info(f"{plain(str(restriction))}. {effects[restriction.kind]}", icon=":material/pause_circle:")
     at_work: tuple[Run | ActivityRun, ...] = (*queue.running, *queue.activities)
     doing = "Running" if any(run.supervisor in queue.alive for run in at_work) else "Interrupted"
-    st.subheader(f"{doing}: {len(at_work)}" if at_work else "Nothing is running", anchor="running")
+    now = datetime.now(UTC).replace(second=0, microsecond=0) + timedelta(minutes=1)  # drawn anew once a minute
+    rows = tuple(_rows(queue, now))
+    said = f"Waiting: {queue.length}" if queue.length else "Queue empty"
+    start = "" if at_work or queue.length else ": the next run starts as soon as it is queued"
+    st.markdown(f"#### {f'{doing}: {len(at_work)}' if at_work else 'Nothing is running'}. {said}{start}.")
+    show_chart(lambda: _timeline(rows), rows, key="chart.queue")
     for run in queue.running:
         operation = operation_named(run.experiment.operation).title
         words = (
@@ -92,6 +105,7 @@ def _draw() -> None:
 def _look() -> _Queue:
     found = store()
     return _Queue(
+        found.history(states=(RunState.DONE, RunState.CANCELLED), limit=40),
         found.running(),
         found.running_activities(),
         found.waiting(100),
@@ -99,6 +113,65 @@ def _look() -> _Queue:
         found.supervisors(),
         found.current_restrictions(),
     )
+
+
+def _rows(queue: _Queue, now: datetime) -> Iterator[tuple[str, float, float, str, str]]:
+    """Yield device, first and last minute from now, state and words of what is drawn; of each device the last hour."""
+    alive = [supervisor for supervisor in queue.supervisors if supervisor.alive]
+    several = len({supervisor.host for supervisor in alive}) > 1
+    free = {f"{each.host}/{device.id}" if several else device.id: None for each in alive for device in each.devices}
+
+    def minutes(utc: str | None) -> float:
+        return (datetime.fromisoformat(utc) - now).total_seconds() / 60 if utc else 0.0
+
+    for run in (*queue.recent, *queue.running):
+        if run.started_utc and not run.origin and minutes(run.finished_utc) > -PAST_MINUTES:
+            for device in _devices(run, queue.supervisors):
+                first = max(-PAST_MINUTES, minutes(run.started_utc))
+                state = "ended" if run.finished_utc else "running"
+                yield device, first, minutes(run.finished_utc), state, operation_named(run.experiment.operation).title
+    for activity in queue.activities:
+        first = max(-PAST_MINUTES, minutes(activity.started_utc))
+        yield activity.activity.device, first, 0.0, "running", kind_named(activity.activity.kind).title
+    for each in queue.waiting:
+        if each.expected_start_s is not None:
+            first = each.expected_start_s / 60
+            for device in each.devices:
+                yield device, first, first + each.estimated_s / 60, "waiting", f"number {each.position}"
+    for device in free:
+        yield device, -PAST_MINUTES, 0.0, "", ""
+
+
+def _timeline(rows: Sequence[tuple[str, float, float, str, str]]) -> alt.LayerChart:
+    """Return the last hour of each device and the expected starts of what waits, minutes from now on one axis."""
+    frame = pd.DataFrame(rows, columns=["device", "first", "last", "state", "words"])
+    names = sorted(set(frame["device"]))
+    scale = alt.Scale(domain=[-PAST_MINUTES, max([5.0, *frame["last"]])], nice=False)
+    label = "datum.value == 0 ? 'now' : format(datum.value, '+d') + ' min'"
+    states = alt.Scale(domain=["ended", "running", "waiting"], range=[NEUTRAL, "#00816e", "#c6871c"])
+    x = alt.X("first:Q", title=None, scale=scale, axis=alt.Axis(labelExpr=label, tickCount=7, grid=False))
+    color = alt.Color("state:N", scale=states, legend=alt.Legend(title=None, orient="top"))
+    bars = (
+        alt.Chart(frame)
+        .transform_filter("datum.state")
+        .mark_bar(strokeWidth=2, height={"band": 0.6})
+        .encode(
+            y=alt.Y("device:N", sort=names, title=None),
+            x=x,
+            x2="last:Q",
+            color=color,
+            stroke=alt.Stroke("state:N", scale=states, legend=None),
+            tooltip=[alt.Tooltip(f"{name}:N") for name in ("device", "state", "words")],
+        )
+    )
+    hours = alt.Chart(frame).transform_filter("!datum.state")
+    idle = hours.mark_bar(opacity=0.12, color=NEUTRAL, height={"band": 0.6}, tooltip=None)
+    now = hours.mark_rule(strokeDash=[3, 3], color=NEUTRAL).encode(x=alt.X("last:Q"))
+    counts = ", ".join(f"{state} {sum(row[3] == state for row in rows)}" for state in ("ended", "running", "waiting"))
+    description = f"The last hour of {', '.join(names) or 'no device'}: {counts}."
+    lanes = idle.encode(y=alt.Y("device:N", sort=names, title=None), x=x, x2="last:Q")
+    chart: alt.LayerChart = alt.LayerChart(layer=[lanes, bars, now])
+    return chart.properties(width="container", height=95 + 40 * len(names), description=description)
 
 
 def _devices(run: Run, supervisors: Sequence[Supervisor]) -> list[str]:
@@ -109,13 +182,12 @@ def _devices(run: Run, supervisors: Sequence[Supervisor]) -> list[str]:
 
 
 def _show_waiting(queue: _Queue) -> None:
-    st.subheader(f"Waiting: {queue.length}" if queue.length else "Queue empty", anchor="waiting")
     if not queue.waiting:
-        if not (queue.running or queue.activities):
-            st.caption("The next run starts as soon as it is queued.")
-            if st.button("Measure something", type="primary", icon=":material/play_arrow:"):
-                st.switch_page(file_of("benchmark"))
+        idle = not (queue.running or queue.activities)
+        if idle and st.button("Measure something", type="primary", icon=":material/play_arrow:"):
+            st.switch_page(file_of("benchmark"))
         return
+    st.subheader(f"Waiting: {queue.length}", anchor="waiting")
     for run in queue.waiting:
         if _may_cancel(run.owner):
             with _with_controls(run.id, run.owner, kinds()[run.kind].page if run.kind in kinds() else ""):

@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 
 import pytest
@@ -19,8 +20,7 @@ def here(beat):
 def test_empty_queue_offers_to_measure_something_and_shows_the_supervisor_with_its_devices_and_version(page):
     app = page("queue")
     assert not app.exception
-    assert "Nothing is running" in texts(app.subheader)
-    assert "Queue empty" in texts(app.subheader)
+    assert "#### Nothing is running. Queue empty: the next run starts as soon as it is queued." in texts(app.markdown)
     assert [button.label for button in app.button] == ["Measure something"]
     assert "Another version than this server's" in texts(app.warning)
     hosts = app.dataframe[0].value
@@ -38,6 +38,16 @@ def test_who_waits_is_shown_in_order_with_the_expected_start(page, store, experi
     assert list(table["Expected start"]) == [0.0, 90.0]
     assert "Your run is number 2" in texts(app.markdown)
     assert "in about 1 min 30 s" in texts(app.markdown)
+
+
+def test_the_chart_shows_what_ended_in_the_last_hour_what_runs_and_what_waits(page, store, experiment):
+    for _ in range(3):
+        store.submit(experiment, OWNER, estimated_s=60.0)
+    store.finish(store.claim("tests", ["cpu"]), RunState.DONE)
+    store.claim("tests", ["cpu"])
+    (chart,) = page("queue").get("vega_lite_chart")
+
+    assert json.loads(chart.proto.spec)["description"] == "The last hour of cpu: ended 1, running 1, waiting 1."
 
 
 def test_ones_own_waiting_run_can_be_cancelled_and_nobody_elses(page, store, experiment):
@@ -59,7 +69,7 @@ def test_an_administrator_can_cancel_any_run(page, store, experiment, monkeypatc
 def test_a_running_run_shows_its_progress_and_whose_it_is(page, store, claimed, results):
     store.add_result(claimed, results[0])
     app = page("queue")
-    assert "Running: 1" in texts(app.subheader)
+    assert "Running: 1" in texts(app.markdown)
     text = app.get("progress")[0].proto.text
     assert "1 of" in text
     assert "Your run" in text
@@ -85,7 +95,7 @@ def test_a_run_whose_supervisor_is_silent_is_interrupted(page, store, claimed):
         connection.exec_driver_sql("UPDATE supervisors SET beat_epoch_s = beat_epoch_s - 10")
     app = page("queue")
     assert "interrupted" in app.get("progress")[0].proto.text
-    assert "Interrupted: 1" in texts(app.subheader)
+    assert "Interrupted: 1" in texts(app.markdown)
 
 
 def test_a_supervisor_that_was_replaced_is_shown_no_more(page, store, beat):
