@@ -9,32 +9,34 @@ import streamlit as st
 from gpuexplore.core.errors import GpuExploreError, InvalidInput, NotFound
 from gpuexplore.core.model import RunSummary
 from gpuexplore.core.naming import LONGEST_TITLE
-from gpuexplore.core.units import UNKNOWN, format_si, read_whole
+from gpuexplore.core.units import UNKNOWN, format_percent, format_si, read_whole
 from gpuexplore.jobs.run_sources import import_runs, listed_with_summaries
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.recorded.files import GZIPPED, SUFFIXES
 from gpuexplore.store import Description, ListedRun, Wanted
 from gpuexplore.ui.identity import address, owner
-from gpuexplore.ui.link import write
+from gpuexplore.ui.link import parameters, write
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.navigation import file_of
 from gpuexplore.ui.roles import Right, check, is_admin
+from gpuexplore.ui.run.recorded import offer_recorded_runs
 from gpuexplore.ui.run.state import changed, describe
 from gpuexplore.ui.session import store
 from gpuexplore.ui.shared import shared_values
-from gpuexplore.ui.url_widgets import is_usable, operation_title, select, show_problem, toggle
+from gpuexplore.ui.url_widgets import is_usable, operation_title, problems_in, select, show_problem, toggle
 
 BEFORE = "before"  # the URL's parameter of the page of the list
 PER_PAGE = 50
 TICKED = "runs.ticked"  # the session's key of the ids of the ticked runs
 DELETED = "runs.deleted"  # and of those that were deleted last
+OPENED = "runs.opened"  # and of the one whose title was clicked
 DRAWN = "runs.drawn"  # and of how often the table was begun anew: its edits are then forgotten
 
 
 def _choose_runs() -> Wanted:
     """Draw the search and the filters, and return which runs they ask for."""
-    search, operation, device, tag, mine = st.columns([3.8, 2.3, 2.3, 1.8, 1.7], vertical_alignment="bottom")
-    with search:
+    count = len({"op", "device", "tag", "mine"} & parameters().keys())
+    with problems_in(st.container()), st.container(horizontal=True, vertical_alignment="bottom"):
         typed = st.text_input(
             "Search",
             key="q",
@@ -43,14 +45,11 @@ def _choose_runs() -> Wanted:
             placeholder="words of a title, tag, note, device or id",
             icon=":material/search:",
         )
-    with operation:
-        chosen = select("Operation", "op", ["", *OPERATIONS], shown=lambda name: operation_title(name) or "All")
-    with device:
-        where = select("Device", "device", ["", *_device_names()], shown=lambda name: name or "All")
-    with tag:
-        tagged = select("Tag", "tag", ["", *_tags_in_use()], shown=lambda name: name or "All")
-    with mine:
-        own = toggle("Mine", "mine", help="Only runs of this browser or this account")
+        with st.popover(f"Filters: {count}" if count else "Filters", icon=":material/filter_list:"):
+            chosen = select("Operation", "op", ["", *OPERATIONS], shown=lambda name: operation_title(name) or "All")
+            where = select("Device", "device", ["", *_device_names()], shown=lambda name: name or "All")
+            tagged = select("Tag", "tag", ["", *_tags_in_use()], shown=lambda name: name or "All")
+            own = toggle("Mine", "mine", help="Only runs of this browser or this account")
     looked_for = typed if typed and is_usable("q", typed) else ""
     return Wanted(owner() if own else None, chosen or None, where or None, tagged or None, looked_for)
 
@@ -67,18 +66,22 @@ def _tags_in_use() -> tuple[str, ...]:
 
 def show_runs() -> None:
     """Show the list of runs with its search, and what can be done with the ticked ones."""
+    if opened := st.session_state.pop(OPENED, ""):
+        st.switch_page(file_of("benchmark"), query_params={"run": opened})
+    said = st.container()
     wanted = _choose_runs()
     given = st.query_params.get(BEFORE)
     before = None if given is None else read_whole(given)
     if given is not None and before is None:
         show_problem(InvalidInput.of(BEFORE, given, "whole numbers from 1"))
-    _offer_import()
     _offer_undo()
     runs = listed_with_summaries(store(), wanted, before=before, limit=PER_PAGE)
     if not runs and wanted == Wanted() and before is None:
-        st.info("No runs yet.", icon=":material/insights:")
+        said.markdown("#### No runs yet. A recorded one shows what a run says.")
         if st.button("Measure something", type="primary", icon=":material/play_arrow:"):
             st.switch_page(file_of("benchmark"))
+        offer_recorded_runs("matmul", is_first_drawn=True)
+        _offer_import()
         return
     here = {run.id: run for run in runs}
     found = []
@@ -91,6 +94,7 @@ def show_runs() -> None:
     if not runs:
         st.info("No run matches. Try fewer words or filters.", icon=":material/search_off:")
         return
+    said.markdown(f"#### {_headline(runs)}")
     _show_table(runs)
     with st.container(horizontal=True, horizontal_alignment="right"):
         if before is not None:
@@ -98,6 +102,15 @@ def show_runs() -> None:
         if len(runs) == PER_PAGE:
             older = (BEFORE, str(runs[-1].number))
             st.button("Older", icon=":material/chevron_right:", on_click=write, args=older)
+    _offer_import()
+
+
+def _headline(runs: Sequence[ListedRun]) -> str:
+    """Return how many runs are listed, and which of them came nearest to a peak, as Markdown."""
+    count = "1 run" if len(runs) == 1 else f"{'The newest ' * (len(runs) == PER_PAGE)}{len(runs)} runs"
+    shares = [(run.summary.share, run.title) for run in runs if run.summary and run.summary.share is not None]
+    best = f", nearest to its peak “{plain(max(shares)[1])}” at {format_percent(max(shares)[0])}" if shares else ""
+    return f"{count}{best}."
 
 
 def _show_table(runs: Sequence[ListedRun]) -> None:
@@ -110,6 +123,7 @@ def _show_table(runs: Sequence[ListedRun]) -> None:
     summaries = [run.summary or RunSummary() for run in runs]
     columns = {
         "Tick": [run.id in ticked for run in runs],
+        "Run": [run.title for run in runs],
         "Title": [run.title for run in runs],
         "Operation": [run.operation or UNKNOWN for run in runs],
         "Device": [run.device_names or ", ".join(run.devices) for run in runs],
@@ -126,35 +140,47 @@ def _show_table(runs: Sequence[ListedRun]) -> None:
         hide_index=True,
         num_rows="fixed",
         disabled=[name for name in columns if name not in ("Tick", "Title", "Tags")],
+        column_order=[*(name for name in columns if name != "Title"), "Title"],
         column_config=_config(runs),
         on_change=lambda: _take_edits(runs, st.session_state[key]["edited_rows"]),
         placeholder=UNKNOWN,
         alt=f"Table of {len(runs)} runs with title, operation, device, time, best rate, share of its peak and quality",
     )
-    st.caption("Double-click a title or tags of your own to change them. Times are UTC.")
+    st.caption(
+        "Click a title to open the run. Double-click your own tags, or titles under Rename, to change them. "
+        "Times are UTC."
+    )
 
 
 def _config(runs: Sequence[ListedRun]) -> Mapping[str, Any]:
     tags = sorted({tag for run in runs for tag in run.tags})
     return {
         "Tick": st.column_config.CheckboxColumn("", width=36),
-        "Title": st.column_config.TextColumn(width=235, max_chars=LONGEST_TITLE),
-        "Operation": st.column_config.TextColumn(width=90),
-        "Device": st.column_config.TextColumn(width=130),
-        "When": st.column_config.TextColumn(width=122),
+        "Run": st.column_config.ButtonColumn(
+            "Title",
+            width=190,
+            type="tertiary",
+            alignment="left",
+            key="runs.click",
+            on_click=lambda: st.session_state.update({OPENED: runs[st.session_state["runs.click"]["row"]].id}),
+        ),
+        "Title": st.column_config.TextColumn("Rename", width=96, max_chars=LONGEST_TITLE),
+        "Operation": st.column_config.TextColumn(width=80),
+        "Device": st.column_config.TextColumn(width=100),
+        "When": st.column_config.TextColumn(width=116),
         "Best rate": st.column_config.TextColumn(
-            width=96, help="The highest of the run; in bytes per second if it is memory-bound"
+            width=90, help="The highest of the run; in bytes per second if it is memory-bound"
         ),
         "Share of peak": st.column_config.NumberColumn(
-            help="Best rate as a share of the rated or measured peak", format="%.3g %%", width=82
+            "Of peak", help="Best rate as a share of the rated or measured peak", format="%.3g %%", width=70
         ),
         "Quality": st.column_config.TextColumn(
             help="clean: hardly any measurement was disturbed; noisy: times varied; contended: other work ran at the "
             "same time; imported: measured elsewhere",
-            width=84,
+            width=78,
         ),
-        "Owner": st.column_config.TextColumn(width=58),
-        "Tags": st.column_config.MultiselectColumn(options=tags, accept_new_options=True, width=110),
+        "Owner": st.column_config.TextColumn(width=52),
+        "Tags": st.column_config.MultiselectColumn(options=tags, accept_new_options=True, width=72),
     }
 
 
@@ -196,7 +222,7 @@ def _show_actions(ticked: Sequence[ListedRun]) -> None:
             st.switch_page(file_of("compare"), query_params={"a": older.id, "b": newer.id})
         own = bool(ticked) and all(run.owner == owner() or is_admin() for run in ticked)
         st.button("Delete", icon=":material/delete:", disabled=not own, on_click=_delete, args=(tuple(ticked),))
-        words = "Select one run to open it, or two to compare them."
+        words = "Select two runs to compare them."
         if ticked:
             count = "1 run" if len(ticked) == 1 else f"{len(ticked)} runs"
             words = f"{count} selected{'' if own else '; only their owner can delete them'}."

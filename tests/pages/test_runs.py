@@ -1,4 +1,5 @@
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from gpuexplore.core.model import Experiment, Shape
@@ -51,8 +52,22 @@ def test_an_empty_list_offers_to_measure_something(page):
     app = page("runs")
 
     assert not app.exception
-    assert "No runs yet" in texts(app.info)
-    assert [button.label for button in app.button] == ["Measure something"]
+    assert "#### No runs yet." in texts(app.markdown)
+    assert "Real results from another time or machine" in texts(app.caption)
+    assert len(app.get("vega_lite_chart")) == 1
+    assert app.button[0].label == "Measure something"
+
+
+def test_a_click_on_a_title_opens_its_run(page, recorded, monkeypatch):
+    run_id = recorded()
+    opened = []
+    monkeypatch.setattr(st, "switch_page", lambda _, query_params: opened.append(query_params))
+    app = page("runs")
+    assert "1 run, nearest to its peak “matmul 64, fp32” at " in texts(app.markdown)
+    app.session_state["runs.opened"] = run_id  # as the column does
+    app.run()
+
+    assert opened == [{"run": run_id}]
 
 
 def test_runs_are_listed_with_what_they_are_and_whose(page, recorded, store):

@@ -25,6 +25,7 @@ from gpuexplore.recorded import (
 )
 from gpuexplore.ui import link
 from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.navigation import file_of
 from gpuexplore.ui.shared.charts import show_chart
 
 WITH = "with"  # the URL parameter that names a recording
@@ -110,13 +111,9 @@ def offer_recorded_runs(operation: str, *, is_first_drawn: bool) -> None:
         show_chart(lambda: time(analysis), run.id, key="chart.recorded")
     with st.container(horizontal=True):
         for recording, name in found:
-            st.button(
-                f"See a recorded run: {operation_named(name).title.lower()} on {recording.title}",
-                key=f"see.{recording.name}",
-                icon=ICON,
-                on_click=link.write,
-                args=("run", run_id_of(recording.name, name)),
-            )
+            label = f"See a recorded run: {operation_named(name).title.lower()} on {recording.title}"
+            if st.button(label, key=f"see.{recording.name}", icon=ICON):
+                st.switch_page(file_of("benchmark"), query_params={"run": run_id_of(recording.name, name)})
     for reason in refusals():
         st.warning(f"A recording is not shown. {plain(reason)}", icon=":material/gpp_bad:")
 
