@@ -36,7 +36,7 @@ def problems_in(place: DeltaGenerator) -> Iterator[None]:
 
 
 @contextmanager
-def choices_in_a_line() -> Iterator[tuple[DeltaGenerator, DeltaGenerator]]:
+def choices_in_a_line(label: str = "Edit") -> Iterator[tuple[DeltaGenerator, DeltaGenerator]]:
     """Draw a line whose button opens what is drawn inside; problems with it stand below the line, where they are seen.
 
     Yields:
@@ -44,7 +44,7 @@ def choices_in_a_line() -> Iterator[tuple[DeltaGenerator, DeltaGenerator]]:
     """
     line = st.container(border=True, horizontal=True, vertical_alignment="center", gap="small")
     words = line.container(width="stretch")
-    with problems_in(st.container()), line.popover("Edit", icon=":material/tune:"):
+    with problems_in(st.container()), line.popover(label, icon=":material/tune:"):
         yield words, line
 
 

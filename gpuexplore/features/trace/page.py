@@ -13,6 +13,7 @@ st.caption(
     help=page_help("trace"),
 )
 open_page("trace")
+said = st.container()
 table = choose_trace()
 if table is not None:
-    show_trace(table)
+    show_trace(table, said)

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 import altair as alt
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from gpuexplore.analysis.prediction import USUAL_CALLS
 from gpuexplore.charts.series import NEUTRAL
@@ -36,7 +37,7 @@ from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.tables import Row as Cells
 from gpuexplore.ui.shared.tables import table_of
-from gpuexplore.ui.url_widgets import select, show_problem
+from gpuexplore.ui.url_widgets import choices_in_a_line, select, show_problem
 
 MOST_BYTES = 40_000_000  # unpacked: reading more stalls all other visitors; the command takes more
 GPUS = {accelerator.key: accelerator.name for accelerator in NEWEST_FIRST}
@@ -57,14 +58,15 @@ UNITS = {
 }
 
 
-def show_trace(table: TraceTable) -> None:
-    """Draw what a trace says, its chart and its table."""
-    st.markdown(f"#### {plain(headline(table))}")
-    st.caption(plain(" ".join(notes(table))))
+def show_trace(table: TraceTable, said: DeltaGenerator) -> None:
+    """Draw what a trace says, in `said` as a sentence, its chart and its table."""
+    said.markdown(f"#### {plain(headline(table))}")
     rows = [row for row in table.rows if row.time_s]
+    if rows:
+        show_chart(lambda: _time_by_operation(table), (table.name, table.rows), key="chart.trace")
+    st.caption(plain(" ".join(notes(table))))
     if not rows:
         return
-    show_chart(lambda: _time_by_operation(table), (table.name, table.rows), key="chart.trace")
     st.subheader("Operations", anchor="operations")
     shown: list[Cells] = [
         {
@@ -115,38 +117,36 @@ def choose_trace() -> TraceTable | None:
 
     Without a file it is that of a recorded example, which is labelled.
     """
-    file = st.file_uploader("Trace of torch.profiler", type=["json", "gz"], key="trace.file")
-    if file is None:
-        select("Taken on", "device", ["", CPU, *GPUS], shown=_device_title)
+    with choices_in_a_line("Upload a trace") as (words, _):
+        file = st.file_uploader("Trace of torch.profiler", type=["json", "gz"], key="trace.file")
         st.caption(
             f"Up to {st.get_option('server.maxUploadSize')} MB as uploaded (gzip makes it about ten times "
             f"smaller) and {MOST_BYTES // 1_000_000} MB unpacked. From a shell `gpuexplore trace FILE` takes up to "
             f"{MOST_COMMAND_BYTES // 1_000_000} MB, and prints JSON. The file is not stored."
         )
-        _explain()
-        st.badge("Recorded example", icon=":material/inventory_2:", color="violet")
-        st.caption(EXAMPLE)
-        return TABLES.get(
-            (EXAMPLE, "", ""),
-            lambda: _read("transformer-layer.json.gz", Path(__file__).with_name("example.json.gz").read_bytes(), ""),
-        )[0]
-    content = file.getvalue()
-    try:
-        return _chosen(file.name, content)
-    except InvalidInput as error:
-        show_problem(error)
-        _explain()
-        return None
-
-
-def _explain() -> None:
-    with st.expander("Record a trace of your own", icon=":material/add_chart:"):
-        st.code(
-            "with torch.profiler.profile(record_shapes=True) as prof:\n"
-            "    step()  # a few calls of the code to profile, after some warm-up calls\n"
-            'prof.export_chrome_trace("trace.json.gz")\n',
-            language="python",
-        )
+        with st.expander("Record a trace of your own", icon=":material/add_chart:"):
+            st.code(
+                "with torch.profiler.profile(record_shapes=True) as prof:\n"
+                "    step()  # a few calls of the code to profile, after some warm-up calls\n"
+                'prof.export_chrome_trace("trace.json.gz")\n',
+                language="python",
+            )
+        if file is None:
+            select("Taken on", "device", ["", CPU, *GPUS], shown=_device_title)
+            words.badge("Recorded example", icon=":material/inventory_2:", color="violet")
+            words.caption(EXAMPLE)
+            return TABLES.get(
+                (EXAMPLE, "", ""),
+                lambda: _read(
+                    "transformer-layer.json.gz", Path(__file__).with_name("example.json.gz").read_bytes(), ""
+                ),
+            )[0]
+        words.markdown(f"**{plain(file.name)}**")
+        try:
+            return _chosen(file.name, file.getvalue())
+        except InvalidInput as error:
+            show_problem(error)
+            return None
 
 
 def _chosen(name: str, content: bytes) -> TraceTable:
