@@ -19,6 +19,7 @@ from gpuexplore.operations.implementation import Implementation
 from gpuexplore.shapes import parse_shape
 from gpuexplore.ui import url_widgets
 from gpuexplore.ui.link import parameters, write
+from gpuexplore.ui.markdown import plain
 
 VIEWS = {
     "interpreter": "Interpreter",
@@ -67,34 +68,36 @@ def choose(devices: Sequence[Device]) -> KernelChoice:
     Raises:
         InvalidInput: a shape or a grid that cannot be used.
     """
-    with st.container(border=True):
+    gpu = block = None
+    grid = ""
+    with url_widgets.choices_in_a_line() as (words, _):
         operation, implementation, dtype = _kernel()
         geometry = implementation.geometry
-        st.caption(f"**{implementation.name}**: {implementation.about}.")
-        if geometry is None:
-            return KernelChoice(operation, implementation, dtype, parse_shape(_shape(operation), operation), None, None)
-        target, blocks, shapes, grids = st.columns([4, 2, 3, 2], gap="medium")
-        with target:
-            here = [device.spec_key for device in devices if device.spec_key in GPUS]
-            targets = sorted((*GPUS, OWN), key=lambda key: (key not in here, key not in ("h100-sxm5-80gb", OWN)))
-            key = url_widgets.select("Target GPU", "gpu", targets, shown=_gpu_label)
-        with blocks:
-            shown = [",".join(map(str, block)) for block in geometry.blocks]
-            block = geometry.blocks[shown.index(url_widgets.select("Block (threads)", "block", shown))]
-        with shapes:
+        left, right = st.columns([2, 1], gap="medium")
+        if geometry:
+            with left:
+                here = [device.spec_key for device in devices if device.spec_key in GPUS]
+                targets = sorted((*GPUS, OWN), key=lambda key: (key not in here, key not in ("h100-sxm5-80gb", OWN)))
+                key = url_widgets.select("Target GPU", "gpu", targets, shown=_gpu_label)
+            with right:
+                shown = [",".join(map(str, block)) for block in geometry.blocks]
+                block = geometry.blocks[shown.index(url_widgets.select("Block (threads)", "block", shown))]
+                grid = url_widgets.text(
+                    "Grid (blocks)",
+                    "grid",
+                    "",
+                    help="Blocks along x and y, like `8,8`. Empty: enough to cover the output. A smaller grid is shown "
+                    "but never timed.",
+                    placeholder="covers the output",
+                )
+            gpu = GPUS[key] if key in GPUS else _own_gpu()
+        with left:
             shape_text = _shape(operation)
-        with grids:
-            grid = url_widgets.text(
-                "Grid (blocks)",
-                "grid",
-                "",
-                help="Blocks along x and y, like `8,8`. Empty: enough to cover the output. A smaller grid is shown but "
-                "never timed.",
-                placeholder="covers the output",
-            )
-        gpu = GPUS[key] if key in GPUS else _own_gpu()
+        parts = (dtype, shape_text, *([f"block {' × '.join(map(str, block))}"] if block else []))
+        words.markdown(f"**{implementation.name}** {plain(' · '.join((*parts, *([gpu.name] if gpu else []))))}")
+        words.caption(f"{implementation.about[0].upper()}{implementation.about[1:]}.")
     shape = parse_shape(shape_text, operation)
-    launch = geometry.launch(operation.output(shape), block, _grid(grid))
+    launch = geometry.launch(operation.output(shape), block, _grid(grid)) if geometry else None
     return KernelChoice(operation, implementation, dtype, shape, gpu, launch)
 
 
@@ -140,7 +143,7 @@ def _own_gpu() -> TargetGpu:
     Raises:
         InvalidInput: no GPU has so many multiprocessors.
     """
-    left, right, _ = st.columns([2, 2, 7], gap="medium")
+    left, right = st.columns(2, gap="medium")
     with left:
         capabilities = sorted(CAPABILITIES, key=lambda number: number != "7.5")  # of the notebook's card
         capability = url_widgets.select("Compute capability", "cc", capabilities)

@@ -1,7 +1,6 @@
 """A kernel run in the interpreter of PTX on a page: one block of it step by step, on a machine without a GPU."""
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from functools import partial
 
 import streamlit as st
@@ -60,19 +59,23 @@ LIMITS = (
 
 def show_interpreter(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu) -> None:
     """Show the view; a kernel other than the first is run once a visitor asks for it."""
+    st.fragment(_show)(choice, geometry, gpu)
     st.caption(
         "This kernel's PTX, run by an interpreter on this server: there is no GPU and no clock, so nothing here is a "
         "time. It shows the accesses of each thread, their cost in sectors and wavefronts, and where warps wait."
     )
-    st.fragment(_show)(choice, geometry, gpu)
 
 
 def _show(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu) -> None:
     made = compiled_here(choice, gpu, "Compiling: the kernel is run")
     if made is None:
         return
+    said = st.container()
+    controls = st.container(horizontal=True, gap="small")
     try:
-        request, warp_column = _request(choice, geometry, made)
+        with url_widgets.problems_in(st.container()), controls.popover("Shape, block, warp", icon=":material/tune:"):
+            request = _request(choice, geometry, made)
+            place = st.container()
         found = _found(request)
     except GpuExploreError as error:
         show_problem(error)
@@ -84,40 +87,39 @@ def _show(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu) -> None:
         st.button(f"Run {choice.implementation.name}", type="primary", icon=":material/play_arrow:", on_click=_click)
         st.caption("Not run yet. A run takes this server up to half a minute, and pauses while the server measures.")
         return
-    with warp_column:
+    with place:
         warp = int(url_widgets.select("Warp", "warp", [str(number) for number in range(found.warps)]))
     for fault in found.faults:
         st.error(plain(fault), icon=":material/report:")
     if found.unwritten_bytes:
         st.error(f"{found.unwritten_bytes:,} bytes of the output were never written.", icon=":material/report:")
     icon = ":green[:material/check_circle:]" if found.is_right else ":red[:material/error:]"
+    with controls:
+        step = _choose_step(found, warp)
+    if step:
+        said.markdown(f"#### {sentence(step, found)}")
+        _show_step(found, step)
     st.markdown(f"{icon} {' '.join(outcome(found))}")
-    _show_steps(found, warp)
 
 
-def _request(
-    choice: KernelChoice, geometry: Geometry, made: CompiledKernel
-) -> tuple[KernelLaunch, AbstractContextManager[object]]:
-    """Draw the choices of a shape and a block, and return what is to be run, and the column of the next choice.
+def _request(choice: KernelChoice, geometry: Geometry, made: CompiledKernel) -> KernelLaunch:
+    """Draw the choices of a shape and a block, and return what is to be run.
 
     Raises:
         InvalidInput, TooLarge: a shape that cannot be used.
     """
-    shape_column, block_column, warp_column = st.columns([4, 2, 2], gap="medium")
     small = small_shape(choice.operation, geometry, choice.block)
-    with shape_column:
-        typed = url_widgets.text("Shape run here", "small", str(small), help=LIMITS)
+    typed = url_widgets.text("Shape run here", "small", str(small), help=LIMITS)
     shape = parse_shape(typed, choice.operation)
     check_size(choice.operation, shape, choice.dtype)
     launch = geometry.launch(choice.operation.output(shape), choice.block)
     x, y, z = launch.grid
     blocks = [f"{i % x},{i // x % y},{i // (x * y)}" for i in range(min(64, x * y * z))]
-    with block_column:
-        place = url_widgets.select(
-            f"Block of {launch.blocks:,}", "at", blocks, shown=lambda at: at.removesuffix(",0").replace(",", ", ")
-        )
+    place = url_widgets.select(
+        f"Block of {launch.blocks:,}", "at", blocks, shown=lambda at: at.removesuffix(",0").replace(",", ", ")
+    )
     along_x, along_y, along_z = map(int, place.split(","))
-    request = KernelLaunch(
+    return KernelLaunch(
         made.ptx,
         choice.operation.name,
         choice.dtype,
@@ -127,7 +129,6 @@ def _request(
         (along_x, along_y, along_z),
         made.dynamic_shared_bytes,
     )
-    return request, warp_column
 
 
 def _click() -> None:
@@ -190,24 +191,26 @@ def outcome(run: BlockRun) -> list[str]:
 # The steps of one warp on a page: the picture of the memory it touches, the sentence, and the instructions around.
 
 
-def _show_steps(run: BlockRun, warp: int) -> None:
-    """Show the step that is chosen of a warp, and everything around it."""
+def _choose_step(run: BlockRun, warp: int) -> TraceStep | None:
+    """Draw the choice of a step of a warp, and return it; None where there is none."""
     steps = steps_of(run, warp)
     if not steps:
         st.info(f"Warp {warp} has no step among the first {len(run.steps):,} of the block.", icon=":material/info:")
-        return
+        return None
     default = costliest_read(run, warp)
     label = f"Step of warp {warp} (of {len(steps):,}): a load, a store or a barrier"
     place = url_widgets.slider(label, "step", len(steps), default) if len(steps) > 1 else 1
-    with st.container(horizontal=True, gap="small"):
-        _button("Back", max(1, place - 1), icon=":material/chevron_left:")
-        _button("Next", min(len(steps), place + 1), icon=":material/chevron_right:")
-        for name, at in moments(run, warp).items():
-            _button(f"{name[0].upper()}{name[1:]}", at)
-    step = steps[place - 1]
+    _button("Back", max(1, place - 1), icon=":material/chevron_left:")
+    _button("Next", min(len(steps), place + 1), icon=":material/chevron_right:")
+    for name, at in moments(run, warp).items():
+        _button(f"{name[0].upper()}{name[1:]}", at)
+    return steps[place - 1]
+
+
+def _show_step(run: BlockRun, step: TraceStep) -> None:
+    """Show a step of a warp, and everything around it."""
     if run.step_count > len(run.steps):
         st.caption(f"The first {len(run.steps):,} of the block's {run.step_count:,} steps.")
-    st.markdown(f"#### {sentence(step, run)}")
     left, right = st.columns([3, 2], gap="medium")
     with left:
         if step.is_barrier:
@@ -225,7 +228,7 @@ def _show_steps(run: BlockRun, warp: int) -> None:
                 picture = partial(bank_picture, access, title)
                 show_chart(picture, of, key=f"chart.banks.{index}")
     with right:
-        _show_instructions(run, steps, place)
+        _show_instructions(run, steps_of(run, step.warp), step)
     _show_arrays(run, step)
     if not step.is_barrier and any(other.is_barrier for other in run.steps):
         _show_warps(run, step)
@@ -235,12 +238,12 @@ def _button(label: str, place: int, icon: str | None = None) -> None:
     st.button(label, key=f"interpreter.{label}", icon=icon, on_click=link.write, args=("step", str(place)))
 
 
-def _show_instructions(run: BlockRun, steps: Sequence[TraceStep], place: int) -> None:
+def _show_instructions(run: BlockRun, steps: Sequence[TraceStep], now: TraceStep) -> None:
     """Show the steps of the warp around the one that is chosen."""
     around = 6  # instructions before and after the step
+    place = 1 + next(at for at, step in enumerate(steps) if step is now)
     start = max(0, min(place - 1 - around, len(steps) - 2 * around - 1))
     shown = steps[start : start + 2 * around + 1]
-    now = steps[place - 1]
     show_table(
         lambda: [
             {

@@ -66,10 +66,9 @@ def show_ladder(choice: KernelChoice, devices: Sequence[Device]) -> None:
     else:
         published_words = "Grey ticks: published results for comparable kernels. "
         known = published(choice.operation.name, choice.dtype)
-        st.info(
+        st.caption(
             f"No CUDA device was found, so this ladder cannot be measured here. {published_words if known else ''}"
-            "Choose `numba-cpu` to measure a ladder on this machine.",
-            icon=":material/info:",
+            "Choose `numba-cpu` to measure a ladder on this machine."
         )
     run_id = st.query_params.get("run")
     if run_id:
@@ -113,7 +112,12 @@ def _show(choice: KernelChoice, results: Sequence[Result], seen: tuple[object, .
     of = (choice.operation.name, backend, choice.dtype, choice.gpu, choice.shape, *seen)
     rungs = LADDERS.get(of, lambda: ladder(choice.operation, backend, results))
     known = published(choice.operation.name, choice.dtype)
-    if any(rung.share is not None or rung.implementation.name in known for rung in rungs):
+    measured = [(rung.share, f"The fastest step, {rung.implementation.name},", "") for rung in rungs if rung.share]
+    others = [(float(row["share"]), f"A kernel like {name}", f" on {row['device']}") for name, row in known.items()]
+    if measured or any(rung.implementation.name in known for rung in rungs):
+        share, name, where = max(measured or others)
+        published_words = "" if measured else ", as others published"
+        st.markdown(f"#### {name} reaches {format_percent(share)} of the library's speed{where}{published_words}.")
         show_chart(lambda: _ladder_chart(rungs, known), of, key="chart.ladder")
     if results:
         case = results[0].case
