@@ -7,7 +7,7 @@ from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
 from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.url_widgets import choices_in_a_line, show_problem
-from gpuexplore.ui.what_if.choice import choose_workload, draw_choice, offer_presets, reset_workload
+from gpuexplore.ui.what_if.choice import choose_workload, draw_choice, reset_workload
 from gpuexplore.ui.what_if.known import facts_of, offer_measuring
 from gpuexplore.ui.what_if.view import show_devices, show_figures, show_summary
 
@@ -25,7 +25,6 @@ elsewhere = st.container()
 here = known_devices()
 elsewhere.subheader("The same on other devices", anchor="devices")
 with asked, choices_in_a_line() as (words, _):
-    offer_presets()
     workload = None
     try:
         workload = choose_workload()

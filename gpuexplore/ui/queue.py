@@ -29,8 +29,6 @@ from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.tables import table_of
 from gpuexplore.ui.url_widgets import show_problem
 
-PAST_MINUTES = 60.0  # of the chart
-
 
 @dataclass(frozen=True, slots=True)
 class _Queue:
@@ -121,32 +119,33 @@ def _rows(queue: _Queue, now: datetime) -> Iterator[tuple[str, float, float, str
     several = len({supervisor.host for supervisor in alive}) > 1
     free = {f"{each.host}/{device.id}" if several else device.id: None for each in alive for device in each.devices}
 
+    oldest = -60.0
+
     def minutes(utc: str | None) -> float:
-        return (datetime.fromisoformat(utc) - now).total_seconds() / 60 if utc else 0.0
+        return max(oldest, (datetime.fromisoformat(utc) - now).total_seconds() / 60) if utc else 0.0
 
     for run in (*queue.recent, *queue.running):
-        if run.started_utc and not run.origin and minutes(run.finished_utc) > -PAST_MINUTES:
+        if run.started_utc and not run.origin and minutes(run.finished_utc) > oldest:
+            ends = (minutes(run.started_utc), minutes(run.finished_utc), "ended" if run.finished_utc else "running")
             for device in _devices(run, queue.supervisors):
-                first = max(-PAST_MINUTES, minutes(run.started_utc))
-                state = "ended" if run.finished_utc else "running"
-                yield device, first, minutes(run.finished_utc), state, operation_named(run.experiment.operation).title
+                yield device, *ends, operation_named(run.experiment.operation).title
     for activity in queue.activities:
-        first = max(-PAST_MINUTES, minutes(activity.started_utc))
-        yield activity.activity.device, first, 0.0, "running", kind_named(activity.activity.kind).title
+        what = kind_named(activity.activity.kind).title
+        yield activity.activity.device, minutes(activity.started_utc), 0.0, "running", what
     for each in queue.waiting:
         if each.expected_start_s is not None:
             first = each.expected_start_s / 60
             for device in each.devices:
                 yield device, first, first + each.estimated_s / 60, "waiting", f"number {each.position}"
     for device in free:
-        yield device, -PAST_MINUTES, 0.0, "", ""
+        yield device, oldest, 0.0, "", ""
 
 
 def _timeline(rows: Sequence[tuple[str, float, float, str, str]]) -> alt.LayerChart:
     """Return the last hour of each device and the expected starts of what waits, minutes from now on one axis."""
     frame = pd.DataFrame(rows, columns=["device", "first", "last", "state", "words"])
     names = sorted(set(frame["device"]))
-    scale = alt.Scale(domain=[-PAST_MINUTES, max([5.0, *frame["last"]])], nice=False)
+    scale = alt.Scale(domain=[min(frame["first"], default=-60.0), max([5.0, *frame["last"]])], nice=False)
     label = "datum.value == 0 ? 'now' : format(datum.value, '+d') + ' min'"
     states = alt.Scale(domain=["ended", "running", "waiting"], range=[NEUTRAL, "#00816e", "#c6871c"])
     x = alt.X("first:Q", title=None, scale=scale, axis=alt.Axis(labelExpr=label, tickCount=7, grid=False))

@@ -29,7 +29,6 @@ BEFORE = "before"  # the URL's parameter of the page of the list
 PER_PAGE = 50
 TICKED = "runs.ticked"  # the session's key of the ids of the ticked runs
 DELETED = "runs.deleted"  # and of those that were deleted last
-OPENED = "runs.opened"  # and of the one whose title was clicked
 DRAWN = "runs.drawn"  # and of how often the table was begun anew: its edits are then forgotten
 
 
@@ -66,7 +65,7 @@ def _tags_in_use() -> tuple[str, ...]:
 
 def show_runs() -> None:
     """Show the list of runs with its search, and what can be done with the ticked ones."""
-    if opened := st.session_state.pop(OPENED, ""):
+    if opened := st.session_state.pop("runs.opened", ""):
         st.switch_page(file_of("benchmark"), query_params={"run": opened})
     said = st.container()
     wanted = _choose_runs()
@@ -140,7 +139,6 @@ def _show_table(runs: Sequence[ListedRun]) -> None:
         hide_index=True,
         num_rows="fixed",
         disabled=[name for name in columns if name not in ("Tick", "Title", "Tags")],
-        column_order=[*(name for name in columns if name != "Title"), "Title"],
         column_config=_config(runs),
         on_change=lambda: _take_edits(runs, st.session_state[key]["edited_rows"]),
         placeholder=UNKNOWN,
@@ -162,7 +160,7 @@ def _config(runs: Sequence[ListedRun]) -> Mapping[str, Any]:
             type="tertiary",
             alignment="left",
             key="runs.click",
-            on_click=lambda: st.session_state.update({OPENED: runs[st.session_state["runs.click"]["row"]].id}),
+            on_click=lambda: st.session_state.update({"runs.opened": runs[st.session_state["runs.click"]["row"]].id}),
         ),
         "Title": st.column_config.TextColumn("Rename", width=96, max_chars=LONGEST_TITLE),
         "Operation": st.column_config.TextColumn(width=80),

@@ -13,7 +13,7 @@ from tests.browser.conftest import settle, title, until_seen
 
 pytestmark = pytest.mark.browser
 
-ROW, TICK_X, RENAME_X = 35, 18, -40  # pixels of a row of the table, which is drawn on a canvas, and places in it
+ROW, TICK_X, RENAME_X = 35, 18, 270  # pixels of a row of the table, which is drawn on a canvas, and places in it
 MOST_CLICKS = 10
 LABELS = "all => all.map(it => it.getAttribute('aria-label'))"
 SIZES = (64, 128)
@@ -39,7 +39,7 @@ class Hand:
         canvas = self.page.locator("[data-testid=stDataFrame] canvas").first
         canvas.scroll_into_view_if_needed()
         box = canvas.bounding_box()
-        self.page.mouse.click(box["x"] + x % box["width"], box["y"] + ROW * (row + 1) + ROW // 2, click_count=count)
+        self.page.mouse.click(box["x"] + x, box["y"] + ROW * (row + 1) + ROW // 2, click_count=count)
         self.clicks += 1
 
 

@@ -60,7 +60,7 @@ class WhatIfChoice:
         return tuple({device.id: device for device in (self.device, *self.others)}.values())
 
 
-def offer_presets() -> None:
+def _offer_presets() -> None:
     """Draw a button for each example worth a look; it replaces the URL's parameters."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption("For example:", width="content")
@@ -170,6 +170,7 @@ def choose_workload() -> Workload:
         InvalidInput: it cannot be; says what is accepted.
         NotFound: there is no such run.
     """
+    _offer_presets()
     kind = url_widgets.segments("Workload", "what", list(KINDS), shown=lambda name: KINDS[name][0])
     return KINDS[kind][1]()
 

@@ -117,7 +117,7 @@ def is_possible(
     return Possibility(prediction, time_s, verdict, reason)
 
 
-def limits_of(device: Device, case: Case, peak: Peak | None, hints: Hints) -> list[DeviceLimit]:
+def _limits_of(device: Device, case: Case, peak: Peak | None, hints: Hints) -> list[DeviceLimit]:
     """Return the limits of a call that are known, with `peak` that of the units that compute it."""
     row = row_of(device)
     if row is not None:
@@ -160,7 +160,7 @@ def _explanations(prediction: Prediction, time_s: float, rounded: float, hints: 
         ("with 2:4 sparsity, its zeros counted", case, peak, hints | {"sparse"}),
     ]
     for words, other, of, known in trials:
-        nearest = max(limits_of(prediction.device, other, of, known), key=lambda limit: limit.least_s, default=None)
+        nearest = max(_limits_of(prediction.device, other, of, known), key=lambda limit: limit.least_s, default=None)
         if nearest and not _is_above(nearest, time_s, rounded):
             most = f"{format_flop_per_s(nearest.per_s)}, " if nearest.bound == "compute" else ""
             yield words if "fused" in known else f"{words} ({most}{format_seconds(nearest.least_s)} at least)"
@@ -231,7 +231,7 @@ def judged(
         hints: what else is known of the call.
     """
     device = prediction.device
-    limits = limits_of(device, prediction.case, prediction.peak, hints)
+    limits = _limits_of(device, prediction.case, prediction.peak, hints)
     nearest = max(limits, key=lambda limit: limit.least_s / (1 + max(ROUNDED[limit.bound], rounded)), default=None)
     if nearest and _is_above(nearest, time_s, rounded):
         possible = tuple(_explanations(prediction, time_s, rounded, hints))
