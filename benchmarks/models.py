@@ -63,7 +63,9 @@ def main() -> None:
     if not arguments.rows:
         _print_left_out(steps)
         print("\nThe same rows by what ships, which is fitted to them, beside usual estimates:\n")
-    print("| group | rows | way | median | p90 | predicted / measured | intervals that hold |\n|---|---|---|---|---|---|---|")
+    print(
+        "| group | rows | way | median | p90 | predicted / measured | intervals that hold |\n|---|---|---|---|---|---|---|"
+    )
     for group in by_groups(judged):
         own = [each for each in judged if group["name"] == _groups(each.step)[group["by"]]]
         for way in own[0].seconds:

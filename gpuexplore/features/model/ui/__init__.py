@@ -13,6 +13,7 @@ import streamlit as st
 from gpuexplore.analysis.figure import LessonFigure, format_figure
 from gpuexplore.core.units import UNKNOWN, format_bytes, format_gigabytes
 from gpuexplore.features.model.analysis import OPTIMIZERS, Serving, Training
+from gpuexplore.features.model.analysis.answers import headline
 from gpuexplore.features.model.analysis.fits import (
     CONTEXT_SOURCE,
     DEFAULT_RESERVE,
@@ -34,7 +35,6 @@ from gpuexplore.features.model.analysis.training import (
     training_memory,
 )
 from gpuexplore.features.model.chart import memory_timeline
-from gpuexplore.features.model.analysis.answers import headline
 from gpuexplore.features.model.lesson_block import block_name, options_of, prediction_of, rows
 from gpuexplore.hardware import accelerator_named
 from gpuexplore.ui.markdown import plain
