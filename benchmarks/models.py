@@ -64,7 +64,8 @@ def main() -> None:
         _print_left_out(steps)
         print("\nThe same rows by what ships, which is fitted to them, beside usual estimates:\n")
     print(
-        "| group | rows | way | median | p90 | predicted / measured | intervals that hold |\n|---|---|---|---|---|---|---|"
+        "| group | rows | way | median | p90 | predicted / measured | intervals that hold |\n"
+        "|---|---|---|---|---|---|---|"
     )
     for group in by_groups(judged):
         own = [each for each in judged if group["name"] == _groups(each.step)[group["by"]]]
