@@ -59,6 +59,7 @@ class Page:
         about: one sentence for its tooltip.
         reads: the parameters of its address, separated by blanks.
         terms: of the glossary that its title explains.
+        also: name of a page that is a view of this one now, whose links lead there; empty for none.
         script: file that draws it; None for one of the core, which lies in `pages/`.
     """
 
@@ -68,6 +69,7 @@ class Page:
     about: str
     reads: str = ""
     terms: tuple[str, ...] = ()
+    also: str = ""
     script: Path | None = None
 
     @property

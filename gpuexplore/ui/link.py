@@ -13,7 +13,9 @@ from gpuexplore.ui.navigation import FIRST_PAGE, pages
 
 PAGE = "link.page"  # the session's key of the page that is shown
 PROBLEMS = "link.problems"  # the session's key of what could not be used of the link, and of its page
-PARAMETERS: Mapping[str, tuple[str, ...]] = {name: page.parameters for name, page in pages().items()}
+PARAMETERS: Mapping[str, tuple[str, ...]] = {
+    name: page.parameters for page in pages().values() for name in (page.name, page.also) if name
+}
 # the parameters that are lists, with what separates their values
 LISTS: Mapping[str, str] = (
     {SHORT_NAMES[name]: separator for name, separator in SEPARATORS.items()}

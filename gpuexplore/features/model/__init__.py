@@ -7,12 +7,14 @@ from gpuexplore.registry import Feature, Page
 FEATURE = Feature(
     "model",
     page=Page(
-        "memory",
-        "Memory",
+        "model",
         "Model",
-        "Memory for training or serving a model: its peak, when it occurs, and the largest batch that fits.",
-        reads="model widths layers mode batch tokens dtype optimizer mixed checkpoints accumulate kv gpu reserve",
-        terms=("Peak moment", "Activations", "Checkpoints", "Largest batch"),
+        "Model",
+        "Speed of training or serving a model on any GPUs, its memory, and the largest batch that fits.",
+        reads="view model widths layers task gpu gpus tp dtype weights batch tokens answer shard checkpoint "
+        "mode optimizer mixed checkpoints accumulate kv reserve",
+        terms=("MFU", "Peak moment", "Activations", "Checkpoints", "Largest batch"),
+        also="memory",
         script=Path(__file__).with_name("page.py"),
     ),
     needs=("atlas",),

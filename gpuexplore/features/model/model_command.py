@@ -13,7 +13,7 @@ from gpuexplore.core.units import format_gigabytes, format_percent, format_secon
 from gpuexplore.features.model.analysis.answers import (
     MFU_WORDS,
     batch_words,
-    compared,
+    comparisons,
     cost_words,
     gpus_words,
     headline,
@@ -84,7 +84,7 @@ def execute(arguments: argparse.Namespace) -> int:
     batches = by_batch(model, plans[0], devices[0], calibration)
     read = [*filter(None, [model_reading(name)]), *readings(split(arguments.gpu))]
     if arguments.json:
-        sentences = [*_comparisons(found, len(plans)), batch_words(batches)]
+        sentences = [*comparisons(found, len(plans)), batch_words(batches)]
         print_json({"predictions": [to_json(each) for each in found], "comparisons": sentences, "readings": read})
         return EXIT_OK
     _print(found, batches, len(plans))
@@ -94,20 +94,10 @@ def execute(arguments: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-def _comparisons(found: Sequence[ModelPrediction], dtypes: int) -> list[str]:
-    """Return how GPUs compare in the first dtype, and dtypes on the first GPU; those that fit."""
-    first, *others = found[::dtypes]
-    of_dtypes = found[1:dtypes]
-    sentences = [compared(first, each) for each in others if first.fits is not False and each.fits is not False]
-    return sentences + [
-        compared(each, first, of="dtype") for each in of_dtypes if first.fits is not False and each.fits is not False
-    ]
-
-
 def _print(found: Sequence[ModelPrediction], batches: Sequence[ModelPrediction], dtypes: int) -> None:
     for each in found:
         print(headline(each))
-    for sentence in (*_comparisons(found, dtypes), batch_words(batches)):
+    for sentence in (*comparisons(found, dtypes), batch_words(batches)):
         if sentence:
             print(sentence)
     first = found[0]
@@ -139,7 +129,8 @@ def _print(found: Sequence[ModelPrediction], batches: Sequence[ModelPrediction],
         print()
     if first.train:
         for key, share in mfu_by_definition(first).items():
-            print(f"MFU {format_percent(share)}: {MFU_WORDS[key]}")
+            if share:
+                print(f"MFU {format_percent(share)}: {MFU_WORDS[key]}")
 
 
 def _memory_words(prediction: ModelPrediction) -> str:

@@ -29,15 +29,20 @@ def navigation() -> tuple[Page, Mapping[str, StreamlitPage]]:
     """Return the page that is asked for, and what Streamlit has for each, by its name."""
     known = {name: copy(page) for name, page in _streamlit_pages().items()}  # each run marks the one it may draw
     shown = st.navigation(list(known.values()), position="hidden")  # Streamlit's has no places
-    return next(page for page in pages().values() if known[page.name] is shown), known
+    name = next(name for name, page in known.items() if page is shown)
+    if name not in pages():
+        home = next(page for page in pages().values() if page.also == name)
+        st.switch_page(known[home.name], query_params=parameters() | {"view": name})
+    return pages()[name], known
 
 
 @once
 def _streamlit_pages() -> Mapping[str, StreamlitPage]:
     """Return a page of Streamlit for each of ours: it looks for the file of each that is made."""
+    names = {page.name: page for page in pages().values()} | {page.also: page for page in pages().values() if page.also}
     return {
-        page.name: st.Page(page.file, title=page.title, url_path=page.name, default=page.name == FIRST_PAGE)
-        for page in pages().values()
+        name: st.Page(page.file, title=page.title, url_path=name, default=name == FIRST_PAGE)
+        for name, page in names.items()
     }
 
 

@@ -41,11 +41,11 @@ def mfu_by_definition(prediction: ModelPrediction) -> dict[str, float | None]:
         "causal": prediction.flop_count,
         "whole": prediction.whole_flop_count,
         "dense": prediction.dense_flop_count,
-        "six_n": prediction.six_n,
+        "six_n": prediction.six_n if prediction.model.tokens else 0.0,  # its weights say little of a convolution
         "hfu": prediction.repeated_flop_count,
     }
     shares = {name: prediction.mfu(count) for name, count in counts.items()}
-    return {name: share.value if share else None for name, share in shares.items()}
+    return {name: share.value if share and share.value else None for name, share in shares.items()}
 
 
 def gpus_words(prediction: ModelPrediction) -> str:
@@ -133,6 +133,15 @@ def compared(first: ModelPrediction, second: ModelPrediction, *, of: str = "GPU"
     if found.value < 1:
         return compared(second, first, of=of)
     return f"{names[0]} is {_times(found)} as fast as {names[1]} for this model."
+
+
+def comparisons(found: Sequence[ModelPrediction], plans: int) -> list[str]:
+    """Return how GPUs compare in the first of so many plans, and plans on the first GPU; those that fit."""
+    first, *others = found[::plans]
+    if first.fits is False:
+        return []
+    of_dtypes = [compared(each, first, of="dtype") for each in found[1:plans] if each.fits is not False]
+    return [*(compared(first, each) for each in others if each.fits is not False), *of_dtypes]
 
 
 def _times(found: UncertainValue) -> str:

@@ -104,7 +104,11 @@ def forward_pass(model: LayeredModel, plan: Plan, *, context: int = 0) -> Pass:
     tokens = 1 if context else tokens_of(model, plan)
     tape = _tape(model, plan, tokens, context)
     steps = _needed(tape, model, plan)
-    seen = Counter(part for step in steps for part in _parts(tape, step, plan))
+    alike = Counter(step.work or _moved_bytes(tape, step, plan) for step in steps)  # most layers are
+    seen: Counter[Part] = Counter()
+    for done, count in alike.items():
+        for part in _product(tape, done, plan) if isinstance(done, Work) else [_elements(done, tape.itemsize)]:
+            seen[part] += count
     reduced = Counter(step.work.reduced_count for step in steps if step.work and step.work.reduced_count)
     return Pass(
         tuple(replace(part, count=part.count * count) for part, count in seen.items()),
@@ -153,13 +157,10 @@ def _needed(tape: Tape, model: LayeredModel, plan: Plan) -> list[TapeStep]:
     return kept
 
 
-def _parts(tape: Tape, step: TapeStep, plan: Plan) -> Iterator[Part]:
-    """Yield the operation of a step, for the whole batch."""
-    if step.work is not None:
-        yield from _product(tape, step.work, plan)
-        return
+def _moved_bytes(tape: Tape, step: TapeStep, plan: Plan) -> float:
+    """Return the bytes that an element-wise operation moves, for the whole batch."""
     moved = sum(tape.buffers[buffer].at(plan.batch) for buffer in (*step.inputs, *step.outputs))
-    yield _elements(moved * (1 if plan.execution == "eager" else FUSED), tape.itemsize)
+    return moved if plan.execution == "eager" else FUSED * moved
 
 
 def _elements(moved: float, itemsize: int, group: Group = "elementwise", name: str = "element-wise") -> Part:

@@ -320,11 +320,15 @@ def memory_of_each(model: LayeredModel, plan: Plan) -> int:
 
 
 def by_batch(
-    model: LayeredModel, plan: Plan, device: Device, calibration: Calibration | None = None
+    model: LayeredModel,
+    plan: Plan,
+    device: Device,
+    calibration: Calibration | None = None,
+    batches: Sequence[int] = BATCHES,
 ) -> tuple[ModelPrediction, ...]:
-    """Return the prediction of each batch, a power of two, that fits a GPU; none where one sequence does not."""
+    """Return the prediction of each batch, in order, that fits a GPU; of none where even the first does not."""
     found = []
-    for batch in BATCHES:
+    for batch in batches:
         each = replace(plan, batch=batch)
         prediction = predict_model(model, each, device, calibration)
         if prediction.fits is False:

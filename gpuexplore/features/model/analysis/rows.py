@@ -10,6 +10,7 @@ from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Device
 from gpuexplore.core.units import read_number
 from gpuexplore.features.model.analysis.models import LayeredModel, model_named
+from gpuexplore.features.model.analysis.parts import tokens_of
 from gpuexplore.features.model.analysis.plan import Plan, Sharding, Task
 from gpuexplore.hardware import target_named
 
@@ -51,6 +52,46 @@ class MeasuredStep:
     def task(self) -> Task:
         """Train, prefill or decode."""
         return "train" if self.plan.is_trained else "decode" if self.context else "prefill"
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedPoint:
+    """A published measurement next to predictions: seconds of a step, and tokens a second of all GPUs."""
+
+    words: str
+    step_s: float
+    rate: float
+    source: str
+
+
+def published_points(model: LayeredModel, plan: Plan, devices: Iterable[Device]) -> list[PublishedPoint]:
+    """Return what is published of a model on as many of the same GPUs; of training with as many tokens a sequence.
+
+    Of serving the tokens of answers a second, with prompts and answers as long as those that were measured.
+    """
+    names = {device.name for device in devices}
+    found: list[PublishedPoint] = []
+    prefill_s = 0.0
+    for step in published_steps():
+        if step.model != model or step.plan.gpus != plan.gpus or step.device.name not in names:
+            continue
+        if plan.is_trained and step.plan.tokens != tokens_of(model, plan):
+            continue
+        sequences = step.plan.batch * step.plan.replicas * step.plan.accumulation
+        if step.task == "prefill":
+            prefill_s = step.step_s
+        elif (step.task == "train") == plan.is_trained:
+            answer = 2 * (step.context - step.plan.tokens)
+            each_s = step.step_s / step.plan.tokens if plan.is_trained else step.step_s + prefill_s / answer
+            words = f"{step.device.name.split()[0]}, batch {step.plan.batch}, {step.plan.tokens:,} tokens"
+            found.append(PublishedPoint(words, step.step_s / step.plan.accumulation, sequences / each_s, step.source))
+    return found
+
+
+def published_runs(model: LayeredModel, *, is_trained: bool) -> str:
+    """Return the GPUs that steps of a model are published on, e.g. ``8 × A100 SXM4 80GB``; empty for none."""
+    steps = [step for step in published_steps() if step.model == model and step.plan.is_trained == is_trained]
+    return ", ".join(dict.fromkeys(f"{step.plan.gpus} × {step.device.name}" for step in steps))
 
 
 @lru_cache(maxsize=1)

@@ -1,4 +1,4 @@
-"""Memory on a page: the peak and what fits, the timeline, every GPU and layer, and what row C4 may have counted.
+"""Memory of a model on a page: the peak, what fits, the timeline, GPUs and layers, and what row C4 may have counted.
 
 And the block `memory` of a lesson. What is chosen on the page is in `gpuexplore.features.model.ui.choice`.
 """
@@ -283,9 +283,9 @@ def show_lesson_block(block: Any, _count: int) -> None:
 
 
 def lesson_block_query(block: Any) -> dict[str, str]:
-    """Return the parameters of the page Memory with the choices of a block."""
+    """Return the parameters of the view Memory with the choices of a block."""
     if block_name(block) == "model":
         return {"model": block.model, "gpu": block.gpu, "task": "serve" if block.task != "train" else "train"}
     model = {"model": block.model} if block.model in models() else {"model": "widths", "widths": block.model}
-    chosen = {"batch": str(block.batch), "dtype": block.dtype, "optimizer": block.optimizer}
+    chosen = {"view": "memory", "batch": str(block.batch), "dtype": block.dtype, "optimizer": block.optimizer}
     return model | chosen | options_of(block) | ({"gpu": gpus_named([block.gpu])[0].key} if block.gpu else {})

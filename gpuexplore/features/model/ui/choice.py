@@ -1,4 +1,4 @@
-"""The choices of the page Memory, each in the URL: what is trained or served, how and where."""
+"""Choices of the page Model, each in the URL: its view, the model, and for its memory how and where it runs."""
 
 import streamlit as st
 
@@ -26,6 +26,35 @@ from gpuexplore.ui import link, url_widgets
 from gpuexplore.ui.markdown import plain
 
 TITLES = {"widths": "MLP by its widths", "layers": "Pasted layers"}
+VIEWS = {"speed": "Speed", "memory": "Memory"}
+MODEL = ("model", "widths", "layers", "batch")
+
+
+def choose_view() -> str:
+    """Draw the tabs, and return the view; one that a click leaves is as it was when a click leads back to it.
+
+    Both views name the model and the batch alike; Memory takes the first GPU and the purpose of Speed.
+    """
+    view = url_widgets.segments("View", "view", list(VIEWS), shown=VIEWS.__getitem__, labelled=False)
+    left = st.session_state.get("model.left", {})
+    st.session_state["model.shown"], before = view, st.session_state.get("model.shown", view)
+    given = link.parameters()
+    given.pop("view", None)
+    if view != before and given == left.get(before):  # a click, and no link
+        known = usual_model(given.get("model", ""))
+        first = {"mode": given.get("task", "serve")} if view == "memory" and known and known.tokens else {}
+        first |= {"gpu": given["gpu"].partition(",")[0]} if "gpu" in given else {}
+        shown = left.get(view, first) | {name: given[name] for name in MODEL if name in given}
+        for name in given.keys() | shown.keys():
+            link.write(name, shown.get(name))
+    st.session_state[link.PAGE] = {"speed": "model"}.get(view, view)  # each has choices of its own
+    return view
+
+
+def note_choices(view: str) -> None:
+    """Keep the parameters that a view ends with, for `choose_view`."""
+    left = {name: text for name, text in link.parameters().items() if name != "view"}
+    st.session_state.setdefault("model.left", {})[view] = left
 
 
 def choose() -> tuple[LayeredModel, int, Training | Serving, Gpu, Reserve]:
@@ -36,18 +65,10 @@ def choose() -> tuple[LayeredModel, int, Training | Serving, Gpu, Reserve]:
     """
     top = st.columns([3, 2, 3], gap="medium")
     with top[0]:
-        said = link.parameters().get("model", "")
-        if not said and link.parameters():  # of before language models stood first, or of an own model
+        if "model" not in link.parameters() and link.parameters().keys() - {"view"}:
+            # of before language models stood first, or of an own model
             link.write("model", next((own for own in TITLES if own in link.parameters()), "vgg-16"))
-        if said not in _model_names() and (meant := usual_model(said)):
-            url_widgets.read_as("model", meant.name, f"{said} read as {meant.title}")
-        name = url_widgets.select(
-            "Model",
-            "model",
-            _model_names(),
-            shown=lambda name: TITLES.get(name) or models()[name].title,
-            is_always_named=True,
-        )
+        name = choose_name("llama-3.2-1b")
     with top[1]:
         batch = url_widgets.text(
             "Batch",
@@ -64,7 +85,7 @@ def choose() -> tuple[LayeredModel, int, Training | Serving, Gpu, Reserve]:
         keys = sorted(names, key=lambda key: key != "h100-sxm5-80gb")
         keys += [asked] if capacity_named(asked) else []  # 12GB, where the link names it
         gpu = url_widgets.select("GPU", "gpu", keys, shown=lambda key: names.get(key) or gpus_named([key])[0].name)
-    model = _model(name)
+    model = model_of(name)
     if model.about:
         st.caption(model.about)
     serves = _serves(model)
@@ -75,14 +96,30 @@ def choose() -> tuple[LayeredModel, int, Training | Serving, Gpu, Reserve]:
 
 def reset() -> None:
     """Give every choice its default again."""
-    url_widgets.forget(*link.PARAMETERS["memory"])
+    url_widgets.forget(*(name for name in link.PARAMETERS["memory"] if name != "view"))
 
 
-def _model_names() -> list[str]:
-    return [*sorted(models(), key=lambda name: (name != "llama-3.2-1b", not models()[name].tokens)), *TITLES]
+def choose_name(first: str) -> str:
+    """Draw the choice of a model, `first` by default, and return its name, or a key of TITLES."""
+    names = [*sorted(models(), key=lambda name: (name != first, not models()[name].tokens)), *TITLES]
+    said = link.parameters().get("model", "")
+    if said not in names and (meant := usual_model(said)):
+        url_widgets.read_as("model", meant.name, f"{said} read as {meant.title}")
+    return url_widgets.select(
+        "Model",
+        "model",
+        names,
+        shown=lambda name: TITLES.get(name) or models()[name].title,
+        is_always_named=True,
+    )
 
 
-def _model(name: str) -> LayeredModel:
+def model_of(name: str) -> LayeredModel:
+    """Return the model of a name; draw the field of one's own layers.
+
+    Raises:
+        InvalidInput: they are none.
+    """
     if name == "widths":
         return model_named(url_widgets.text("Widths", "widths", "784-512-10", help="Like `784-512-10`."))
     if name == "layers":
