@@ -80,11 +80,16 @@ def store(home):
 
 @pytest.fixture
 def page(monkeypatch):
-    """Return a function that opens a page by its name with URL parameters and runs it, as the browser of `owner`."""
+    """Return a function that opens a page by its name with URL parameters and runs it, as the browser of `owner`.
+
+    The name of one that is a view of another now leads there, as the navigation does.
+    """
 
     def opened(name, owner=OWNER, **query):
         monkeypatch.setattr(ContextProxy, "cookies", {OWNER_COOKIE: owner})
-        app = AppTest.from_file(str(pages()[name].file), default_timeout=DEADLINE_S)
+        home = next((each for each in pages().values() if each.also == name), None)
+        app = AppTest.from_file(str((home or pages()[name]).file), default_timeout=DEADLINE_S)
+        query |= {"view": name} if home else {}
         app.session_state[OPEN] = NO_RUN  # the form of Benchmark, which is one line at first
         for key, value in query.items():
             app.query_params[key] = value

@@ -14,7 +14,8 @@ from gpuexplore.features.model.analysis.answers import GROUPS, rate_words, share
 from gpuexplore.features.model.analysis.prediction import ModelPrediction
 from gpuexplore.features.model.analysis.rows import PublishedPoint
 
-HEIGHT = 380
+HEIGHT = 420  # of the chart with its axes, without its legend
+MOST_WORDS = 3  # at lines that bound others: more would cover the curves
 PHASES: Mapping[str, str] = {"train": "step", "prefill": "prompts", "decode": "next token"}
 
 
@@ -71,7 +72,7 @@ def throughput(
     return alt.LayerChart(
         layer=layers,
         width="container",
-        height=HEIGHT,
+        height=HEIGHT + 22 * (len(lines) if _is_long(lines) else (len(lines) + 1) // 2),
         description=f"{unit.capitalize()} a second against {x_axis.lower()} over batches. {words}.",
     )
 
@@ -102,7 +103,12 @@ def _log(name: str, title: str, values: Sequence[float], unit: str) -> Any:
 
 
 def _legend(lines: Mapping[str, object]) -> alt.Legend | None:
-    return alt.Legend(orient="top", columns=1 if max(map(len, lines)) > 24 else 2, labelLimit=320)
+    return alt.Legend(orient="top", columns=1 if _is_long(lines) else 2, labelLimit=320)
+
+
+def _is_long(lines: Mapping[str, object]) -> bool:
+    """Return whether names of lines are too long to stand next to each other on a phone."""
+    return max(map(len, lines)) > 22
 
 
 def _roofs(lines: Mapping[str, Sequence[ModelPrediction]], batch: int) -> dict[str, float]:
@@ -124,15 +130,16 @@ def _roof_lines(roofs: Mapping[str, float], first: ModelPrediction, color: alt.C
     layers: list[alt.Chart] = []
     for at, (name, value) in enumerate(roofs.items()):
         words = "dense peak" if first.train else f"weights read once: {format_seconds(value)}"
+        words = words if len(roofs) <= MOST_WORDS else ""
         row = alt.Chart(alt.InlineData(values=[{"line": name, "value": value, "words": words}])).encode(color=color)
         line = row.mark_rule(strokeDash=[5, 4], strokeWidth=1.5, tooltip=None)
-        text = row.mark_text(align="left", dx=5, dy=-7, fontSize=12, tooltip=None)
+        text = row.mark_text(align="left", dx=5, dy=-7 if first.train else 9 + 17 * at, fontSize=12, tooltip=None)
         if first.train:
             layers.append(line.encode(y=alt.Y("value:Q")))
             layers += with_halo(text.encode(y=alt.Y("value:Q"), x=x_value(0), text="words:N"))
         else:
             layers.append(line.encode(x=alt.X("value:Q")))
-            layers += with_halo(text.encode(x=alt.X("value:Q"), y=y_value(HEIGHT - 4 - 17 * at), text="words:N"))
+            layers += with_halo(text.encode(x=alt.X("value:Q"), y=y_value(0), text="words:N"))
     return layers
 
 
@@ -140,12 +147,12 @@ def _published(points: Sequence[PublishedPoint]) -> list[alt.Chart]:
     if not points:
         return []
     rows = [
-        {"x": point.step_s, "y": point.rate, "words": f"published, {point.words}", "source": point.source}
+        {"x": point.step_s, "y": point.rate, "words": point.words, "source": point.source, "name": "published"}
         for point in points
     ]
-    tips = [alt.Tooltip("words:N", title="Measured"), alt.Tooltip("source:N", title="Source")]
+    tips = [alt.Tooltip("words:N", title="Published"), alt.Tooltip("source:N", title="Source")]
     base = alt.Chart(alt.InlineData(values=rows)).encode(x=alt.X("x:Q"), y=alt.Y("y:Q"), tooltip=tips)
-    text = base.mark_text(align="right", dx=-9, fontSize=12, color=NEUTRAL, tooltip=None).encode(text="words:N")
+    text = base.mark_text(dy=-14, fontSize=12, color=NEUTRAL, tooltip=None).encode(text="name:N")
     return [base.mark_point(shape="diamond", size=110, strokeWidth=2.2, color=NEUTRAL), *with_halo(text)]
 
 
@@ -162,7 +169,7 @@ def step_shares(predictions: Mapping[str, ModelPrediction]) -> alt.LayerChart:
             start = 0.0
             for group in GROUPS.values():
                 share = shares_of(found).get(group, 0.0)
-                label = format_percent(round(share, 2)) if share >= 0.09 else ""
+                label = f"{100 * share:.0f} %" if share >= 0.09 else ""
                 row = {"of": names[-1], "group": group, "start": start, "end": start + share, "label": label}
                 rows.append(row | {"middle": start + share / 2, "share": format_percent(share)})
                 start += share
@@ -181,20 +188,20 @@ def step_shares(predictions: Mapping[str, ModelPrediction]) -> alt.LayerChart:
     tips = [alt.Tooltip(f"{name}:N", title=name.capitalize()) for name in ("of", "group", "share")]
     base = alt.Chart(frame).encode(y=y)
     bars = base.mark_bar(height=20).encode(x=x, x2="end:Q", color=color, tooltip=tips)
-    texts = base.mark_text(fontSize=12, fontWeight=600, tooltip=None).encode(x="middle:Q", text="label:N")
+    inside = alt.ExprRef("luminance(background) > 0.5 ? 'white' : 'black'")
+    texts = base.mark_text(fontSize=12, fontWeight=600, tooltip=None, color=inside).encode(x="middle:Q", text="label:N")
     words = "; ".join(f"{row['of']}: {row['group']} {row['share']}" for row in rows if row["label"])
-    return _bars([bars, *with_halo(texts)], len(names), f"What takes a step. {words}.")
+    return _bars([bars, texts], len(names), 76 + 22 * ((len(present) + 1) // 2), f"What takes a step. {words}.")
 
 
 def memory_bars(predictions: Mapping[str, ModelPrediction]) -> alt.LayerChart:
     """Return the memory that each GPU needs, as a bar, and what it has for tensors, as a line."""
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
-            "of": name,
+            "of": f"{name}: {format_gigabytes(each.memory_bytes)} of {format_gigabytes(each.usable_bytes)} usable",
             "bytes": each.memory_bytes,
             "usable": each.usable_bytes,
             "fits": {True: "fits", False: "does not fit"}.get(each.fits, "memory unknown"),  # type: ignore[arg-type]
-            "words": f"{format_gigabytes(each.memory_bytes)} of {format_gigabytes(each.usable_bytes)} usable",
         }
         for name, each in predictions.items()
     ]
@@ -206,21 +213,17 @@ def memory_bars(predictions: Mapping[str, ModelPrediction]) -> alt.LayerChart:
         axis=_names_above(),
         scale=alt.Scale(paddingInner=0.5, paddingOuter=0.4),
     )
-    tips = [alt.Tooltip(f"{name}:N", title=name.capitalize()) for name in ("of", "words", "fits")]
+    tips = [alt.Tooltip(f"{name}:N", title=name.capitalize()) for name in ("of", "fits")]
     base = alt.Chart(pd.DataFrame(rows)).encode(y=y, tooltip=tips)
     color = alt.Color("fits:N", scale=alt.Scale(domain=["fits", "does not fit", "memory unknown"]), legend=None)
-    text = base.mark_text(align="left", dx=6, fontSize=12, fontWeight=600, tooltip=None).encode(
-        x=x_value(0), text="words:N"
-    )
     layers = [
         base.mark_bar(height=20).encode(x=x, color=color),
         base.transform_filter("isValid(datum.usable)")
         .mark_tick(thickness=3, size=30, color=NEUTRAL)
         .encode(x=alt.X("usable:Q")),
-        *with_halo(text),
     ]
-    words = "; ".join(f"{row['of']}: {row['words']}, {row['fits']}" for row in rows)
-    return _bars(layers, len(rows), f"Memory per GPU. {words}.")
+    words = "; ".join(f"{row['of']}, {row['fits']}" for row in rows)
+    return _bars(layers, len(rows), 50, f"Memory per GPU. {words}.")
 
 
 def _names_above() -> alt.Axis:
@@ -230,5 +233,6 @@ def _names_above() -> alt.Axis:
     )
 
 
-def _bars(layers: Sequence[alt.Chart], count: int, description: str) -> alt.LayerChart:
-    return alt.LayerChart(layer=list(layers), width="container", height=50 * count + 16, description=description)
+def _bars(layers: Sequence[alt.Chart], count: int, beside: int, description: str) -> alt.LayerChart:
+    """Return so many bars; `beside` is the height of what is above and below them."""
+    return alt.LayerChart(layer=list(layers), width="container", height=46 * count + beside, description=description)

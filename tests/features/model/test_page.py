@@ -24,9 +24,9 @@ def test_the_first_look_is_at_the_training_of_a_language_model_that_the_link_nam
     assert not app.exception
     assert not app.error
     assert "llama-3.2-1b" == model_of(app).value == "llama-3.2-1b"
-    assert app.query_params == {"model": "llama-3.2-1b"}
+    assert app.query_params == {"view": "memory", "model": "llama-3.2-1b"}
     assert figures(app)[PEAK] == format_gigabytes(training_memory(usual, usual.batch).total_bytes) == "78.8 GB"
-    assert [control.label for control in app.get("button_group")] == ["Purpose"]
+    assert [control.label for control in app.get("button_group")] == ["View", "Purpose"]
 
 
 @pytest.mark.parametrize("query", [{"batch": "64"}, {"gpu": "t4"}, {"optimizer": "adamw"}, {"mode": "train"}])
@@ -76,8 +76,8 @@ def test_a_link_restores_serving(page):
 
 
 def test_a_model_that_reads_no_tokens_is_not_offered_for_serving(page):
-    assert [control.label for control in page("memory", model="vgg-16").get("button_group")] == []
-    assert len(page("memory", model="gpt2").get("button_group")) == 1
+    assert [control.label for control in page("memory", model="vgg-16").get("button_group")] == ["View"]
+    assert len(page("memory", model="gpt2").get("button_group")) == 2
 
 
 def test_a_link_that_serves_a_model_without_tokens_says_that_it_is_shown_in_training(page):
@@ -120,7 +120,7 @@ def test_all_choices_can_be_reset(page):
     app.button[0].click().run()
 
     assert figures(app) == figures(page("memory"))
-    assert app.query_params == {"model": "llama-3.2-1b"}
+    assert app.query_params == {"view": "memory", "model": "llama-3.2-1b"}
 
 
 def test_an_unknown_model_is_named_and_the_default_is_shown(page):

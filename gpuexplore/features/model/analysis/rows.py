@@ -8,7 +8,7 @@ from importlib.resources import files
 
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Device
-from gpuexplore.core.units import read_number
+from gpuexplore.core.units import format_multiple, read_number
 from gpuexplore.features.model.analysis.models import LayeredModel, model_named
 from gpuexplore.features.model.analysis.parts import tokens_of
 from gpuexplore.features.model.analysis.plan import Plan, Sharding, Task
@@ -83,8 +83,11 @@ def published_points(model: LayeredModel, plan: Plan, devices: Iterable[Device])
         elif (step.task == "train") == plan.is_trained:
             answer = 2 * (step.context - step.plan.tokens)
             each_s = step.step_s / step.plan.tokens if plan.is_trained else step.step_s + prefill_s / answer
-            words = f"{step.device.name.split()[0]}, batch {step.plan.batch}, {step.plan.tokens:,} tokens"
-            found.append(PublishedPoint(words, step.step_s / step.plan.accumulation, sequences / each_s, step.source))
+            answers = "" if plan.is_trained else f" and answers of {answer}"
+            words = f"{step.device.name}, batch {step.plan.batch}, {step.plan.tokens:,} tokens{answers}"
+            rate = sequences / each_s
+            words += f": {format_multiple(rate)} a second"
+            found.append(PublishedPoint(words, step.step_s / step.plan.accumulation, rate, step.source))
     return found
 
 

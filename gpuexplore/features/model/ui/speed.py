@@ -8,12 +8,13 @@ from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from gpuexplore.analysis.prediction import calibrate
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.units import format_percent
+from gpuexplore.core.units import format_multiple, format_percent, round_significant
 from gpuexplore.features.model.analysis import SERVED
 from gpuexplore.features.model.analysis.answers import (
     MFU_WORDS,
     batch_words,
     comparisons,
+    cost_of,
     cost_words,
     dtype_words,
     gpus_words,
@@ -31,7 +32,7 @@ from gpuexplore.features.model.analysis.prediction import (
     predict_model,
     smallest_that_fits,
 )
-from gpuexplore.features.model.analysis.rows import published_points, published_runs
+from gpuexplore.features.model.analysis.rows import PublishedPoint, published_points, published_runs
 from gpuexplore.features.model.speed_chart import PHASES, memory_bars, step_shares, throughput
 from gpuexplore.features.model.ui.choice import choose_name, model_of
 from gpuexplore.hardware import NEWEST_FIRST, target_named
@@ -64,7 +65,8 @@ def show_speed() -> None:
                 asked.append((_predicted(model, plan, key), key))
             except InvalidInput as error:
                 url_widgets.show_problem(error)
-            if len(asked) == 1 and (key, plan) == (keys[0], plans[0]):  # others and their picture take longer
+                continue
+            if len(asked) == 1:  # at once: others and the picture take longer
                 st.markdown(f"#### {plain(headline(asked[0][0]))}")
         if asked:
             _show([found for found, _ in asked], [_curve(model, found.plan, key) for found, key in asked], len(plans))
@@ -112,8 +114,6 @@ def _choose() -> tuple[LayeredModel, list[Plan], list[str]]:
         task = url_widgets.segments("Task", "task", tasks, shown=TASKS.__getitem__)
     with top[2]:
         keys = url_widgets.several("GPUs to compare", "gpu", list(NAMES), default=USUAL_GPUS, shown=NAMES.__getitem__)
-    if not keys:
-        raise InvalidInput("no gpu: choose at least one")
     trains = task == "train"
     columns = below.columns(5, gap="medium")
     with columns[0]:
@@ -150,8 +150,11 @@ def _choose() -> tuple[LayeredModel, list[Plan], list[str]]:
         with last[0]:
             usual_shard = ["full", "gradients", "none"]
             typed["shard"] = url_widgets.select(
-                "Sharding between GPUs", "shard", usual_shard, shown=lambda name: f"{name}: {SHARDINGS[name]}"
-            )  # type: ignore[index]
+                "Sharding between GPUs",
+                "shard",
+                usual_shard,
+                shown=lambda name: f"{name}: {SHARDINGS[name]}",  # type: ignore[index]
+            )
         with last[1]:
             typed["checkpoint"] = (
                 "yes"
@@ -170,6 +173,8 @@ def _choose() -> tuple[LayeredModel, list[Plan], list[str]]:
     plans = [
         plan_of(kept | {"dtype": dtype, "weights": stored}) for dtype, stored in product(dtypes or ["bf16"], weights)
     ]
+    if not keys:
+        raise InvalidInput("no gpu: choose at least one")
     shown = max(1, MOST_LINES // len(plans))
     if len(keys) * len(plans) > MOST_LINES:
         st.info(f"The first {MOST_LINES} of {len(keys) * len(plans)} combinations are drawn.", icon=":material/info:")
@@ -229,9 +234,13 @@ def _show(asked: Sequence[ModelPrediction], curves: Sequence[Curve], plans: int)
     if lines:
         show_chart(lambda: throughput(lines, plan.batch, published), ("speed", key), key="chart.speed")
         st.caption(_chart_words(first, lines, published))
-    said = [*map(headline, asked[1:]), *comparisons(list(drawn.values()), plans), batch_words(curves[0])]
-    said += [f"{_line(each, plans)}: {words}" for each in drawn.values() if (words := cost_words(each))]
+    name, shown = next(iter(drawn.items()), ("", first))
+    said = [headline(each) for each in asked[1:] if each.fits is False]
+    said += [*comparisons(list(drawn.values()), plans), f"{name}: {batch_words(curves[0])}" if curves[0] else ""]
+    said += [f"{name}: {cost_words(shown)}" if name else ""]
     st.markdown("\n".join(f"- {plain(sentence)}" for sentence in said if sentence))
+    if len(drawn) > 1:
+        _table(drawn, key)
     left, right = st.columns(2, gap="large")
     if lines:
         with left:
@@ -241,7 +250,6 @@ def _show(asked: Sequence[ModelPrediction], curves: Sequence[Curve], plans: int)
         st.subheader("Memory per GPU", anchor="memory")
         needs = {_line(each, plans): each for each in asked} | drawn
         show_chart(lambda: memory_bars(needs), ("memory", key), key="chart.memory")
-    shown = next(iter(drawn.values()), first)
     if shown.train:
         shares = {name: share for name, share in mfu_by_definition(shown).items() if share}
         rows = (f"| {format_percent(share)} | {MFU_WORDS[name]} |" for name, share in shares.items())
@@ -251,18 +259,52 @@ def _show(asked: Sequence[ModelPrediction], curves: Sequence[Curve], plans: int)
     st.caption(plain(f"Predicted, with 90 % intervals: {shown.main.basis}."))
 
 
+def _table(drawn: Mapping[str, ModelPrediction], key: object) -> None:
+    """Draw the figures of each line at the chosen batch, next to each other."""
+    unit = "Tokens" if next(iter(drawn.values())).model.tokens else "Samples"
+    show_table(
+        lambda: [
+            {
+                "On": name,
+                f"{unit} a second": round_significant(each.per_second.value, 3),
+                "90 % interval": f"{format_multiple(each.per_second.low)} to {format_multiple(each.per_second.high)}",
+                "Time of a step": each.train.time_s.value if each.train else None,
+                "MFU": mfu.value if each.train and (mfu := each.mfu()) else None,
+                "Time of a token": each.decode.time_s.value if each.decode else None,
+                "First token": each.prefill.time_s.value if each.prefill else None,
+                f"US$ per million {unit.lower()}": (cost_of(each) or {}).get("usd"),
+                f"Energy of a million {unit.lower()}, at most": (cost_of(each) or {}).get("joules_at_most"),
+            }
+            for name, each in drawn.items()
+        ],
+        ("lines", key),
+        {
+            f"{unit} a second": "count",
+            "Time of a step": "s",
+            "MFU": "%",
+            "Time of a token": "s",
+            "First token": "s",
+            f"Energy of a million {unit.lower()}, at most": "J",
+        },
+        alt=f"Table of {len(drawn)} ways to run the model: speed with intervals, cost of a million {unit.lower()}",
+        config={f"US$ per million {unit.lower()}": st.column_config.NumberColumn(format="%.2f")},
+    )
+
+
 def _line(prediction: ModelPrediction, plans: int) -> str:
     return gpus_words(prediction) + (f", {dtype_words(prediction)}" if plans > 1 else "")
 
 
-def _chart_words(first: ModelPrediction, lines: Mapping[str, Curve], published: Sequence[object]) -> str:
+def _chart_words(first: ModelPrediction, lines: Mapping[str, Curve], published: Sequence[PublishedPoint]) -> str:
     words = "A point is a batch; dashed: the time in which memory gives all weights once, the least a token can take."
     if first.train:
         words = "A point is a batch per GPU; dashed: the rate at the GPUs' dense peak."
     if first.fits is False:
         words += f" Drawn on GPUs that hold the model: {plain(', '.join(lines))}."
-    runs = "" if published else published_runs(first.model, is_trained=first.plan.is_trained)
-    return f"{words} Published measurements of this model: {plain(runs)}." if runs else words
+    runs = "; ".join(point.words for point in published) or published_runs(
+        first.model, is_trained=first.plan.is_trained
+    )
+    return f"{words} Published: {plain(runs)}." if runs else words
 
 
 def _operations(prediction: ModelPrediction, key: object) -> None:

@@ -140,6 +140,7 @@ def test_memory_goes_on_with_the_same_choices():
     )
 
     assert module_of(block, "ui").lesson_block_query(block) == {
+        "view": "memory",
         "model": "vgg-16",
         "batch": "128",
         "dtype": "fp32",
