@@ -34,21 +34,6 @@ def test_search_lists_pages_operations_gpus_and_lessons_and_each_entry_leads_som
     assert len(targets) == len(set(targets))
 
 
-@pytest.mark.skipif("model" not in FEATURES, reason="no page is a view of another")
-def test_address_of_a_page_that_is_a_view_now_leads_there_with_its_parameters(monkeypatch):
-    led = []
-    monkeypatch.setattr(
-        header.st, "navigation", lambda known, position: next(p for p in known if p.url_path == "memory")
-    )
-    monkeypatch.setattr(header.st, "switch_page", lambda page, query_params: led.append((page.url_path, query_params)))
-    monkeypatch.setattr(header, "parameters", lambda: {"model": "vgg-16", "batch": "64"})
-
-    with pytest.raises(KeyError):  # a switch ends the run
-        header.navigation()
-
-    assert led == [("model", {"model": "vgg-16", "batch": "64", "view": "memory"})]
-
-
 @pytest.fixture
 def went(monkeypatch):
     led, said = [], []

@@ -129,8 +129,7 @@ def _print(found: Sequence[ModelPrediction], batches: Sequence[ModelPrediction],
         print()
     if first.train:
         for key, share in mfu_by_definition(first).items():
-            if share:
-                print(f"MFU {format_percent(share)}: {MFU_WORDS[key]}")
+            print(f"MFU {format_percent(share)}: {MFU_WORDS[key]}")
 
 
 def _memory_words(prediction: ModelPrediction) -> str:

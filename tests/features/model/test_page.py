@@ -1,11 +1,21 @@
+from pathlib import Path
+
 import pytest
+from streamlit.runtime.context import ContextProxy
+from streamlit.testing.v1 import AppTest
+from streamlit.util import calc_hash
 
 from gpuexplore.core.units import format_gigabytes
 from gpuexplore.features.model.analysis import Training
+from gpuexplore.features.model.analysis.answers import headline
 from gpuexplore.features.model.analysis.models import model_named
 from gpuexplore.features.model.analysis.training import training_memory
-from tests.pages.conftest import compiler, home, page, texts
+from gpuexplore.features.model.functions import predict_model
+from gpuexplore.ui.identity import OWNER_COOKIE
+from tests.pages.conftest import OWNER, compiler, home, page, texts
+from tests.waiting import DEADLINE_S
 
+ROOT = Path(__file__).resolve().parents[3]
 PEAK, MOMENT, FITS, LARGEST = range(4)
 
 
@@ -164,3 +174,133 @@ def test_a_model_and_a_gpu_in_a_link_may_have_the_names_that_people_give_them(pa
     said = texts(app.caption)
     assert "Meta-Llama-3-8B-Instruct read as Llama 3 8B" in said
     assert "H100 read as H100 SXM5 80GB; also PCIe, NVL" in said
+
+
+# Speed: the first view.
+
+
+def test_first_look_at_speed_is_a_sentence_and_a_picture_of_a_model_on_two_gpus(page):
+    app = page("model")
+    first = predict_model("llama-3-8b", task="serve")
+
+    assert not app.exception
+    assert not app.error
+    assert texts(app.markdown[:1]) == f"#### {headline(first)}"
+    kinds = [element.type for element in app.main]
+    assert kinds.index("markdown") < kinds.index("vega_lite_chart") < kinds.index("selectbox")
+    assert "is 1." in texts(app.markdown)
+    assert app.query_params in ({"model": ["llama-3-8b"]}, {"model": "llama-3-8b"})
+
+
+def test_every_choice_of_speed_is_in_its_link_and_comes_back_from_it(page):
+    query = {
+        "model": "gpt2",
+        "task": "train",
+        "gpu": "t4,l4",
+        "gpus": "2",
+        "dtype": "fp16",
+        "batch": "3",
+        "tokens": "256",
+        "shard": "gradients",
+        "checkpoint": "yes",
+    }
+    app = page("model", **query)
+
+    assert not app.error
+    assert {name: query[name] for name in query} == {name: app.query_params[name] for name in query}
+    assert "GPT-2 in fp16 on 2 × Tesla T4: " in texts(app.markdown)
+    assert texts(app.markdown).count("attention to all tokens") == 1  # MFU, by definition
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ({"gpus": "0"}, "gpus '0': expected whole numbers from 1"),
+        ({"batch": "many"}, "batch 'many': expected whole numbers from 1"),
+        ({"dtype": "fp9"}, "dtype 'fp9': expected bf16, fp16"),
+        ({"gpus": "4", "tp": "3"}, "tensor parallel '3': expected divisors of the 4 GPUs"),
+        ({"gpu": "h101"}, "gpu 'h101': expected"),
+        ({"answer": "0"}, "answer '0': expected whole numbers from 1"),
+    ],
+)
+def test_bad_value_of_speed_is_named_and_the_picture_of_the_rest_stays(page, query, said):
+    app = page("model", **{"model": "gpt2", "gpu": "l4", **query})
+
+    assert not app.exception
+    assert said in texts(app.error)
+    if "gpu" not in query:
+        assert len(app.get("vega_lite_chart")) == 3
+
+
+def test_gpu_without_units_for_a_dtype_is_named_next_to_one_that_has_them(page):
+    app = page("model", model="gpt2", gpu="l4,t4", dtype="fp8")
+
+    assert "fp8 on Tesla T4" in texts(app.error)
+    assert "GPT-2 in fp8 on L4: " in texts(app.markdown)
+
+
+def test_model_that_does_not_fit_is_drawn_on_the_fewest_gpus_that_hold_it(page):
+    app = page("model", model="llama-3-70b", gpu="a100")
+
+    assert "does not fit: 142 GB a GPU" in texts(app.markdown)
+    assert "Drawn on GPUs that hold the model: 2 × A100 SXM4 80GB." in texts(app.caption)
+
+
+def test_click_on_memory_takes_the_model_along_and_one_back_brings_speed_back(page):
+    app = page("model", model="gpt2", gpu="l4,t4", batch="4", dtype="fp16", task="train")
+    app.button_group[0].set_value("memory").run()
+
+    assert not app.error
+    assert (model_of(app).value, app.text_input(key="memory.batch").value) == ("gpt2", "4")
+    assert app.query_params["gpu"] in ("l4", ["l4"])
+    app.text_input(key="memory.batch").set_value("2").run()
+    app.button_group[0].set_value("speed").run()
+    assert not app.error
+    assert "GPT-2 in fp16 on L4: " in texts(app.markdown)
+    assert app.query_params["gpu"] in ("l4,t4", ["l4,t4"])
+    assert app.text_input(key="model.batch").value == "2"
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"\xff\xfe\x00", "is not UTF-8 text"),
+        (b'{"model_type": "lla', "is not complete JSON"),
+        (b"[" * 100_000, "is not complete JSON"),
+        (b'{"model_type": "mamba"}', "model_type of config.json 'mamba': expected llama"),
+        (b" " * 300_000, "300,000 bytes"),
+        (b'{"model_type": "gpt2", "n_embd": 1e9, "n_layer": 2, "n_head": 2, "vocab_size": 9}', "n_embd of config.json"),
+    ],
+)
+def test_config_that_cannot_be_used_gets_a_sentence(page, content, said):
+    app = page("model", model="gpt2", gpu="l4")
+    app.get("file_uploader")[0].set_value(("config.json", content, "application/json")).run()
+
+    assert not app.exception
+    assert said in texts(app.error)
+    assert "GPT-2 in bf16 on L4: " in texts(app.markdown)
+
+
+def test_layers_of_a_config_are_in_the_link(page):
+    config = b'{"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 2, "vocab_size": 500, "n_positions": 32}'
+    app = page("model", gpu="l4")
+    app.get("file_uploader")[0].set_value(("config.json", config, "application/json")).run()
+
+    assert not app.error
+    assert model_of(app).value == "layers"
+    assert "embedding 64 vocabulary=500" in str(app.query_params["layers"])
+    model_of(app).select("gpt2").run()
+    assert model_of(app).value == "gpt2", "a file is read once"
+
+
+def test_old_address_of_memory_leads_to_its_view_with_all_parameters(page, monkeypatch):
+    monkeypatch.setattr(ContextProxy, "cookies", {OWNER_COOKIE: OWNER})
+    app = AppTest.from_file(str(ROOT / "gpuexplore/ui/main.py"), default_timeout=DEADLINE_S)
+    app._page_hash = calc_hash("memory")  # what a browser asks for at /memory
+    app.query_params["model"] = "vgg-16"
+    app.query_params["batch"] = "64"
+    app.run()
+
+    assert not app.exception
+    assert app.query_params["view"] in ("memory", ["memory"])
+    assert figures(app) == figures(page("memory", model="vgg-16", batch="64"))

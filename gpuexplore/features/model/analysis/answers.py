@@ -41,11 +41,13 @@ def mfu_by_definition(prediction: ModelPrediction) -> dict[str, float | None]:
         "causal": prediction.flop_count,
         "whole": prediction.whole_flop_count,
         "dense": prediction.dense_flop_count,
-        "six_n": prediction.six_n if prediction.model.tokens else 0.0,  # its weights say little of a convolution
+        "six_n": prediction.six_n,
         "hfu": prediction.repeated_flop_count,
     }
+    if not prediction.model.tokens:
+        del counts["six_n"]  # a weight of a convolution is used many times
     shares = {name: prediction.mfu(count) for name, count in counts.items()}
-    return {name: share.value if share and share.value else None for name, share in shares.items()}
+    return {name: share.value if share else None for name, share in shares.items()}
 
 
 def gpus_words(prediction: ModelPrediction) -> str:

@@ -324,6 +324,7 @@ def by_batch(
     plan: Plan,
     device: Device,
     calibration: Calibration | None = None,
+    *,
     batches: Sequence[int] = BATCHES,
 ) -> tuple[ModelPrediction, ...]:
     """Return the prediction of each batch, in order, that fits a GPU; of none where even the first does not."""

@@ -84,7 +84,7 @@ def _curve(model: LayeredModel, plan: Plan, key: str) -> Curve:
     asked = _predicted(model, plan, key)
     other = plan if asked.fits is not False else smallest_that_fits(model, plan, device) or plan
     batches = sorted({*BATCHES[::2], other.batch})
-    return by_batch(model, other, device, calibrate(), batches)
+    return by_batch(model, other, device, calibrate(), batches=batches)
 
 
 def _choose() -> tuple[LayeredModel, list[Plan], list[str]]:
@@ -251,8 +251,7 @@ def _show(asked: Sequence[ModelPrediction], curves: Sequence[Curve], plans: int)
         needs = {_line(each, plans): each for each in asked} | drawn
         show_chart(lambda: memory_bars(needs), ("memory", key), key="chart.memory")
     if shown.train:
-        shares = {name: share for name, share in mfu_by_definition(shown).items() if share}
-        rows = (f"| {format_percent(share)} | {MFU_WORDS[name]} |" for name, share in shares.items())
+        rows = (f"| {format_percent(share)} | {MFU_WORDS[name]} |" for name, share in mfu_by_definition(shown).items())
         st.markdown("\n".join(("| MFU | Counted |", "| ---: | --- |", *rows)))
     if lines:
         _operations(shown, key)
