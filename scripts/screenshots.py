@@ -34,7 +34,7 @@ PATHS = {
     "atlas": "/atlas",
     "devices": "/devices",
     "fact-check": "/fact-check",
-    "memory": "/memory",
+    "model": "/model",
     "tensors": "/tensors",
     "timing-mistakes": "/timing-mistakes?mistake=no-synchronise",
 }

@@ -129,7 +129,7 @@ def _roof_lines(roofs: Mapping[str, float], first: ModelPrediction, color: alt.C
     """Return a dashed line for each roof, with its words: across, or upright where it bounds the time."""
     layers: list[alt.Chart] = []
     for at, (name, value) in enumerate(roofs.items()):
-        words = "dense peak" if first.train else f"weights read once: {format_seconds(value)}"
+        words = "dense peak" if first.train else f"weights {format_seconds(value)}"
         words = words if len(roofs) <= MOST_WORDS else ""
         row = alt.Chart(alt.InlineData(values=[{"line": name, "value": value, "words": words}])).encode(color=color)
         line = row.mark_rule(strokeDash=[5, 4], strokeWidth=1.5, tooltip=None)
@@ -146,10 +146,12 @@ def _roof_lines(roofs: Mapping[str, float], first: ModelPrediction, color: alt.C
 def _published(points: Sequence[PublishedPoint]) -> list[alt.Chart]:
     if not points:
         return []
-    rows = [
-        {"x": point.step_s, "y": point.rate, "words": point.words, "source": point.source, "name": "published"}
-        for point in points
-    ]
+    rows: list[dict[str, Any]] = []
+    for point in sorted(points, key=lambda each: -each.rate):  # a word at the highest of each GPU
+        device = point.words.partition(",")[0]
+        name = "" if any(row["device"] == device for row in rows) else "published"
+        row = {"x": point.step_s, "y": point.rate, "words": point.words, "source": point.source}
+        rows.append(row | {"device": device, "name": name})
     tips = [alt.Tooltip("words:N", title="Published"), alt.Tooltip("source:N", title="Source")]
     base = alt.Chart(alt.InlineData(values=rows)).encode(x=alt.X("x:Q"), y=alt.Y("y:Q"), tooltip=tips)
     text = base.mark_text(dy=-14, fontSize=12, color=NEUTRAL, tooltip=None).encode(text="name:N")

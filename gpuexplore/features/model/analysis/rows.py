@@ -2,16 +2,18 @@
 
 import csv
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.resources import files
 
+from gpuexplore.analysis.prediction import Calibration
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Device
 from gpuexplore.core.units import format_multiple, read_number
 from gpuexplore.features.model.analysis.models import LayeredModel, model_named
 from gpuexplore.features.model.analysis.parts import tokens_of
 from gpuexplore.features.model.analysis.plan import Plan, Sharding, Task
+from gpuexplore.features.model.analysis.prediction import predict_model
 from gpuexplore.hardware import target_named
 
 OF_TRAINING = ("model", "gpu_key", "gpus", "seq_len", "micro_batch", "precision", "tokens_per_s")
@@ -64,7 +66,9 @@ class PublishedPoint:
     source: str
 
 
-def published_points(model: LayeredModel, plan: Plan, devices: Iterable[Device]) -> list[PublishedPoint]:
+def published_points(
+    model: LayeredModel, plan: Plan, devices: Iterable[Device], calibration: Calibration | None = None
+) -> list[PublishedPoint]:
     """Return what is published of a model on as many of the same GPUs; of training with as many tokens a sequence.
 
     Of serving the tokens of answers a second, with prompts and answers as long as those that were measured.
@@ -86,7 +90,9 @@ def published_points(model: LayeredModel, plan: Plan, devices: Iterable[Device])
             answers = "" if plan.is_trained else f" and answers of {answer}"
             words = f"{step.device.name}, batch {step.plan.batch}, {step.plan.tokens:,} tokens{answers}"
             rate = sequences / each_s
-            words += f": {format_multiple(rate)} a second"
+            same = step.plan if plan.is_trained else replace(step.plan, answer=answer)
+            fitted = predict_model(model, same, step.device, calibration, is_same_software=True).per_second.value
+            words += f": {format_multiple(rate)} a second, fitted {format_multiple(fitted)}"
             found.append(PublishedPoint(words, step.step_s / step.plan.accumulation, rate, step.source))
     return found
 

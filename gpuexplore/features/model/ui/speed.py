@@ -87,6 +87,11 @@ def _curve(model: LayeredModel, plan: Plan, key: str) -> Curve:
     return by_batch(model, other, device, calibrate(), batches=batches)
 
 
+@shared_values(300)
+def _published(model: LayeredModel, plan: Plan, keys: tuple[str, ...]) -> list[PublishedPoint]:
+    return published_points(model, plan, [target_named(key, ()) for key in keys], calibrate())
+
+
 def _choose() -> tuple[LayeredModel, list[Plan], list[str]]:
     """Draw the choices; return the model, a plan for each dtype, and the keys of GPUs.
 
@@ -230,7 +235,7 @@ def _show(asked: Sequence[ModelPrediction], curves: Sequence[Curve], plans: int)
     drawn = {
         name: next((each for each in curve if each.plan.batch == plan.batch), curve[0]) for name, curve in lines.items()
     }
-    published = published_points(first.model, plan, [each.device for each in asked])
+    published = _published(first.model, plan, tuple(each.device.spec_key or "" for each in asked))
     if lines:
         show_chart(lambda: throughput(lines, plan.batch, published), ("speed", key), key="chart.speed")
         st.caption(_chart_words(first, lines, published))
@@ -303,7 +308,7 @@ def _chart_words(first: ModelPrediction, lines: Mapping[str, Curve], published: 
     runs = "; ".join(point.words for point in published) or published_runs(
         first.model, is_trained=first.plan.is_trained
     )
-    return f"{words} Published: {plain(runs)}." if runs else words
+    return f"{words} Published, which predictions are fitted to: {plain(runs)}." if runs else words
 
 
 def _operations(prediction: ModelPrediction, key: object) -> None:
