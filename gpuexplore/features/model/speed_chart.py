@@ -115,7 +115,7 @@ def _roofs(lines: Mapping[str, Sequence[ModelPrediction]], batch: int) -> dict[s
     """Return by line the rate at its dense peak, or the seconds in which memory gives all weights once."""
     found = {}
     for name, predictions in lines.items():
-        each = next((one for one in predictions if one.plan.batch == batch), predictions[0])
+        each = next((point for point in predictions if point.plan.batch == batch), predictions[0])
         memory = each.device.bandwidth
         if each.train and each.peak_flop_per_s:
             found[name] = each.tokens_a_step / each.flop_count * each.peak_flop_per_s * each.plan.gpus

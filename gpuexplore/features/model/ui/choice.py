@@ -37,7 +37,8 @@ def choose_view() -> str:
     """
     view = url_widgets.segments("View", "view", list(VIEWS), shown=VIEWS.__getitem__, labelled=False)
     left = st.session_state.get("model.left", {})
-    st.session_state["model.shown"], before = view, st.session_state.get("model.shown", view)
+    before = st.session_state.get("model.shown", view)
+    st.session_state["model.shown"] = view
     given = link.parameters()
     given.pop("view", None)
     if view != before and given == left.get(before):  # a click, and no link
