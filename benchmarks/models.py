@@ -22,7 +22,6 @@ from gpuexplore.features.model.analysis import SERVED, Training
 from gpuexplore.features.model.analysis.models import tape_of
 from gpuexplore.features.model.analysis.prediction import phase_of
 from gpuexplore.features.model.analysis.rows import MeasuredStep, published_steps, read_rows
-from gpuexplore.features.model.analysis.step_time import terms_of
 from gpuexplore.hardware import row_of
 
 OURS = "gpuexplore"
@@ -82,9 +81,7 @@ def main() -> None:
 
 def judge(step: MeasuredStep) -> Judged:
     """Return what each way estimates for a step."""
-    phase = phase_of(
-        terms_of(step.model, step.plan, step.device, calibrate(), context=step.context), step.model, step.plan, 0.0
-    )
+    phase = phase_of(step.terms(calibrate()), step.model, step.plan, 0.0)
     seconds = {OURS: phase.time_s.value, **peers(step)}
     return Judged(step, seconds, phase.time_s.low, phase.time_s.high)
 

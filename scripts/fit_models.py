@@ -20,7 +20,6 @@ from gpuexplore.features.model.analysis.step_time import (
     Fit,
     Terms,
     seconds_of,
-    terms_of,
 )
 
 Row = tuple[Terms, float]
@@ -79,9 +78,7 @@ def left_out(rows: Sequence[Row], keys: Sequence[object]) -> Errors:
 def rows_with_terms(steps: Sequence[MeasuredStep]) -> list[Row]:
     """Return the terms of each step and the seconds that were measured."""
     calibration = calibrate()
-    return [
-        (terms_of(step.model, step.plan, step.device, calibration, context=step.context), step.step_s) for step in steps
-    ]
+    return [(step.terms(calibration), step.step_s) for step in steps]
 
 
 def deviations(rows: Sequence[Row], steps: Sequence[MeasuredStep]) -> dict[str, float]:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from gpuexplore.registry import Feature, Page
+from gpuexplore.registry import ActivityKind, Feature, Page
 
 FEATURE = Feature(
     "model",
@@ -22,6 +22,7 @@ FEATURE = Feature(
         "model": "tokens per second, step time, MFU and memory of a whole model on any number of GPUs",
         "memory": "memory for training or serving a model: its peak, when it occurs, and the GPUs it fits",
     },
+    activities={"model": ActivityKind("gpuexplore.features.model.measure", "Model steps", "model")},
     lesson_blocks=("memory", "model"),
     functions={
         "memory_of": "gpuexplore.features.model.analysis.own_module",

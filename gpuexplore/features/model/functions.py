@@ -1,8 +1,11 @@
 """`gx.predict_model`: the speed and memory of a whole model, from the texts that people type."""
 
+from collections.abc import Callable
 from typing import Any
 
-from gpuexplore.features.model.analysis.models import LayeredModel, model_named, read_layers_file
+from gpuexplore.core.errors import InvalidInput
+from gpuexplore.features.model.analysis.models import model_asked
+from gpuexplore.features.model.analysis.own_speed import predict_module
 from gpuexplore.features.model.analysis.plan import plan_of
 from gpuexplore.features.model.analysis.prediction import ModelPrediction
 from gpuexplore.features.model.analysis.prediction import predict_model as predicted
@@ -12,11 +15,16 @@ from gpuexplore.hardware.discovery import discover
 USUAL_GPU = "h100"
 
 
-def predict_model(model: str, *, gpu: str = USUAL_GPU, **plan: Any) -> ModelPrediction:
+def predict_model(
+    model: Any, inputs: Any = None, *, gpu: str = USUAL_GPU, loss: Callable[..., Any] | None = None, **plan: Any
+) -> ModelPrediction:
     """Return how fast a model is on a GPU, with an interval, and the memory that each GPU needs.
 
     Args:
-        model: a name like ``llama-3-8b`` or ``gpt2``, a `config.json`, or a text file of layers.
+        model: a name like ``llama-3-8b`` or ``gpt2``, a `config.json`, a text file of layers, or an `nn.Module`, which
+            is trained or passes forward; nothing of it is allocated.
+        inputs: of a module: a tensor, or a sequence of what it is called with.
+        loss: of what a module returns; None: the sum of it.
         gpu: a name of `gx.specs`, or the id of a device of this machine.
         plan: task (train, prefill, decode, serve), gpus, tensor_parallel, shard, batch, tokens, answer, dtype, weights,
             cache, checkpoint, accumulation, optimizer, execution, network_gbs.
@@ -24,20 +32,14 @@ def predict_model(model: str, *, gpu: str = USUAL_GPU, **plan: Any) -> ModelPred
     Raises:
         InvalidInput: names the value and what is accepted.
     """
-    return predicted(
-        model_asked(model), plan_of({name: _text(value) for name, value in plan.items()}), target_named(gpu, discover())
-    )
-
-
-def model_asked(name: str) -> LayeredModel:
-    """Return the model of a name, or of a file that describes it.
-
-    Raises:
-        InvalidInput: there is none; says what is accepted.
-    """
-    if name.endswith((".json", ".txt")):
-        return LayeredModel(name, name.rpartition("/")[2], read_layers_file(name))
-    return model_named(name)
+    asked = plan_of({name: _text(value) for name, value in plan.items()})
+    device = target_named(gpu, discover())
+    if not isinstance(model, str):
+        (found,) = predict_module(model, inputs, asked, (device,), loss=loss)
+        return found
+    if inputs is not None or loss is not None:
+        raise InvalidInput("inputs and loss are those of a module: leave them out with the name of a model")
+    return predicted(model_asked(model), asked, device)
 
 
 def _text(value: object) -> str:

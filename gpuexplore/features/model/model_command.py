@@ -2,32 +2,40 @@
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from gpuexplore.analysis.prediction import calibrate
 from gpuexplore.cli import EXIT_OK
+from gpuexplore.cli.activity_run import perform
 from gpuexplore.cli.output import print_columns, print_json, say_readings
 from gpuexplore.cli.streams import say
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.units import format_gigabytes, format_percent, format_seconds, format_si
 from gpuexplore.features.model.analysis.answers import (
+    GROUPS,
     MFU_WORDS,
     batch_words,
     comparisons,
     cost_words,
     gpus_words,
     headline,
+    measured_words,
     mfu_by_definition,
     rows_of,
     shares_of,
     to_json,
+    uncounted_words,
 )
-from gpuexplore.features.model.analysis.models import model_reading, models
+from gpuexplore.features.model.analysis.models import model_asked, model_reading, models
+from gpuexplore.features.model.analysis.own_speed import module_of_file, predict_module
 from gpuexplore.features.model.analysis.plan import DTYPES, EXECUTIONS, SHARDINGS, TASKS, plan_of
 from gpuexplore.features.model.analysis.prediction import ModelPrediction, by_batch, predict_model
-from gpuexplore.features.model.functions import USUAL_GPU, model_asked
-from gpuexplore.hardware import readings, target_named
+from gpuexplore.features.model.functions import USUAL_GPU
+from gpuexplore.features.model.measure import activity_of
+from gpuexplore.hardware import device_named, readings, target_named
 from gpuexplore.hardware.discovery import discover
+from gpuexplore.measure.conditions.contention import is_contended
 from gpuexplore.shapes import split
 
 MOST_ROWS = 12
@@ -37,7 +45,8 @@ OPTIONS = ("gpus", "tensor_parallel", "shard", "batch", "tokens", "answer", "acc
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `model`; values stay text."""
     add = parser.add_argument
-    add("model", nargs="+", metavar="MODEL", help=f"{', '.join(models())}, a config.json, or a text file of layers")
+    add("model", nargs="*", metavar="MODEL", help=f"{', '.join(models())}, a config.json, or a text file of layers")
+    add("--module", default="", metavar="FILE", help="FILE.py[:FUNCTION] that returns an nn.Module and its inputs")
     add("--task", default="", metavar="NAME", help=f"{', '.join(TASKS)} (default: serve; train for other models)")
     add("--gpu", default=USUAL_GPU, metavar="LIST", help="names of `specs` or devices of this machine (default: h100)")
     add("--gpus", default="", metavar="N", help="number of GPUs (default: 1)")
@@ -54,50 +63,102 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--optimizer", default="", metavar="NAME", help="as in `memory` (default: adamw)")
     add("--execution", default="", metavar="NAME", help=f"{', '.join(EXECUTIONS)}")
     add("--network", default="", metavar="GBS", help="GB/s of a host to others, one direction")
+    add("--measure", action="store_true", help="measure steps on a device of this machine beside the prediction")
+    add("--device", default="cpu", metavar="NAME", help="device that is measured: cpu or cuda:0 (default: cpu)")
+    add("--compile", action="store_true", help="measure with torch.compile")
     add("--json", action="store_true", help="print JSON")
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print the answer for each GPU and dtype, how they compare, and what a step consists of."""
     name = " ".join(arguments.model)
-    model = model_asked(name)
+    if arguments.measure:
+        return _measure(arguments, name)
+    if bool(name) == bool(arguments.module):
+        raise InvalidInput("give a model or --module FILE.py, one of them")
     known = discover()
     devices = [target_named(each, known) for each in split(arguments.gpu)]
+    if not devices:
+        raise InvalidInput("no gpu: give at least one of `gpuexplore specs`")
     typed = {option: getattr(arguments, option) for option in OPTIONS}
     typed |= {
-        "task": arguments.task or ("serve" if model.tokens else "train"),
+        "task": arguments.task,
         "weights": arguments.weights,
         "cache": arguments.cache_dtype,
         "execution": arguments.execution,
         "network_gbs": arguments.network,
         "checkpoint": "yes" if arguments.checkpoint else "",
     }
-    if typed["task"] != "train" and typed["gpus"] and not typed["tensor_parallel"]:
-        typed["tensor_parallel"] = typed["gpus"]
-    if not typed["batch"] and typed["task"] == "train":
-        typed["batch"] = str(model.batch)
-    if not devices:
-        raise InvalidInput("no gpu: give at least one of `gpuexplore specs`")
-    calibration = calibrate()
-    plans = [plan_of(typed | {"dtype": dtype}) for dtype in split(arguments.dtype) or ("bf16",)]
-    found = [predict_model(model, plan, device, calibration) for device in devices for plan in plans]
-    batches = by_batch(model, plans[0], devices[0], calibration)
-    read = [*filter(None, [model_reading(name)]), *readings(split(arguments.gpu))]
+    dtypes = split(arguments.dtype) or ("bf16",)
+    batches: Sequence[ModelPrediction] = ()
+    if arguments.module:
+        module, inputs = module_of_file(arguments.module)
+        plans = [plan_of(typed | {"task": arguments.task or "train", "dtype": dtype}) for dtype in dtypes]
+        by_plan = [predict_module(module, inputs, plan, devices) for plan in plans]
+        found = [each for of_device in zip(*by_plan, strict=True) for each in of_device]
+    else:
+        model = model_asked(name)
+        typed["task"] = arguments.task or ("serve" if model.tokens else "train")
+        if typed["task"] != "train" and typed["gpus"] and not typed["tensor_parallel"]:
+            typed["tensor_parallel"] = typed["gpus"]
+        if not typed["batch"] and typed["task"] == "train":
+            typed["batch"] = str(model.batch)
+        calibration = calibrate()
+        plans = [plan_of(typed | {"dtype": dtype}) for dtype in dtypes]
+        found = [predict_model(model, plan, device, calibration) for device in devices for plan in plans]
+        batches = by_batch(model, plans[0], devices[0], calibration)
+    reading = model_reading(name) if name else None
     if arguments.json:
         sentences = [*comparisons(found, len(plans)), batch_words(batches)]
+        read = [*filter(None, [reading]), *readings(split(arguments.gpu))]
         print_json({"predictions": [to_json(each) for each in found], "comparisons": sentences, "readings": read})
         return EXIT_OK
     _print(found, batches, len(plans))
-    if reading := model_reading(name):
+    if reading:
         say(f"gpuexplore: {reading}")
     say_readings(split(arguments.gpu))
+    return EXIT_OK
+
+
+def _measure(arguments: argparse.Namespace, name: str) -> int:
+    """Measure a model on a device of this machine, and print it beside its prediction."""
+    if arguments.module:
+        raise InvalidInput("--measure needs the name of a model, not --module")
+    model = model_asked(name)
+    task = arguments.task or "train"
+    typed = {
+        "task": task,
+        "batch": arguments.batch or (str(model.batch) if task == "train" else ""),
+        "tokens": arguments.tokens or (str(model.tokens) if model.tokens else ""),
+        "dtype": arguments.dtype or "fp32",
+        "optimizer": arguments.optimizer if task == "train" else "",
+        "execution": "compiled" if arguments.compile else "eager",
+        "answer": "1" if task == "decode" else "",
+    }
+    device = device_named(arguments.device, discover())
+    plan = plan_of(typed)
+    activity = activity_of(typed | {"model": name}, device)
+    phase = predict_model(model, plan, device).main
+    found = perform(activity)[-1]
+    if arguments.json:
+        print_json({"measured": found, "predicted": asdict(phase.time_s), "predicted_seconds": dict(phase.seconds)})
+        return EXIT_OK
+    print(measured_words(f"{model.title} in {plan.dtype} on {device.title}, {TASKS[plan.task]}", found, phase))
+    rows = [
+        (words, format_seconds(found["shares"].get(group, 0.0) * found["step_s"]), format_seconds(seconds))
+        for group, words in GROUPS.items()
+        if (seconds := phase.seconds.get(group, 0.0)) or group in found["shares"]
+    ]
+    print_columns([("operations", "measured", "predicted"), *rows], one_unit=False)
+    if is_contended(found["lost_cpu_share"]):
+        print(f"contended: other work used {format_percent(found['lost_cpu_share'])} of the CPU")
     return EXIT_OK
 
 
 def _print(found: Sequence[ModelPrediction], batches: Sequence[ModelPrediction], dtypes: int) -> None:
     for each in found:
         print(headline(each))
-    for sentence in (*comparisons(found, dtypes), batch_words(batches)):
+    for sentence in (*comparisons(found, dtypes), batch_words(batches), uncounted_words(found[0])):
         if sentence:
             print(sentence)
     first = found[0]

@@ -113,13 +113,39 @@ def _too_large(prediction: ModelPrediction) -> str:
         found.append(f"{other.gpus} of them {how} ({format_gigabytes(memory_of_each(prediction.model, other))} each)")
     elif other and other.is_trained:
         found.append("one with checkpointing")
-    if not prediction.plan.is_trained:
+    if not prediction.plan.is_trained and not prediction.model.is_own:
         for dtype in ("fp8", "int4"):
             fewer = _with_weights(prediction, dtype)
             if fewer <= usable:
                 found.append(f"weights in {dtype} ({format_gigabytes(fewer)})")
                 break
     return f"{words}; fits with {' or with '.join(found)}." if found else f"{words}."
+
+
+def measured_words(what: str, found: Mapping[str, Any], phase: Phase) -> str:
+    """Return a measured step beside its prediction, as a sentence.
+
+    Args:
+        what: the model, dtype, device and task.
+        found: what `measure.steps.measured` returns.
+    """
+    predicted = phase.time_s
+    low, high = found["ci95"] or (min(found["samples_s"]), max(found["samples_s"]))
+    is_within = predicted.low <= found["step_s"] <= predicted.high
+    threads = f", {found['threads']} threads" if found["threads"] else ""
+    times = format_multiple(found["step_s"] / predicted.value)
+    return (
+        f"{what}: {format_seconds(found['step_s'])} a step measured ({format_seconds(low)} to {format_seconds(high)}, "
+        f"median of {len(found['samples_s'])}{threads}); {format_seconds(predicted.value)} predicted "
+        f"({format_seconds(predicted.low)} to {format_seconds(predicted.high)}), {times} "
+        f"times; {'within' if is_within else 'outside'} the predicted interval."
+    )
+
+
+def uncounted_words(prediction: ModelPrediction) -> str:
+    """Return which operations of a module are in no number, as a sentence; empty where all are."""
+    found = [f"{name}, {count:,} time{'s'[: count != 1]}" for name, count in prediction.uncounted.items()]
+    return f"Not counted: {'; '.join(found)}." if found else ""
 
 
 def _with_weights(prediction: ModelPrediction, dtype: str) -> int:
@@ -244,6 +270,7 @@ def to_json(prediction: ModelPrediction) -> dict[str, Any]:
         "mfu": asdict(mfu) if mfu else None,
         "mfu_by_definition": mfu_by_definition(prediction) if prediction.train else None,
         "flop_count": prediction.flop_count,
+        "not_counted": dict(prediction.uncounted),
         "link": prediction.link.title if prediction.link else None,
         "link_is_assumed": prediction.link.is_assumed if prediction.link else None,
         "bus_bytes_per_s": prediction.link.bus_bytes_per_s if prediction.link else None,

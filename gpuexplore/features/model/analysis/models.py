@@ -64,6 +64,11 @@ class LayeredModel:
         """Tokens of a sequence it was made for; 0 where it does not read tokens."""
         return self.layers[0].settings.get("tokens", 0)
 
+    @property
+    def is_own(self) -> bool:
+        """Whether it is a user's module, of which only the input is known."""
+        return len(self.layers) == 1
+
 
 @once
 def models() -> Mapping[str, LayeredModel]:
@@ -115,6 +120,17 @@ def model_named(name: str) -> LayeredModel:
     first, *hidden, last = name.split("-")
     text = ";".join([f"input {first}", *(f"linear {width};relu" for width in hidden), f"linear {last}"])
     return LayeredModel(name, f"MLP {name}", _parse_layers(text, source=name), batch=MLP_BATCH)
+
+
+def model_asked(name: str) -> LayeredModel:
+    """Return the model of a name, or of a file that describes it.
+
+    Raises:
+        InvalidInput: there is none; says what is accepted.
+    """
+    if name.endswith((".json", ".txt")):
+        return LayeredModel(name, name.rpartition("/")[2], read_layers_file(name))
+    return model_named(name)
 
 
 def model_of_text(text: str) -> LayeredModel:

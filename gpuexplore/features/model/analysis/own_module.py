@@ -85,8 +85,8 @@ def memory_of(
     """
     if not load_backend("torch").is_available():
         raise GpuExploreError("memory_of needs torch, which is not installed: pip install 'gpuexplore[torch]'")
-    tracker = import_module("gpuexplore.features.model.measure")  # loads torch
-    _check(module, inputs, loss, tracker)
+    tracker = import_module("gpuexplore.features.model.measure.tracked")  # loads torch
+    check_module(module, inputs, loss)
     wanted = gpus_named(_names(gpus)) if gpus else ()
     for reading in readings(_names(gpus) if gpus else ()):
         warnings.warn(reading, stacklevel=2)
@@ -120,15 +120,15 @@ def memory_of(
     )
 
 
-def _check(module: Any, inputs: object, loss: object, tracker: Any) -> None:
+def check_module(module: Any, inputs: object, loss: object, *, is_trained: bool = True) -> None:
     """Refuse what no step can be taken of.
 
     Raises:
         InvalidInput: naming it, and what is accepted.
     """
-    if not isinstance(module, tracker.torch.nn.Module):
+    if not isinstance(module, import_module("torch").nn.Module):
         raise InvalidInput.of("module", module, "a torch.nn.Module")
-    if all(not weight.requires_grad for weight in module.parameters()):
+    if is_trained and all(not weight.requires_grad for weight in module.parameters()):
         raise InvalidInput.of("module", type(module).__name__, "a module with trainable parameters")
     if not (loss is None or callable(loss)):
         raise InvalidInput.of("loss", loss, "None, or a function of the module's output")

@@ -55,6 +55,13 @@ class Part:
     weight_bytes: float = 0.0
     saved_bytes: float = 0.0
 
+    @property
+    def whole_flop_count(self) -> float:
+        """FLOPs of one, with attention to all tokens also where a causal mask leaves less."""
+        axes = dict(self.shape.axes)
+        is_causal = self.operation == "attention" and axes.get("causal")
+        return self.flop_count * (2 * axes["s"] / (axes["s"] + 1) if is_causal else 1.0)
+
 
 @dataclass(frozen=True, slots=True)
 class Pass:
@@ -107,7 +114,7 @@ def forward_pass(model: LayeredModel, plan: Plan, *, context: int = 0) -> Pass:
     alike = Counter(step.work or _moved_bytes(tape, step, plan) for step in steps)  # most layers are
     seen: Counter[Part] = Counter()
     for done, count in alike.items():
-        for part in _product(tape, done, plan) if isinstance(done, Work) else [_elements(done, tape.itemsize)]:
+        for part in _product(tape, done, plan) if isinstance(done, Work) else [elements_part(done, tape.itemsize)]:
             seen[part] += count
     reduced = Counter(step.work.reduced_count for step in steps if step.work and step.work.reduced_count)
     return Pass(
@@ -163,7 +170,7 @@ def _moved_bytes(tape: Tape, step: TapeStep, plan: Plan) -> float:
     return moved if plan.execution == "eager" else FUSED * moved
 
 
-def _elements(moved: float, itemsize: int, group: Group = "elementwise", name: str = "element-wise") -> Part:
+def elements_part(moved: float, itemsize: int, group: Group = "elementwise", name: str = "element-wise") -> Part:
     """Return the part that moves so many bytes: as long as a copy that does."""
     dtype = "bf16" if itemsize == 2 else "fp32"
     limit = operation_named("copy").limits["n"]
@@ -219,12 +226,18 @@ def _linear(tape: Tape, work: Work, plan: Plan) -> Part:
     moved = rows * (terms + columns) * tape.itemsize + weight_count * stored
     name = f"{'experts' if experts else 'linear'} {terms} → {columns}"
     if experts and rows < ROWS_OF_AN_EXPERT * used:  # each reads its weights for a few rows
-        part = _elements(moved, tape.itemsize, "products", name)
+        part = elements_part(moved, tape.itemsize, "products", name)
         return replace(part, flop_count=2.0 * rows * terms * columns, weight_bytes=weight_count * stored)
-    calls, shape = _within_limits("linear", Shape.of(b=rows, d=terms, k=columns))
-    flop_count = 2.0 * rows * terms * columns
-    saved = weight_count * (own - stored)
-    return Part(name, "products", "linear", shape, dtype, 1, calls, flop_count, moved, weight_count * stored, saved)
+    part = product_part((rows, terms, columns), dtype, moved)
+    return replace(part, name=name, weight_bytes=weight_count * stored, saved_bytes=weight_count * (own - stored))
+
+
+def product_part(lengths: tuple[int, int, int], dtype: str, moved: float) -> Part:
+    """Return the part of a product of `lengths`, rows, terms and columns, that moves so many bytes."""
+    rows, terms, columns = lengths
+    calls, shape = within_limits("linear", Shape.of(b=rows, d=terms, k=columns))
+    name = f"linear {terms} → {columns}"
+    return Part(name, "products", "linear", shape, dtype, 1, calls, 2.0 * rows * terms * columns, moved)
 
 
 def _attention(tape: Tape, work: Work, plan: Plan) -> Part:
@@ -232,7 +245,7 @@ def _attention(tape: Tape, work: Work, plan: Plan) -> Part:
     flop_count = 4.0 * plan.batch * heads * queries * keys * head
     if tape.context:
         moved = plan.batch * keys * work.cached_count * itemsize_of(plan.cache_dtype)
-        part = _elements(moved, tape.itemsize, "attention", "attention to the KV cache")
+        part = elements_part(moved, tape.itemsize, "attention", "attention to the KV cache")
         return replace(part, flop_count=flop_count)
     limits = operation_named("attention").limits
     length = max(1, round(queries * plan.longest**0.5))  # few long prompts take longer than equal ones
@@ -246,10 +259,10 @@ def _attention(tape: Tape, work: Work, plan: Plan) -> Part:
     return Part("attention", "attention", "attention", shape, _own(plan), 1, calls, flop_count, moved)
 
 
-def _within_limits(operation: str, shape: Shape) -> tuple[float, Shape]:
+def within_limits(operation: str, shape: Shape) -> tuple[float, Shape]:
     """Return a shape that the operation takes, and how many times its call takes as long as that of `shape`."""
     limits = operation_named(operation).limits
-    within = Shape(tuple((axis, min(length, limits[axis])) for axis, length in shape.axes))
+    within = Shape(tuple((axis, min(length, limits.get(axis, length))) for axis, length in shape.axes))
     return prod(shape) / prod(within), within
 
 
@@ -261,7 +274,7 @@ def backward_parts(forward: Sequence[Part]) -> Iterator[Part]:
             rows, terms, columns = part.shape
             # the gradients of its input and of its weights
             for axes in ((rows, columns, terms), (terms, rows, columns)):
-                calls, shape = _within_limits("linear", Shape(tuple(zip("bdk", axes, strict=True))))
+                calls, shape = within_limits("linear", Shape(tuple(zip("bdk", axes, strict=True))))
                 yield replace(part, name=name, shape=shape, calls=part.calls * calls)
         elif part.operation == "attention":
             yield replace(part, name=name, calls=part.calls * BACKWARD_OF_ATTENTION, flop_count=2 * part.flop_count)
@@ -278,6 +291,6 @@ def optimizer_part(weights: float, plan: Plan) -> Part:
     """
     states = OPTIMIZERS[plan.optimizer].state_count
     copies = 0.5 if plan.dtype in ("bf16", "fp16", "fp8") else 0.0
-    return _elements(
+    return elements_part(
         weights * 4 * (3 + 2 * states + copies), 4, "optimizer", f"{OPTIMIZERS[plan.optimizer].title} step"
     )

@@ -23,6 +23,7 @@ from gpuexplore.features.model.analysis.step_time import (
     Terms,
     fitted,
     seconds_of,
+    step_of,
     terms_of,
 )
 from gpuexplore.features.model.analysis.training import cache_bytes_per_token, step_moments
@@ -92,6 +93,7 @@ class ModelPrediction:
         link: what tensor-parallel or data-parallel GPUs are connected by; None for one GPU.
         weights: numbers of weights of the model.
         active: of them those that a token uses.
+        uncounted: operations of a module of one's own that are in none of these, with how often it calls them.
     """
 
     model: LayeredModel
@@ -110,6 +112,7 @@ class ModelPrediction:
     link: Link | None
     weights: int
     active: int
+    uncounted: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def fits(self) -> bool | None:
@@ -180,15 +183,12 @@ def predict_model(
     software = 0.0 if is_same_software else OTHER_SOFTWARE
 
     def phase(context: int = 0) -> Phase:
-        return phase_of(terms_of(model, plan, device, calibration, context=context), model, plan, software)
+        terms = terms_of(step_of(model, plan, context=context), plan, device, calibration, context=context)
+        return phase_of(terms, model, plan, software)
 
     trained = phase() if plan.is_trained else None
     prefill = phase() if plan.task in ("prefill", "serve") else None
     decode = phase(tokens + plan.answer // 2) if plan.task in ("decode", "serve") else None
-    row = row_of(device)
-    memory_bytes = row.memory_bytes if row else device.memory_bytes
-    product = Case("linear", Shape.of(b=8192, d=8192, k=8192), plan.dtype, "torch", device.id)
-    peak = arithmetic(product, device).peak
     counted = _counted(model, plan, tokens)
     whole = sum(tape_of(model, Training(tokens=tokens)).weights)
     return ModelPrediction(
@@ -199,15 +199,29 @@ def predict_model(
         prefill,
         decode,
         memory_of_each(model, plan),
-        None if memory_bytes is None else DEFAULT_RESERVE.usable_bytes(memory_bytes),
+        usable_bytes_of(device),
         *counted,
-        peak.flop_per_s if peak else None,
+        peak_of(device, plan.dtype),
         link_of(device, plan.gpus if plan.is_trained else plan.tensor_parallel, plan.network_gbs)
         if plan.gpus > 1
         else None,
         whole,
         _active(model, whole),
     )
+
+
+def usable_bytes_of(device: Device) -> int | None:
+    """Return the bytes that tensors can have on a device; None where its memory is unknown."""
+    row = row_of(device)
+    memory_bytes = row.memory_bytes if row else device.memory_bytes
+    return None if memory_bytes is None else DEFAULT_RESERVE.usable_bytes(memory_bytes)
+
+
+def peak_of(device: Device, dtype: str) -> float | None:
+    """Return the dense peak of products in a dtype, in FLOP/s; None where it is unknown."""
+    product = Case("linear", Shape.of(b=8192, d=8192, k=8192), dtype, "torch", device.id)
+    peak = arithmetic(product, device).peak
+    return peak.flop_per_s if peak else None
 
 
 def _active(model: LayeredModel, weights: int) -> int:
@@ -263,7 +277,8 @@ def _deviation(terms: Terms, model: LayeredModel, plan: Plan, fit: Fit) -> tuple
     deviation = deviation if is_known or not is_known_chip else hypot(deviation, OTHER_CARD)
     kinds = {layer.kind for layer in model.layers}
     facts = {
-        "a model without plain attention": "attention" not in kinds,
+        "modules of one's own": model.is_own,
+        "a model without plain attention": "attention" not in kinds and not model.is_own,
         "experts": "experts" in kinds,
         f"{plan.dtype} products": plan.dtype not in ("bf16", "fp16"),
         f"weights in {plan.weight_dtype}": terms.task == "decode" and SERVED[plan.weight_dtype] < 2,
@@ -349,11 +364,9 @@ def smallest_that_fits(model: LayeredModel, plan: Plan, device: Device) -> Plan 
 
     A server shares its layers among more GPUs; a training its weights.
     """
-    row = row_of(device)
-    memory_bytes = row.memory_bytes if row else device.memory_bytes
-    if memory_bytes is None:
+    usable = usable_bytes_of(device)
+    if usable is None or model.is_own:
         return None
-    usable = DEFAULT_RESERVE.usable_bytes(memory_bytes)
     for gpus in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512):
         if plan.is_trained:
             each = replace(plan, gpus=gpus, tensor_parallel=1, shard="full", checkpoint=True)

@@ -14,6 +14,7 @@ from gpuexplore.features.model.analysis.models import LayeredModel, model_named
 from gpuexplore.features.model.analysis.parts import tokens_of
 from gpuexplore.features.model.analysis.plan import Plan, Sharding, Task
 from gpuexplore.features.model.analysis.prediction import predict_model
+from gpuexplore.features.model.analysis.step_time import Terms, step_of, terms_of
 from gpuexplore.hardware import target_named
 
 OF_TRAINING = ("model", "gpu_key", "gpus", "seq_len", "micro_batch", "precision", "tokens_per_s")
@@ -54,6 +55,11 @@ class MeasuredStep:
     def task(self) -> Task:
         """Train, prefill or decode."""
         return "train" if self.plan.is_trained else "decode" if self.context else "prefill"
+
+    def terms(self, calibration: Calibration | None = None) -> Terms:
+        """Return what its time is predicted from."""
+        step = step_of(self.model, self.plan, context=self.context)
+        return terms_of(step, self.plan, self.device, calibration, context=self.context)
 
 
 @dataclass(frozen=True, slots=True)

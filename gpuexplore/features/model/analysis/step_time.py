@@ -19,6 +19,7 @@ from gpuexplore.analysis.prediction.ideal_time import arithmetic
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Case, Device
 from gpuexplore.core.once import once
+from gpuexplore.features.model.analysis import OPTIMIZERS
 from gpuexplore.features.model.analysis.models import LayeredModel
 from gpuexplore.features.model.analysis.network import link_of
 from gpuexplore.features.model.analysis.parts import (
@@ -58,6 +59,11 @@ PRIORS: Mapping[str, tuple[float, float]] = MappingProxyType(
     }
 )
 CPU_DEVIATION = 0.35
+# Reads and writes of weights, gradients and states by PyTorch's loop over parameters, e.g. of AdamW: mul_ 2, lerp_ 3,
+# mul_ 2, addcmul_ 3, sqrt 2, div_ 2, add_ 2, addcdiv_ 4. https://github.com/pytorch/pytorch/tree/main/torch/optim
+UNFUSED_ACCESSES: Mapping[str, int] = MappingProxyType(
+    {"sgd": 3, "momentum": 8, "adamw": 20, "adam": 18, "rmsprop": 13, "adagrad": 11}
+)
 UNKNOWN_CHIP = 0.2
 EXPOSED_PARALLEL = 1.0  # collectives of tensor parallelism: the next product waits for them
 INTERVAL_DEVIATIONS = 1.645
@@ -155,26 +161,38 @@ def seconds_of(terms: Terms, fit: Fit) -> dict[str, float]:
 STACKED = ("GA100", "GH100", "GB100", "GB110", "GV100", "GP100", "Aldebaran", "Aqua Vanjaram", "gfx950", "Arcturus")
 
 
-def terms_of(
-    model: LayeredModel, plan: Plan, device: Device, calibration: Calibration | None = None, *, context: int = 0
-) -> Terms:
-    """Return the seconds of a training step, of the prompts of a batch, or of one token more with a `context`.
+def step_of(model: LayeredModel, plan: Plan, *, context: int = 0) -> Pass:
+    """Return a training step, the prompts of a batch, or one token more with a `context`.
 
     Raises:
-        InvalidInput: the device has no units for the dtype, or a setting cannot be; names it.
+        InvalidInput: a setting cannot be; names it.
     """
-    task = "train" if plan.is_trained else "decode" if context else "prefill"
     forward = forward_pass(model, plan, context=context)
+    if not plan.is_trained:
+        return forward
     parts = list(forward.parts)
-    kernels = forward.steps
-    if plan.is_trained:
-        again = [part for part in parts if part.name != _head(forward)] if plan.checkpoint else []
-        parts = [*parts, *again, *backward_parts(parts)]
-        parts = [replace(part, count=part.count * plan.accumulation) for part in parts]
-        kernels *= (4 if plan.checkpoint else 3) * plan.accumulation
-        shares = plan.replicas if plan.shard != "none" else 1
-        parts.append(optimizer_part(forward.weights / shares, plan))
-    timed = tuple(zip(parts, _times_s(parts, device, plan, calibration or calibrate()), strict=True))
+    again = [part for part in parts if part.name != _head(forward)] if plan.checkpoint else []
+    parts = [*parts, *again, *backward_parts(parts)]
+    parts = [replace(part, count=part.count * plan.accumulation) for part in parts]
+    shares = plan.replicas if plan.shard != "none" else 1
+    parts.append(optimizer_part(forward.weights / shares, plan))
+    launches = forward.steps * (4 if plan.checkpoint else 3) * plan.accumulation
+    return replace(forward, parts=tuple(parts), steps=launches)
+
+
+def terms_of(
+    step: Pass, plan: Plan, device: Device, calibration: Calibration | None = None, *, context: int = 0
+) -> Terms:
+    """Return the seconds of a step before any coefficient.
+
+    Raises:
+        InvalidInput: the device has no units for the dtype; names it.
+    """
+    times_s = _times_s(step.parts, device, plan, calibration or calibrate())
+    timed = tuple(
+        (part, part_s * (unfused_factor(plan, device) if part.group == "optimizer" else 1.0))
+        for part, part_s in zip(step.parts, times_s, strict=True)
+    )
     seconds: dict[str, float] = defaultdict(float)
     for part, part_s in timed:
         seconds[part.group] += part_s
@@ -182,19 +200,26 @@ def terms_of(
     link = link_of(device, plan.tensor_parallel)
     passes = (2 + plan.checkpoint) * plan.accumulation if plan.is_trained else 1
     return Terms(
-        task,
+        "train" if plan.is_trained else "decode" if context else "prefill",
         row.chip if row else "",
         row.key if row else "",
         {name: seconds.get(name, 0.0) for name in ("products", "attention", "elementwise", "optimizer")},
-        _gathered_s(forward, plan, device) if plan.is_trained else 0.0,
-        passes * sum(count * link.all_reduce_s(size, plan.tensor_parallel) for size, count in forward.reduced_bytes),
-        kernels,
+        _gathered_s(step, plan, device) if plan.is_trained else 0.0,
+        passes * sum(count * link.all_reduce_s(size, plan.tensor_parallel) for size, count in step.reduced_bytes),
+        step.steps,
         -(-plan.gpus // HOST_GPUS),
         plan.checkpoint,
         plan.longest,
         plan.dtype == "fp8",
         timed,
     )
+
+
+def unfused_factor(plan: Plan, device: Device) -> float:
+    """Return the bytes of an optimizer over those of a fused one: on CPUs PyTorch calls operation by operation."""
+    if device.kind != "cpu" or plan.execution != "eager":
+        return 1.0
+    return UNFUSED_ACCESSES[plan.optimizer] / (3 + 2 * OPTIMIZERS[plan.optimizer].state_count)
 
 
 def _head(forward: Pass) -> str:

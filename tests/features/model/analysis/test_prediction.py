@@ -15,7 +15,7 @@ from gpuexplore.features.model.analysis.network import link_of
 from gpuexplore.features.model.analysis.plan import Plan, plan_of
 from gpuexplore.features.model.analysis.prediction import by_batch, phase_of, predict_model, saturating
 from gpuexplore.features.model.analysis.rows import OF_TRAINING, published_steps, read_rows
-from gpuexplore.features.model.analysis.step_time import PRIORS, fitted, terms_of
+from gpuexplore.features.model.analysis.step_time import PRIORS, fitted
 from gpuexplore.hardware import target_named
 
 H100, A100, L4 = (target_named(key, ()) for key in ("h100-sxm5-80gb", "a100-sxm4-80gb", "l4"))
@@ -29,7 +29,7 @@ def predicted(name, device=H100, **plan):
 def test_published_steps_lie_in_their_intervals():
     for task, at_most in (("train", 0.06), ("prefill", 0.05), ("decode", 0.05)):
         steps = [step for step in published_steps() if step.task == task]
-        phases = [phase_of(terms_of(s.model, s.plan, s.device, context=s.context), s.model, s.plan, 0.0) for s in steps]
+        phases = [phase_of(s.terms(), s.model, s.plan, 0.0) for s in steps]
         off = [abs(log(step.step_s / phase.time_s.value)) for step, phase in zip(steps, phases, strict=True)]
         holds = [p.time_s.low <= s.step_s <= p.time_s.high for s, p in zip(steps, phases, strict=True)]
 

@@ -65,14 +65,14 @@ def _tracked(
     module: torch.nn.Module, inputs: Sequence[Any], *, loss: Loss | None, optimizer: Optimizer
 ) -> tuple[str, dict[str, int]]:
     mode = FakeTensorMode(allow_non_fake_inputs=True)  # what a loss brings along is taken as it is
-    copied = _without_numbers(module, mode)
-    arguments = tuple(tree_map(partial(_fake, mode), value) for value in inputs)
+    copied = fake_copy(module, mode)
+    arguments = tuple(tree_map(partial(fake_tensor, mode), value) for value in inputs)
     if not copied.training:  # a part may be kept from it on purpose: frozen batch normalization
         copied.train()
     attributes = _attributes(copied)
     with mode:
         stepping = optimizer(list(copied.parameters()))
-        step = partial(_phases, copied, arguments, stepping, loss or _sum)
+        step = partial(_phases, copied, arguments, stepping, loss or sum_of)
         deque(step(), maxlen=0)  # from now on the optimizer has its state
         tracker = MemTracker()
         given_tensors = [leaf for leaf in tree_leaves(arguments) if torch.is_tensor(leaf)]
@@ -80,8 +80,8 @@ def _tracked(
         kept += [value for key, value in _attributes(copied).items() if key not in attributes]
         tracker.track_external(copied, stepping, *given_tensors, *kept)
         with tracker:
-            totals = {phase: _peak(tracker)["Total"] for phase in step()}
-        peak = _peak(tracker)
+            totals = {phase: peak_of(tracker)["Total"] for phase in step()}
+        peak = peak_of(tracker)
     frozen_bytes = sum(weight.nbytes for weight in module.parameters() if not weight.requires_grad)
     found = {kind: peak.get(kind, 0) for kind in KINDS}
     there_bytes = min(frozen_bytes, found["Buffer"])  # of the peak's device
@@ -108,27 +108,27 @@ def _phases(module: torch.nn.Module, arguments: Sequence[Any], optimizer: Any, l
     yield "optimizer"
 
 
-def _peak(tracker: MemTracker) -> dict[str, int]:
+def peak_of(tracker: MemTracker) -> dict[str, int]:
     """Return the bytes of each kind at the peak, on the device that has most."""
     snapshots = tracker.get_tracker_snapshot("peak").values()
     largest: Mapping[Any, int] = max(snapshots, key=lambda each: each["Total"])
     return {getattr(kind, "value", kind): int(size) for kind, size in largest.items()}
 
 
-def _without_numbers(module: torch.nn.Module, mode: FakeTensorMode) -> torch.nn.Module:
-    """Return a copy of a module whose tensors have no numbers; what it shares, the copy shares.
+def fake_copy(module: torch.nn.Module, mode: FakeTensorMode, dtype: torch.dtype | None = None) -> torch.nn.Module:
+    """Return a copy of a module whose tensors have no numbers, cast to a dtype; what it shares, the copy shares.
 
     Frozen parameters become buffers: the tracker would wait for their gradients, which torch refuses. Hooks of a
     gradient go along: those that mask a part of it allocate another.
     """
     known: dict[int, Any] = {}
     for weight in module.parameters():
-        made = _fake(mode, weight.detach())
+        made = fake_tensor(mode, weight.detach(), dtype)
         known[id(weight)] = torch.nn.Parameter(made) if weight.requires_grad else made
         for hook in (weight._backward_hooks or {}).values():
             known[id(weight)].register_hook(hook)
     for tensor in (*module.buffers(), *_attributes(module).values()):
-        known[id(tensor)] = _fake(mode, tensor)
+        known[id(tensor)] = fake_tensor(mode, tensor, dtype)
     copied = deepcopy(module, known)
     for part in copied.modules():
         for name, parameter in list(part._parameters.items()):
@@ -138,18 +138,29 @@ def _without_numbers(module: torch.nn.Module, mode: FakeTensorMode) -> torch.nn.
     return copied
 
 
-def _fake(mode: FakeTensorMode, value: Any) -> Any:
-    """Return a tensor of this layout without numbers, on a CPU where it is on no device yet; anything else as it is."""
+def fake_tensor(mode: FakeTensorMode, value: Any, dtype: torch.dtype | None = None) -> Any:
+    """Return a tensor of this layout without numbers, on a CPU where it is on no device yet; anything else as it is.
+
+    Args:
+        dtype: that floating-point tensors are cast to; None: their own.
+    """
     if not torch.is_tensor(value):
         return value
-    if value.device.type != "meta":
+    is_cast = dtype is not None and value.is_floating_point() and value.dtype != dtype
+    if value.device.type != "meta" and not is_cast:
         return mode.from_tensor(value)
     with mode:
-        made = torch.empty_strided(value.size(), value.stride(), dtype=value.dtype, device="cpu")
+        made = torch.empty_strided(
+            value.size(),
+            value.stride(),
+            dtype=dtype if is_cast else value.dtype,
+            device="cpu" if value.device.type == "meta" else value.device,
+        )
         return made.requires_grad_(value.requires_grad)
 
 
-def _sum(output: Any) -> Any:
+def sum_of(output: Any) -> Any:
+    """Return the sum of all numbers with a gradient, the loss of a module that has none."""
     numbers = [leaf for leaf in tree_leaves(output) if torch.is_tensor(leaf) and leaf.requires_grad]
     if not numbers:
         raise TypeError(f"its output, {type(output).__name__}, has no tensor with a gradient: give a loss")
