@@ -1,4 +1,4 @@
-"""Fit what steps of whole models take beyond their operations, and write it to the package: `make models`.
+"""StepFit what steps of whole models take beyond their operations, and write it to the package: `make models`.
 
 Deviations are of configurations left out of the fit, and of GPUs left out, for those it has not seen.
 """
@@ -17,12 +17,12 @@ from gpuexplore.features.model.analysis.step_time import (
     INTERVAL_DEVIATIONS,
     PRIORS,
     STACKED,
-    Fit,
-    Terms,
+    StepFit,
+    StepTerms,
     seconds_of,
 )
 
-Row = tuple[Terms, float]
+Row = tuple[StepTerms, float]
 Errors = npt.NDArray[np.float64]
 WRITTEN = Path(__file__).resolve().parents[1] / "gpuexplore" / "analysis" / "data" / "models.json"
 LEAST = 0.06  # deviation: rows of one team agree more than those of two
@@ -42,7 +42,7 @@ def names_of(rows: Sequence[Row]) -> list[str]:
     return [*(name for name in PRIORS if name not in ("chip", "device")), *dict.fromkeys(known)]
 
 
-def fit_to(rows: Sequence[Row]) -> Fit:
+def fit_to(rows: Sequence[Row]) -> StepFit:
     """Return the coefficients for terms with measured seconds."""
     names = names_of(rows)
     known = [PRIORS[name if name in PRIORS else name.partition(":")[0]] for name in names]
@@ -50,15 +50,15 @@ def fit_to(rows: Sequence[Row]) -> Fit:
     deviation = np.array([value for _, value in known])
 
     def residuals(values: Errors) -> Errors:
-        fit = Fit(dict(zip(names, values.tolist(), strict=True)), {})
+        fit = StepFit(dict(zip(names, values.tolist(), strict=True)), {})
         errors = np.array([error_of(fit, row) for row in rows])
         return np.concatenate([np.arctan(errors / OUTLIER), (values - expected) / deviation])
 
     found = least_squares(residuals, expected).x
-    return Fit(dict(zip(names, np.round(found, 4).tolist(), strict=True)), {})
+    return StepFit(dict(zip(names, np.round(found, 4).tolist(), strict=True)), {})
 
 
-def error_of(fit: Fit, row: Row) -> float:
+def error_of(fit: StepFit, row: Row) -> float:
     """Return the logarithm of the measured seconds over the predicted."""
     terms, step_s = row
     return float(np.log(step_s / sum(seconds_of(terms, fit).values())))
@@ -100,7 +100,7 @@ def deviations(rows: Sequence[Row], steps: Sequence[MeasuredStep]) -> dict[str, 
 
 
 def main() -> None:
-    """Fit, print how far left-out rows are, and write the coefficients."""
+    """StepFit, print how far left-out rows are, and write the coefficients."""
     steps = published_steps()
     rows = rows_with_terms(steps)
     written = {"coefficients": fit_to(rows).coefficients, "deviation": deviations(rows, steps)}

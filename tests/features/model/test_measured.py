@@ -12,7 +12,7 @@ from gpuexplore.core.errors import GpuExploreError, InvalidInput
 from gpuexplore.core.once import once
 from gpuexplore.features.model.analysis import Training
 from gpuexplore.features.model.analysis.models import model_named, model_of_text, tape_of
-from gpuexplore.features.model.analysis.plan import Plan
+from gpuexplore.features.model.analysis.plan import ModelPlan
 from gpuexplore.features.model.analysis.step_time import unfused_factor
 from gpuexplore.features.model.measure import activity_of
 from gpuexplore.features.model.measure.built import Attention, Builder
@@ -65,7 +65,7 @@ def test_astep_of_a_language_model_runs(task):
         "attention heads=4\nadd\nlayer_norm\ngated 64\nlinear 128 tied=yes"
     )
 
-    step = step_of(model, Plan(task, batch=2, tokens=16, dtype="fp32", execution="eager"), torch.device("cpu"))
+    step = step_of(model, ModelPlan(task, batch=2, tokens=16, dtype="fp32", execution="eager"), torch.device("cpu"))
 
     assert torch.isfinite(step()).all()
 
@@ -101,7 +101,7 @@ def test_layers_that_are_not_built_are_named():
 
 def test_an_optimizer_on_a_cpu_takes_as_long_as_its_operations_one_by_one():
     """Of 20 accesses of AdamW a fused kernel needs 7; GPT-2 showed 3.3 s where 28 bytes a weight would take 1.2 s."""
-    eager, fused = (Plan("train", execution=execution) for execution in ("eager", "compiled"))
+    eager, fused = (ModelPlan("train", execution=execution) for execution in ("eager", "compiled"))
 
     assert unfused_factor(eager, cpu()) == 20 / 7
     assert unfused_factor(replace(eager, optimizer="sgd"), cpu()) == 1

@@ -10,7 +10,7 @@ from gpuexplore.features.atlas.analysis.which_gpu import price_of
 from gpuexplore.features.model.analysis.parts import tokens_of
 from gpuexplore.features.model.analysis.prediction import (
     ModelPrediction,
-    Phase,
+    StepPrediction,
     memory_of_each,
     ratio,
     saturating,
@@ -122,7 +122,7 @@ def _too_large(prediction: ModelPrediction) -> str:
     return f"{words}; fits with {' or with '.join(found)}." if found else f"{words}."
 
 
-def measured_words(what: str, found: Mapping[str, Any], phase: Phase) -> str:
+def measured_words(what: str, found: Mapping[str, Any], phase: StepPrediction) -> str:
     """Return a measured step beside its prediction, as a sentence.
 
     Args:
@@ -227,14 +227,14 @@ def cost_words(prediction: ModelPrediction) -> str:
     return f"A million {unit}: {', '.join(parts)}."
 
 
-def shares_of(phase: Phase) -> dict[str, float]:
+def shares_of(phase: StepPrediction) -> dict[str, float]:
     """Return what takes a step, as shares of it by words of GROUPS, the largest first."""
     total = sum(phase.seconds.values())
     found = {GROUPS[name]: seconds / total for name, seconds in phase.seconds.items()}
     return dict(sorted(found.items(), key=lambda item: -item[1]))
 
 
-def rows_of(phase: Phase) -> list[dict[str, Any]]:
+def rows_of(phase: StepPrediction) -> list[dict[str, Any]]:
     """Return a row for each kind of operation of a step: how many, their seconds, FLOPs and bytes, and what bounds."""
     merged: dict[str, dict[str, Any]] = {}
     for part, part_s in phase.parts:
@@ -246,7 +246,7 @@ def rows_of(phase: Phase) -> list[dict[str, Any]]:
         row["seconds"] += part_s
         row["flop_count"] += part.flop_count * part.count
         row["byte_count"] += part.byte_count * part.count
-        row["bound"] = "compute" if Phase.is_compute_bound(part) else "memory"
+        row["bound"] = "compute" if StepPrediction.is_compute_bound(part) else "memory"
     return sorted(merged.values(), key=lambda row: -row["seconds"])
 
 

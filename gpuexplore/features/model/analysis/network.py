@@ -26,7 +26,7 @@ REDUCING_SWITCHES = ("Hopper", "Blackwell")
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class GpuLink:
     """The way between GPUs.
 
     Attributes:
@@ -59,7 +59,7 @@ class Link:
         return latency_s + sent / self.bus_bytes_per_s + RAMP * sqrt(sent / self.bytes_per_s)
 
 
-def link_of(device: Device, workers: int, network_gbs: float | None = None) -> Link:
+def link_of(device: Device, workers: int, network_gbs: float | None = None) -> GpuLink:
     """Return the slowest link between so many GPUs, eight of them in a host.
 
     Args:
@@ -70,11 +70,11 @@ def link_of(device: Device, workers: int, network_gbs: float | None = None) -> L
         own = link_of(device, HOST_GPUS)
         usual = NETWORK_OF_HOPPER if row and row.architecture in REDUCING_SWITCHES else NETWORK_BYTES_PER_S
         peak = min(network_gbs * 1e9 if network_gbs else usual, own.bytes_per_s)
-        return Link("network", peak, min(NETWORK_SHARE, own.share), is_assumed=not network_gbs)
+        return GpuLink("network", peak, min(NETWORK_SHARE, own.share), is_assumed=not network_gbs)
     if row and row.link_bytes_per_s:
         reduces = row.architecture in REDUCING_SWITCHES and workers == HOST_GPUS
         name = "NVLink" if row.vendor == "NVIDIA" else "Infinity Fabric"
         share = SWITCH_SHARE if reduces else LINK_SHARE
-        return Link(name, row.link_bytes_per_s / 2, share, is_assumed=row.vendor != "NVIDIA")
+        return GpuLink(name, row.link_bytes_per_s / 2, share, is_assumed=row.vendor != "NVIDIA")
     known = row.pcie_bytes_per_s if row else None
-    return Link("PCIe", known or ASSUMED_PCIE, PCIE_SHARE, is_assumed=workers > 2 or not known)
+    return GpuLink("PCIe", known or ASSUMED_PCIE, PCIE_SHARE, is_assumed=workers > 2 or not known)

@@ -2,8 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from pathlib import Path
-from runpy import run_path
 from typing import TYPE_CHECKING, Any
 
 from gpuexplore.backends import load_backend
@@ -11,9 +9,9 @@ from gpuexplore.core.errors import GpuExploreError, InvalidInput
 from gpuexplore.core.model import Device
 from gpuexplore.features.model.analysis.layer_kinds import ModelLayer
 from gpuexplore.features.model.analysis.models import LayeredModel
-from gpuexplore.features.model.analysis.own_module import check_module, memory_of
+from gpuexplore.features.model.analysis.own_module import check_module, memory_of, module_of_file
 from gpuexplore.features.model.analysis.parts import Pass, optimizer_part
-from gpuexplore.features.model.analysis.plan import Plan
+from gpuexplore.features.model.analysis.plan import ModelPlan
 from gpuexplore.features.model.analysis.prediction import ModelPrediction, peak_of, phase_of, usable_bytes_of
 from gpuexplore.features.model.analysis.step_time import terms_of
 from gpuexplore.measure.candidates.failure import describe_error
@@ -27,7 +25,7 @@ USUAL_FUNCTION = "model"
 def predict_module(
     module: "torch.nn.Module",
     inputs: Any,
-    plan: Plan,
+    plan: ModelPlan,
     devices: Sequence[Device],
     *,
     loss: Callable[..., Any] | None = None,
@@ -61,7 +59,7 @@ def predict_module(
             memory_bytes = memory_of(module, inputs, loss=loss, optimizer=plan.optimizer).peak_bytes
         parts.append(optimizer_part(found.weights, plan))
     step = Pass(tuple(parts), found.kernels, (), 1, found.weights, batch * max(1, tokens))
-    plan = Plan(
+    plan = ModelPlan(
         plan.task, batch=batch, tokens=tokens, dtype=plan.dtype, optimizer=plan.optimizer, execution=plan.execution
     )
     name = type(module).__name__
@@ -72,7 +70,7 @@ def predict_module(
     )
 
 
-def _prediction(own: LayeredModel, plan: Plan, step: Pass, *, device: Device, **counted: Any) -> ModelPrediction:
+def _prediction(own: LayeredModel, plan: ModelPlan, step: Pass, *, device: Device, **counted: Any) -> ModelPrediction:
     phase = phase_of(terms_of(step, plan, device), own, plan)
     flop_count = sum(part.flop_count * part.count for part in step.parts)
     return ModelPrediction(
@@ -96,30 +94,15 @@ def _prediction(own: LayeredModel, plan: Plan, step: Pass, *, device: Device, **
     )
 
 
-def module_of_file(text: str) -> tuple[Any, Any]:
+def module_on_meta(source: str) -> tuple[Any, Any]:
     """Return the module and the inputs that a function of a file returns, made on the meta device.
 
-    Args:
-        text: ``FILE.py`` or ``FILE.py:FUNCTION``; without a name, the function `model`.
-
     Raises:
-        InvalidInput: no such file or function, or it returns something else.
-        GpuExploreError: it failed; the text says how.
+        InvalidInput: no such file or function, it fails, or it returns something else; says which.
+        GpuExploreError: torch is missing.
     """
-    path, _, name = text.partition(".py:")
-    path, name = (f"{path}.py", name) if name else (text, USUAL_FUNCTION)
-    if not Path(path).is_file():
-        raise InvalidInput.of("module", text, "FILE.py or FILE.py:FUNCTION, a file that exists")
-    traced = _tracer()
-    try:
-        with traced.torch.device("meta"):
-            function = run_path(path).get(name)
-            made = function() if callable(function) else None
-    except Exception as error:  # of the user's file
-        raise GpuExploreError(f"{text} failed on the meta device: {describe_error(error)}") from error
-    if not isinstance(made, tuple) or len(made) != 2:
-        raise InvalidInput.of("module", text, f"a file with a function {name}() that returns (module, inputs)")
-    return made
+    with _tracer().torch.device("meta"):
+        return module_of_file(source)
 
 
 def _tracer() -> Any:
@@ -128,7 +111,7 @@ def _tracer() -> Any:
     return import_module("gpuexplore.features.model.measure.traced")  # loads torch
 
 
-def _check_plan(plan: Plan) -> None:
+def _check_plan(plan: ModelPlan) -> None:
     """Refuse what only layers say how to do.
 
     Raises:

@@ -14,7 +14,7 @@ from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Shape
 from gpuexplore.features.model.analysis import ITEMSIZES, OPTIMIZERS, SERVED, Training
 from gpuexplore.features.model.analysis.models import LayeredModel, tape_of
-from gpuexplore.features.model.analysis.plan import Plan
+from gpuexplore.features.model.analysis.plan import ModelPlan
 from gpuexplore.features.model.analysis.tape import Tape, TapeStep, Work
 from gpuexplore.operations import operation_named
 
@@ -89,7 +89,7 @@ def itemsize_of(dtype: str) -> float:
     return {"tf32": 4.0}.get(dtype) or SERVED.get(dtype) or float(ITEMSIZES[dtype])
 
 
-def tokens_of(model: LayeredModel, plan: Plan) -> int:
+def tokens_of(model: LayeredModel, plan: ModelPlan) -> int:
     """Return the tokens of a sequence, or of a prompt; 0 for a model that reads none.
 
     Raises:
@@ -102,7 +102,7 @@ def tokens_of(model: LayeredModel, plan: Plan) -> int:
     return plan.tokens or min(model.tokens, 1024 if not plan.is_trained else model.tokens)
 
 
-def forward_pass(model: LayeredModel, plan: Plan, *, context: int = 0) -> Pass:
+def forward_pass(model: LayeredModel, plan: ModelPlan, *, context: int = 0) -> Pass:
     """Return what a forward pass computes on one GPU: of whole sequences, or of one token with a `context`.
 
     Raises:
@@ -111,14 +111,14 @@ def forward_pass(model: LayeredModel, plan: Plan, *, context: int = 0) -> Pass:
     tokens = 1 if context else tokens_of(model, plan)
     tape = _tape(model, plan, tokens, context)
     steps = _needed(tape, model, plan)
-    alike = Counter(step.work or _moved_bytes(tape, step, plan) for step in steps)  # most layers are
-    seen: Counter[Part] = Counter()
-    for done, count in alike.items():
-        for part in _product(tape, done, plan) if isinstance(done, Work) else [elements_part(done, tape.itemsize)]:
-            seen[part] += count
+    works = Counter(step.work for step in steps if step.work)  # most layers are alike
+    parts = [replace(part, count=count) for work, count in works.items() for part in _product(tape, work, plan)]
+    moved = [_moved_bytes(tape, step, plan) for step in steps if step.work is None]
+    if moved:  # above a launch a copy's time is a straight line, so all of them take as long as so many mean ones
+        parts.append(replace(elements_part(sum(moved) / len(moved), tape.itemsize), count=len(moved)))
     reduced = Counter(step.work.reduced_count for step in steps if step.work and step.work.reduced_count)
     return Pass(
-        tuple(replace(part, count=part.count * count) for part, count in seen.items()),
+        tuple(parts),
         len(steps),
         tuple((elements * plan.batch * tape.itemsize, count) for elements, count in reduced.items()),
         max(1, sum(1 for step in steps if step.work and step.work.kind in ("attention", "conv2d"))),
@@ -127,7 +127,7 @@ def forward_pass(model: LayeredModel, plan: Plan, *, context: int = 0) -> Pass:
     )
 
 
-def _tape(model: LayeredModel, plan: Plan, tokens: int, context: int) -> Tape:
+def _tape(model: LayeredModel, plan: ModelPlan, tokens: int, context: int) -> Tape:
     itemsize = "fp32" if plan.dtype in ("fp32", "tf32") else "fp16" if plan.dtype == "fp16" else "bf16"
     setup = Training(itemsize, tokens=tokens)
     if not plan.fused_attention:
@@ -136,7 +136,7 @@ def _tape(model: LayeredModel, plan: Plan, tokens: int, context: int) -> Tape:
     return tape_of(model, setup, plan.tensor_parallel, context)
 
 
-def _needed(tape: Tape, model: LayeredModel, plan: Plan) -> list[TapeStep]:
+def _needed(tape: Tape, model: LayeredModel, plan: ModelPlan) -> list[TapeStep]:
     """Return the steps of a pass, products of one input merged; a server computes no loss, and logits of one token."""
     merged: list[TapeStep] = []
     readers: dict[int, int] = {}
@@ -164,7 +164,7 @@ def _needed(tape: Tape, model: LayeredModel, plan: Plan) -> list[TapeStep]:
     return kept
 
 
-def _moved_bytes(tape: Tape, step: TapeStep, plan: Plan) -> float:
+def _moved_bytes(tape: Tape, step: TapeStep, plan: ModelPlan) -> float:
     """Return the bytes that an element-wise operation moves, for the whole batch."""
     moved = sum(tape.buffers[buffer].at(plan.batch) for buffer in (*step.inputs, *step.outputs))
     return moved if plan.execution == "eager" else FUSED * moved
@@ -179,7 +179,7 @@ def elements_part(moved: float, itemsize: int, group: Group = "elementwise", nam
     return Part(name, group, "copy", Shape.of(n=min(wanted, limit)), dtype, 1, calls, 0.0, float(moved))
 
 
-def _product(tape: Tape, work: Work, plan: Plan) -> Iterator[Part]:
+def _product(tape: Tape, work: Work, plan: ModelPlan) -> Iterator[Part]:
     batch = plan.batch
     if work.kind == "attention":
         yield _attention(tape, work, plan)
@@ -205,12 +205,12 @@ def _product(tape: Tape, work: Work, plan: Plan) -> Iterator[Part]:
     yield _linear(tape, work, plan)
 
 
-def _own(plan: Plan) -> str:
+def _own(plan: ModelPlan) -> str:
     """Return the dtype of products that fp8 is not used for."""
     return "bf16" if plan.dtype == "fp8" else plan.dtype
 
 
-def _linear(tape: Tape, work: Work, plan: Plan) -> Part:
+def _linear(tape: Tape, work: Work, plan: ModelPlan) -> Part:
     rows, terms, columns, *experts = work.sizes
     rows *= plan.batch
     is_head = columns * plan.tensor_parallel >= 30_000 and columns > 4 * terms  # logits stay in 16 bits
@@ -240,7 +240,7 @@ def product_part(lengths: tuple[int, int, int], dtype: str, moved: float) -> Par
     return Part(name, "products", "linear", shape, dtype, 1, calls, 2.0 * rows * terms * columns, moved)
 
 
-def _attention(tape: Tape, work: Work, plan: Plan) -> Part:
+def _attention(tape: Tape, work: Work, plan: ModelPlan) -> Part:
     heads, queries, keys, head, is_causal = work.sizes
     flop_count = 4.0 * plan.batch * heads * queries * keys * head
     if tape.context:
@@ -284,7 +284,7 @@ def backward_parts(forward: Sequence[Part]) -> Iterator[Part]:
             yield replace(part, name=name, count=2 * part.count)
 
 
-def optimizer_part(weights: float, plan: Plan) -> Part:
+def optimizer_part(weights: float, plan: ModelPlan) -> Part:
     """Return the optimizer's step on one GPU, which reads and writes weights, gradients and state in fp32.
 
     With 16-bit products it writes a copy of the weights in 16 bits as well.

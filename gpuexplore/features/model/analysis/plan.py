@@ -57,7 +57,7 @@ HOST_GPUS = 8  # that are connected by their own links, as in DGX and HGX machin
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ModelPlan:
     """A way to run a model.
 
     Attributes:
@@ -144,8 +144,8 @@ class Plan:
         return self.cache or {"tf32": "fp32", "fp8": "bf16"}.get(self.dtype, self.dtype)
 
 
-def plan_of(typed: Mapping[str, str]) -> Plan:
-    """Return the plan that was typed: fields of Plan as text, empty or missing ones by default.
+def plan_of(typed: Mapping[str, str]) -> ModelPlan:
+    """Return the plan that was typed: fields of ModelPlan as text, empty or missing ones by default.
 
     Raises:
         InvalidInput: names the value and what is accepted.
@@ -164,11 +164,11 @@ def plan_of(typed: Mapping[str, str]) -> Plan:
             found.setdefault("shard", "full")
     if "gpus" not in found and "tensor_parallel" in found:
         found["gpus"] = found["tensor_parallel"]
-    return Plan(**found)
+    return ModelPlan(**found)
 
 
 def _read(name: str, text: str) -> object:
-    """Return the value of a field that was typed; `Plan` refuses names that are none of its own.
+    """Return the value of a field that was typed; `ModelPlan` refuses names that are none of its own.
 
     Raises:
         InvalidInput: no such field, or no number where one is wanted.

@@ -12,15 +12,15 @@ from gpuexplore.core.model import Case, Device, Shape
 from gpuexplore.features.model.analysis import SERVED, Serving, Training
 from gpuexplore.features.model.analysis.fits import DEFAULT_RESERVE
 from gpuexplore.features.model.analysis.models import LayeredModel, tape_of
-from gpuexplore.features.model.analysis.network import Link, link_of
+from gpuexplore.features.model.analysis.network import GpuLink, link_of
 from gpuexplore.features.model.analysis.parts import Part, backward_parts, forward_pass, tokens_of
-from gpuexplore.features.model.analysis.plan import HOST_GPUS, Plan
+from gpuexplore.features.model.analysis.plan import HOST_GPUS, ModelPlan
 from gpuexplore.features.model.analysis.step_time import (
     CPU_DEVIATION,
     INTERVAL_DEVIATIONS,
     STACKED,
-    Fit,
-    Terms,
+    StepFit,
+    StepTerms,
     fitted,
     seconds_of,
     step_of,
@@ -38,7 +38,7 @@ BATCHES = tuple(2**power for power in range(13))
 
 
 @dataclass(frozen=True, slots=True)
-class Phase:
+class StepPrediction:
     """Training steps, prompts or one token more, as predicted.
 
     Attributes:
@@ -97,11 +97,11 @@ class ModelPrediction:
     """
 
     model: LayeredModel
-    plan: Plan
+    plan: ModelPlan
     device: Device
-    train: Phase | None
-    prefill: Phase | None
-    decode: Phase | None
+    train: StepPrediction | None
+    prefill: StepPrediction | None
+    decode: StepPrediction | None
     memory_bytes: int
     usable_bytes: int | None
     flop_count: float
@@ -109,7 +109,7 @@ class ModelPrediction:
     whole_flop_count: float
     repeated_flop_count: float
     peak_flop_per_s: float | None
-    link: Link | None
+    link: GpuLink | None
     weights: int
     active: int
     uncounted: Mapping[str, int] = field(default_factory=dict)
@@ -120,7 +120,7 @@ class ModelPrediction:
         return None if self.usable_bytes is None else self.memory_bytes <= self.usable_bytes
 
     @property
-    def main(self) -> Phase:
+    def main(self) -> StepPrediction:
         """The phase that was asked for: of serving, the tokens of the answer."""
         found = self.train or self.decode or self.prefill
         assert found is not None
@@ -165,7 +165,7 @@ class ModelPrediction:
 
 def predict_model(
     model: LayeredModel,
-    plan: Plan,
+    plan: ModelPlan,
     device: Device,
     calibration: Calibration | None = None,
     *,
@@ -182,7 +182,7 @@ def predict_model(
     tokens = tokens_of(model, plan)
     software = 0.0 if is_same_software else OTHER_SOFTWARE
 
-    def phase(context: int = 0) -> Phase:
+    def phase(context: int = 0) -> StepPrediction:
         terms = terms_of(step_of(model, plan, context=context), plan, device, calibration, context=context)
         return phase_of(terms, model, plan, software)
 
@@ -234,7 +234,7 @@ def _active(model: LayeredModel, weights: int) -> int:
     return weights - unused
 
 
-def _counted(model: LayeredModel, plan: Plan, tokens: int) -> tuple[float, float, float, float]:
+def _counted(model: LayeredModel, plan: ModelPlan, tokens: int) -> tuple[float, float, float, float]:
     """Return a step's FLOPs on all GPUs: causal, without attention, with all of it, and with what is repeated."""
     context = tokens + plan.answer // 2 if plan.task in ("decode", "serve") else 0
     forward = forward_pass(model, plan, context=context)
@@ -251,7 +251,9 @@ def _counted(model: LayeredModel, plan: Plan, tokens: int) -> tuple[float, float
     return dense + attention, dense, dense + whole, dense + attention + again * times
 
 
-def phase_of(terms: Terms, model: LayeredModel, plan: Plan, software: float = OTHER_SOFTWARE) -> Phase:
+def phase_of(
+    terms: StepTerms, model: LayeredModel, plan: ModelPlan, software: float = OTHER_SOFTWARE
+) -> StepPrediction:
     """Return the time of a step with its interval.
 
     Args:
@@ -263,10 +265,10 @@ def phase_of(terms: Terms, model: LayeredModel, plan: Plan, software: float = OT
     deviation = hypot(deviation, software)
     value = sum(seconds.values())
     wide = exp(INTERVAL_DEVIATIONS * deviation)
-    return Phase(UncertainValue(value, value / wide, value * wide), seconds, terms.parts, deviation, basis)
+    return StepPrediction(UncertainValue(value, value / wide, value * wide), seconds, terms.parts, deviation, basis)
 
 
-def _deviation(terms: Terms, model: LayeredModel, plan: Plan, fit: Fit) -> tuple[float, str]:
+def _deviation(terms: StepTerms, model: LayeredModel, plan: ModelPlan, fit: StepFit) -> tuple[float, str]:
     """Return the deviation of the logarithm of a step's time, and the words for what it rests on."""
     if not terms.chip:
         return CPU_DEVIATION, "its operations as predicted; no step of a whole model on such a device is published"
@@ -293,7 +295,7 @@ def _deviation(terms: Terms, model: LayeredModel, plan: Plan, fit: Fit) -> tuple
     return hypot(deviation, UNLIKE * len(unlike) ** 0.5), basis
 
 
-def memory_of_each(model: LayeredModel, plan: Plan) -> int:
+def memory_of_each(model: LayeredModel, plan: ModelPlan) -> int:
     """Return the bytes each GPU needs at its peak.
 
     Data-parallel GPUs share what their kind of sharding shares; with whole weights gathered for two blocks at a time.
@@ -336,7 +338,7 @@ def memory_of_each(model: LayeredModel, plan: Plan) -> int:
 
 def by_batch(
     model: LayeredModel,
-    plan: Plan,
+    plan: ModelPlan,
     device: Device,
     calibration: Calibration | None = None,
     *,
@@ -359,7 +361,7 @@ def saturating(predictions: Sequence[ModelPrediction]) -> ModelPrediction | None
     return None if best is None else next(each for each in predictions if each.per_second.value >= SATURATED * best)
 
 
-def smallest_that_fits(model: LayeredModel, plan: Plan, device: Device) -> Plan | None:
+def smallest_that_fits(model: LayeredModel, plan: ModelPlan, device: Device) -> ModelPlan | None:
     """Return the plan on the fewest GPUs of a host, or with the fewest bits of weights, that fits; None: none does.
 
     A server shares its layers among more GPUs; a training its weights.

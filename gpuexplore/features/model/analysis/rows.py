@@ -12,9 +12,9 @@ from gpuexplore.core.model import Device
 from gpuexplore.core.units import format_multiple, read_number
 from gpuexplore.features.model.analysis.models import LayeredModel, model_named
 from gpuexplore.features.model.analysis.parts import tokens_of
-from gpuexplore.features.model.analysis.plan import Plan, Sharding, Task
+from gpuexplore.features.model.analysis.plan import ModelPlan, Sharding, Task
 from gpuexplore.features.model.analysis.prediction import predict_model
-from gpuexplore.features.model.analysis.step_time import Terms, step_of, terms_of
+from gpuexplore.features.model.analysis.step_time import StepTerms, step_of, terms_of
 from gpuexplore.hardware import target_named
 
 OF_TRAINING = ("model", "gpu_key", "gpus", "seq_len", "micro_batch", "precision", "tokens_per_s")
@@ -44,7 +44,7 @@ class MeasuredStep:
 
     name: str
     model: LayeredModel
-    plan: Plan
+    plan: ModelPlan
     device: Device
     context: int
     step_s: float
@@ -56,7 +56,7 @@ class MeasuredStep:
         """Train, prefill or decode."""
         return "train" if self.plan.is_trained else "decode" if self.context else "prefill"
 
-    def terms(self, calibration: Calibration | None = None) -> Terms:
+    def terms(self, calibration: Calibration | None = None) -> StepTerms:
         """Return what its time is predicted from."""
         step = step_of(self.model, self.plan, context=self.context)
         return terms_of(step, self.plan, self.device, calibration, context=self.context)
@@ -73,7 +73,7 @@ class PublishedPoint:
 
 
 def published_points(
-    model: LayeredModel, plan: Plan, devices: Iterable[Device], calibration: Calibration | None = None
+    model: LayeredModel, plan: ModelPlan, devices: Iterable[Device], calibration: Calibration | None = None
 ) -> list[PublishedPoint]:
     """Return what is published of a model on as many of the same GPUs; of training with as many tokens a sequence.
 
@@ -157,7 +157,7 @@ def steps_of(row: Mapping[str, str]) -> Iterator[MeasuredStep]:
     tokens = max(1, round(_whole(row, "prefill_tokens") / batch))
     longest = max(1.0, _number(row, "input_len_max") / tokens) if row.get("input_len_max") else 1.0
     dtype = row.get("precision") or "bf16"
-    plan = Plan("serve", parallel, parallel, batch=batch, tokens=tokens, longest=longest, dtype=dtype)
+    plan = ModelPlan("serve", parallel, parallel, batch=batch, tokens=tokens, longest=longest, dtype=dtype)
     context = tokens + _whole(row, "output_len") // 2
     words = f"{row['model']}, {parallel} × {device.name}, batch {batch}"
     for task, name, known in (("prefill", "prefill_s", 0), ("decode", "decode_step_s", context)):
@@ -177,7 +177,7 @@ def _trained(row: Mapping[str, str], model: LayeredModel) -> MeasuredStep:
     precision = row["precision"].removeprefix("amp_")
     checkpoint = row.get("checkpointing", "").casefold() in ("true", "yes", "1")
     link = _number(row, "interconnect") / 8 if row.get("interconnect") else None  # Gb/s of a host
-    plan = Plan(
+    plan = ModelPlan(
         "train",
         gpus,
         parallel,

@@ -30,7 +30,7 @@ from gpuexplore.features.model.analysis.parts import (
     itemsize_of,
     optimizer_part,
 )
-from gpuexplore.features.model.analysis.plan import HOST_GPUS, Execution, Plan
+from gpuexplore.features.model.analysis.plan import HOST_GPUS, Execution, ModelPlan
 from gpuexplore.hardware import row_of
 from gpuexplore.operations import operation_named
 
@@ -70,7 +70,7 @@ INTERVAL_DEVIATIONS = 1.645
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class StepFit:
     """Coefficients that were fitted to steps of whole models, and how far those were from them.
 
     Attributes:
@@ -89,7 +89,7 @@ class Fit:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class StepTerms:
     """Seconds of a step before any coefficient, by group, and the counts they are used with.
 
     Attributes:
@@ -120,13 +120,13 @@ class Terms:
 
 
 @once
-def fitted() -> Fit:
+def fitted() -> StepFit:
     """Return the coefficients that ship."""
     text = (files("gpuexplore.analysis") / "data" / "models.json").read_text(encoding="utf-8")
-    return Fit(**json.loads(text))
+    return StepFit(**json.loads(text))
 
 
-def seconds_of(terms: Terms, fit: Fit) -> dict[str, float]:
+def seconds_of(terms: StepTerms, fit: StepFit) -> dict[str, float]:
     """Return the seconds of a step by what takes them."""
     kind = "sustained:hbm" if terms.chip in STACKED else "sustained:gddr"
     is_gpu = bool(terms.chip)
@@ -161,7 +161,7 @@ def seconds_of(terms: Terms, fit: Fit) -> dict[str, float]:
 STACKED = ("GA100", "GH100", "GB100", "GB110", "GV100", "GP100", "Aldebaran", "Aqua Vanjaram", "gfx950", "Arcturus")
 
 
-def step_of(model: LayeredModel, plan: Plan, *, context: int = 0) -> Pass:
+def step_of(model: LayeredModel, plan: ModelPlan, *, context: int = 0) -> Pass:
     """Return a training step, the prompts of a batch, or one token more with a `context`.
 
     Raises:
@@ -181,8 +181,8 @@ def step_of(model: LayeredModel, plan: Plan, *, context: int = 0) -> Pass:
 
 
 def terms_of(
-    step: Pass, plan: Plan, device: Device, calibration: Calibration | None = None, *, context: int = 0
-) -> Terms:
+    step: Pass, plan: ModelPlan, device: Device, calibration: Calibration | None = None, *, context: int = 0
+) -> StepTerms:
     """Return the seconds of a step before any coefficient.
 
     Raises:
@@ -199,7 +199,7 @@ def terms_of(
     row = row_of(device)
     link = link_of(device, plan.tensor_parallel)
     passes = (2 + plan.checkpoint) * plan.accumulation if plan.is_trained else 1
-    return Terms(
+    return StepTerms(
         "train" if plan.is_trained else "decode" if context else "prefill",
         row.chip if row else "",
         row.key if row else "",
@@ -215,7 +215,7 @@ def terms_of(
     )
 
 
-def unfused_factor(plan: Plan, device: Device) -> float:
+def unfused_factor(plan: ModelPlan, device: Device) -> float:
     """Return the bytes of an optimizer over those of a fused one: on CPUs PyTorch calls operation by operation."""
     if device.kind != "cpu" or plan.execution != "eager":
         return 1.0
@@ -226,7 +226,7 @@ def _head(forward: Pass) -> str:
     return next((part.name for part in reversed(forward.parts) if part.operation == "linear"), "")
 
 
-def _gathered_s(forward: Pass, plan: Plan, device: Device) -> float:
+def _gathered_s(forward: Pass, plan: ModelPlan, device: Device) -> float:
     """Return the seconds of collectives of sharded or replicated weights in a step, layer by layer."""
     if plan.replicas == 1:
         return 0.0
@@ -246,7 +246,7 @@ def _case_seconds(
     return tuple(found.time_s for found in predict_each([(case, device) for case in calls], calibration, conditions))
 
 
-def _times_s(parts: Sequence[Part], device: Device, plan: Plan, calibration: Calibration) -> list[float]:
+def _times_s(parts: Sequence[Part], device: Device, plan: ModelPlan, calibration: Calibration) -> list[float]:
     """Return the seconds of each part, all its calls together.
 
     Raises:

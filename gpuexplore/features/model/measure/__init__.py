@@ -1,7 +1,7 @@
 """Models as torch runs them: the memory and the operations of a module on fake tensors, and measured steps.
 
 `perform` is what the queue calls for activities of the kind `model`; arguments are texts: ``model`` and fields of
-`Plan`. It reports seconds of each step, and last the object of `steps.measured`. This module loads no torch.
+`ModelPlan`. It reports seconds of each step, and last the object of `steps.measured`. This module loads no torch.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Device
 from gpuexplore.features.model.analysis.models import LayeredModel, model_asked
 from gpuexplore.features.model.analysis.parts import forward_pass
-from gpuexplore.features.model.analysis.plan import Plan, plan_of
+from gpuexplore.features.model.analysis.plan import ModelPlan, plan_of
 from gpuexplore.features.model.analysis.prediction import memory_of_each
 from gpuexplore.hardware import check_measured_on, cpu_lost_share, read_cpu_times
 from gpuexplore.measure.check.guard import check_memory
@@ -61,7 +61,7 @@ def activity_of(arguments: Mapping[str, str], device: Device) -> Activity:
     return of_kind("model", given, device=device.id, expected_s=min(LONGEST_S, 30.0 + STEPS * step_s))
 
 
-def _asked(arguments: Mapping[str, str], device: Device) -> tuple[LayeredModel, Plan]:
+def _asked(arguments: Mapping[str, str], device: Device) -> tuple[LayeredModel, ModelPlan]:
     check_measured_on(device.id, "measuring a model")
     typed = dict(arguments)
     model = model_asked(typed.pop("model", ""))

@@ -31,8 +31,8 @@ class Embedding(nn.Module):
         return found + self.places(torch.arange(tokens.shape[1], device=tokens.device) + self._context)
 
 
-class Attention(nn.Module):
-    """Attention by torch's fused function; with a context, of one token to what is cached."""
+class AttentionModule(nn.Module):
+    """AttentionModule by torch's fused function; with a context, of one token to what is cached."""
 
     def __init__(self, width: int, context: int, *, settings: Any) -> None:
         super().__init__()
@@ -233,7 +233,7 @@ class Builder:
         return nn.RMSNorm(self.shape[-1])
 
     def _attention(self, _: ModelLayer, settings: Any) -> nn.Module:
-        return Attention(self.shape[-1], self._context, settings=settings)
+        return AttentionModule(self.shape[-1], self._context, settings=settings)
 
     def _gated(self, _: ModelLayer, settings: Any, features: int) -> nn.Module:
         return Gated(self.shape[-1], features, bool(settings["bias"]))

@@ -14,7 +14,7 @@ from gpuexplore.core.errors import Cancelled
 from gpuexplore.core.model import Device
 from gpuexplore.core.statistics import median, median_interval
 from gpuexplore.features.model.analysis.models import LayeredModel
-from gpuexplore.features.model.analysis.plan import Plan
+from gpuexplore.features.model.analysis.plan import ModelPlan
 from gpuexplore.features.model.measure.built import Builder
 from gpuexplore.features.model.measure.tracked import OPTIMIZERS_OF_TORCH
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
@@ -33,7 +33,12 @@ WORDS: Mapping[str, tuple[str, ...]] = {  # in the names of operations, of a kin
 
 
 def measured(
-    asked: tuple[LayeredModel, Plan], device: Device, *, clock: Clock, isolation: Isolation, progress: ProgressHooks
+    asked: tuple[LayeredModel, ModelPlan],
+    device: Device,
+    *,
+    clock: Clock,
+    isolation: Isolation,
+    progress: ProgressHooks,
 ) -> dict[str, Any]:
     """Return the median seconds of a step with its 95 % interval, samples, threads, and shares of each group.
 
@@ -85,7 +90,7 @@ def is_steady(times_s: list[float]) -> bool:
     return abs(after - before) <= STEADY * before
 
 
-def step_of(model: LayeredModel, plan: Plan, device: torch.device) -> Callable[[], object]:
+def step_of(model: LayeredModel, plan: ModelPlan, device: torch.device) -> Callable[[], object]:
     """Return a step of a model with random weights and a random batch."""
     torch.manual_seed(0)
     context = plan.tokens if plan.task == "decode" else 0

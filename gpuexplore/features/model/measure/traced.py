@@ -22,7 +22,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from gpuexplore.core.model import Shape
 from gpuexplore.features.model.analysis.parts import FUSED, Part, elements_part, product_part, within_limits
-from gpuexplore.features.model.analysis.plan import Plan
+from gpuexplore.features.model.analysis.plan import ModelPlan
 from gpuexplore.features.model.measure.tracked import Loss, fake_copy, fake_tensor, peak_of, sum_of
 
 DTYPES: Mapping[torch.dtype, str] = {
@@ -193,7 +193,7 @@ class Traced:
     weights: int
 
 
-def traced_step(module: torch.nn.Module, inputs: Sequence[Any], *, loss: Loss | None, plan: Plan) -> Traced:
+def traced_step(module: torch.nn.Module, inputs: Sequence[Any], *, loss: Loss | None, plan: ModelPlan) -> Traced:
     """Return the operations of `loss(module(*inputs)).backward()`, or of a forward pass alone.
 
     Args:
@@ -242,12 +242,12 @@ def traced_step(module: torch.nn.Module, inputs: Sequence[Any], *, loss: Loss | 
     )
 
 
-def _is_mixed(module: torch.nn.Module, plan: Plan) -> bool:
+def _is_mixed(module: torch.nn.Module, plan: ModelPlan) -> bool:
     own = {weight.dtype for weight in module.parameters() if weight.is_floating_point()}
     return plan.is_trained and own == {torch.float32} and OF_TORCH[plan.dtype] != torch.float32
 
 
-def casting(module: torch.nn.Module, plan: Plan) -> torch.autocast:
+def casting(module: torch.nn.Module, plan: ModelPlan) -> torch.autocast:
     """Return the context of a forward pass: autocast to 16 bits in the training of a module in fp32."""
     is_mixed = _is_mixed(module, plan)
     return torch.autocast("cpu", OF_TORCH[plan.dtype] if is_mixed else torch.bfloat16, enabled=is_mixed)
@@ -286,7 +286,7 @@ class _WithoutDropout(TorchFunctionMode):
 class _Recorder(TorchDispatchMode):
     """The operations that torch calls, as parts."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: ModelPlan) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.parts: Counter[Part] = Counter()
         self.unknown: Counter[str] = Counter()

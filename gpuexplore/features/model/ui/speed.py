@@ -24,7 +24,7 @@ from gpuexplore.features.model.analysis.answers import (
 )
 from gpuexplore.features.model.analysis.config import LARGEST_FILE, layers_of_text
 from gpuexplore.features.model.analysis.models import LayeredModel
-from gpuexplore.features.model.analysis.plan import DTYPES, HOST_GPUS, SHARDINGS, Plan, plan_of
+from gpuexplore.features.model.analysis.plan import DTYPES, HOST_GPUS, SHARDINGS, ModelPlan, plan_of
 from gpuexplore.features.model.analysis.prediction import (
     BATCHES,
     ModelPrediction,
@@ -73,12 +73,12 @@ def show_speed() -> None:
 
 
 @shared_values(300)
-def _predicted(model: LayeredModel, plan: Plan, key: str) -> ModelPrediction:
+def _predicted(model: LayeredModel, plan: ModelPlan, key: str) -> ModelPrediction:
     return predict_model(model, plan, target_named(key, ()), calibrate())
 
 
 @shared_values(300)
-def _curve(model: LayeredModel, plan: Plan, key: str) -> Curve:
+def _curve(model: LayeredModel, plan: ModelPlan, key: str) -> Curve:
     """Return the prediction of each batch that fits, the chosen one among them; where none does, on more GPUs."""
     device = target_named(key, ())
     asked = _predicted(model, plan, key)
@@ -88,11 +88,11 @@ def _curve(model: LayeredModel, plan: Plan, key: str) -> Curve:
 
 
 @shared_values(300)
-def _published(model: LayeredModel, plan: Plan, keys: tuple[str, ...]) -> list[PublishedPoint]:
+def _published(model: LayeredModel, plan: ModelPlan, keys: tuple[str, ...]) -> list[PublishedPoint]:
     return published_points(model, plan, [target_named(key, ()) for key in keys], calibrate())
 
 
-def _choose() -> tuple[LayeredModel, list[Plan], list[str]]:
+def _choose() -> tuple[LayeredModel, list[ModelPlan], list[str]]:
     """Draw the choices; return the model, a plan for each dtype, and the keys of GPUs.
 
     A bad value is named and gives way to its default.

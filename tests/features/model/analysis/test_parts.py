@@ -8,7 +8,7 @@ from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.model.analysis import Training
 from gpuexplore.features.model.analysis.models import model_named, model_of_text, tape_of
 from gpuexplore.features.model.analysis.parts import backward_parts, forward_pass
-from gpuexplore.features.model.analysis.plan import Plan
+from gpuexplore.features.model.analysis.plan import ModelPlan
 from gpuexplore.features.model.analysis.prediction import predict_model
 from gpuexplore.hardware import target_named
 from tests.features.model.analysis.torch_models import counted_flops
@@ -49,7 +49,7 @@ def flops(parts):
 @pytest.mark.parametrize("name", MODELS)
 def test_flops_of_a_training_step_are_those_of_torchs_counter(name):
     model = MODELS[name]
-    forward = list(forward_pass(model, Plan("train", batch=2, dtype="fp32", execution="eager")).parts)
+    forward = list(forward_pass(model, ModelPlan("train", batch=2, dtype="fp32", execution="eager")).parts)
     # the counter knows no fused attention of a CPU; what stores its scores is two products, which it does count
     fused = [part for part in forward if part.operation == "attention"]
     counted = [part for part in forward if part not in fused]
@@ -72,7 +72,7 @@ def test_flops_of_a_training_step_are_those_of_torchs_counter(name):
     ],
 )
 def test_models_have_the_weights_their_makers_say(name, billions, active):
-    found = predict_model(model_named(name), Plan("decode", gpus=8, tensor_parallel=8, batch=1, tokens=100), H100)
+    found = predict_model(model_named(name), ModelPlan("decode", gpus=8, tensor_parallel=8, batch=1, tokens=100), H100)
 
     assert found.weights / 1e9 == pytest.approx(billions, rel=2e-3)
     assert found.active / 1e9 == pytest.approx(active, rel=2e-2)
@@ -85,7 +85,7 @@ def test_gpus_that_share_each_layer_compute_it_together(name, gpus):
     if name == "gpt2":
         gpus = min(gpus, 4)  # its 12 heads
     alone, shared = (
-        forward_pass(model, Plan("prefill", gpus=n, tensor_parallel=n, batch=2, tokens=256)) for n in (1, gpus)
+        forward_pass(model, ModelPlan("prefill", gpus=n, tensor_parallel=n, batch=2, tokens=256)) for n in (1, gpus)
     )
 
     assert gpus * flops(shared.parts) == pytest.approx(flops(alone.parts), rel=2e-3)
@@ -98,7 +98,7 @@ def test_gpus_that_share_each_layer_compute_it_together(name, gpus):
 
 def test_a_token_more_reads_the_cache_and_makes_one_row_of_logits():
     model = model_named("llama-3-8b")
-    found = forward_pass(model, Plan("decode", batch=4, tokens=1000), context=1000)
+    found = forward_pass(model, ModelPlan("decode", batch=4, tokens=1000), context=1000)
     (cache,) = (part for part in found.parts if part.group == "attention")
     logits = found.parts[-1]
 
@@ -119,7 +119,7 @@ def test_few_rows_read_the_experts_they_go_to():
     one, many = (
         sum(
             part.weight_bytes * part.count
-            for part in forward_pass(model, Plan("decode", batch=batch, tokens=9), context=9).parts
+            for part in forward_pass(model, ModelPlan("decode", batch=batch, tokens=9), context=9).parts
         )
         for batch in (1, 64)
     )
@@ -135,4 +135,4 @@ def test_what_cannot_be_run_is_named(given, said):
     name = "llama-3-8b" if "gpus" in given else "resnet-50"
 
     with pytest.raises(InvalidInput, match=said):
-        predict_model(model_named(name), Plan(**{"task": "prefill", **given}), H100)
+        predict_model(model_named(name), ModelPlan(**{"task": "prefill", **given}), H100)

@@ -12,14 +12,14 @@ from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.model.analysis.answers import batch_words, compared, headline, mfu_by_definition, rows_of
 from gpuexplore.features.model.analysis.models import model_named
 from gpuexplore.features.model.analysis.network import link_of
-from gpuexplore.features.model.analysis.plan import Plan, plan_of
+from gpuexplore.features.model.analysis.plan import ModelPlan, plan_of
 from gpuexplore.features.model.analysis.prediction import by_batch, phase_of, predict_model, saturating
 from gpuexplore.features.model.analysis.rows import OF_TRAINING, published_steps, read_rows
 from gpuexplore.features.model.analysis.step_time import PRIORS, fitted
 from gpuexplore.hardware import target_named
 
 H100, A100, L4 = (target_named(key, ()) for key in ("h100-sxm5-80gb", "a100-sxm4-80gb", "l4"))
-SERVED = Plan("serve", batch=4, tokens=512)
+SERVED = ModelPlan("serve", batch=4, tokens=512)
 
 
 def predicted(name, device=H100, **plan):
@@ -105,14 +105,14 @@ def test_a_larger_batch_is_no_slower_in_all_and_no_faster_for_each():
 
 
 def test_shares_and_operations_add_up_to_the_step():
-    found = predict_model(model_named("gpt2"), Plan("train", batch=8, execution="eager"), A100)
+    found = predict_model(model_named("gpt2"), ModelPlan("train", batch=8, execution="eager"), A100)
 
     assert sum(found.train.seconds.values()) == pytest.approx(found.train.time_s.value)
     assert sum(row["flop_count"] for row in rows_of(found.train)) == pytest.approx(found.flop_count)
 
 
 def test_mfu_is_smaller_where_less_is_counted():
-    plan = Plan("train", 8, shard="full", batch=4, tokens=4096, checkpoint=True, execution="eager")
+    plan = ModelPlan("train", 8, shard="full", batch=4, tokens=4096, checkpoint=True, execution="eager")
     found = mfu_by_definition(predict_model(model_named("llama-2-7b"), plan, A100))
 
     assert found["dense"] < found["causal"] < found["whole"]
