@@ -1,7 +1,8 @@
 """`gpuexplore memory`: how much memory training or serving a model needs, when, and what fits where."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
@@ -33,8 +34,11 @@ from gpuexplore.features.model.analysis.models import (
 )
 from gpuexplore.features.model.analysis.training import MemoryTimeline
 from gpuexplore.hardware import readings
+from gpuexplore.measure.candidates.failure import describe_error
+from gpuexplore.operations.own_code import module_of, split_source
 from gpuexplore.shapes import split
 
+FORM = "FILE.py[:FUNCTION]"
 OF_A_MODULE = "--optimizer, --gpu and --json"
 
 
@@ -46,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--module",
         default="",
-        metavar=own_module.FORM,
+        metavar=FORM,
         help="a Python file instead of MODEL; its FUNCTION (default: model) returns "
         f"an nn.Module and its inputs; can be combined with {OF_A_MODULE}",
     )
@@ -121,7 +125,7 @@ def _of_own_module(arguments: argparse.Namespace) -> int:
             option = "MODEL" if name == "model" else f"--{name.replace('_', '-')}"
             said = option if value is True else f"{option} {value!r}"
             raise InvalidInput(f"{said} cannot be combined with --module: expected {OF_A_MODULE}")
-    module, inputs = own_module.module_of_file(arguments.module)
+    module, inputs = module_of_file(arguments.module)
     memory = own_module.memory_of(module, inputs, optimizer=arguments.optimizer or "sgd", gpus=split(arguments.gpu))
     if arguments.json:
         further = {"peak_bytes": memory.peak_bytes, "readings": list(readings(split(arguments.gpu)))}
@@ -130,6 +134,38 @@ def _of_own_module(arguments: argparse.Namespace) -> int:
         say_readings(split(arguments.gpu))
         print(memory)
     return EXIT_OK
+
+
+def module_of_file(source: str) -> tuple[Any, Any]:
+    """Return the module and its inputs that a function of a user's file returns.
+
+    Raises:
+        InvalidInput: there is no such file or function, it fails, or it returns something else.
+    """
+    path, function = split_source(source)
+    if path.suffix != ".py" or not path.is_file():
+        raise InvalidInput.of("module", source, f"{FORM}, an existing file")
+    name = function or "model"
+    with _failing_as(f"module {source!r}: the file failed"):
+        file = module_of(path.resolve())
+    if not callable(making := getattr(file, name, None)):
+        raise InvalidInput.of("module", source, f"{FORM} with a function; the file has no function {name}")
+    with _failing_as(f"module {source!r}: its function {name} failed"):
+        made = making()
+    if not isinstance(made, tuple) or len(made) != 2:
+        raise InvalidInput.of(f"what {name} of {source} returns", type(made).__name__, "a module and its inputs")
+    return made
+
+
+@contextmanager
+def _failing_as(what: str) -> Iterator[None]:
+    """Raise what a user's code raises as a refusal."""
+    try:
+        yield
+    except SystemExit as error:
+        raise InvalidInput(f"{what}: it called exit with {error.code!r}") from error
+    except Exception as error:
+        raise InvalidInput(f"{what}: {describe_error(error)}") from error
 
 
 def _print(memory: MemoryTimeline, setup: Training | Serving, fits: Sequence[Fit]) -> None:

@@ -28,11 +28,12 @@ from gpuexplore.features.model.analysis.answers import (
     uncounted_words,
 )
 from gpuexplore.features.model.analysis.models import model_asked, model_reading, models
-from gpuexplore.features.model.analysis.own_speed import module_on_meta, predict_module
+from gpuexplore.features.model.analysis.own_speed import predict_module, tracer
 from gpuexplore.features.model.analysis.plan import DTYPES, EXECUTIONS, SHARDINGS, TASKS, plan_of
 from gpuexplore.features.model.analysis.prediction import ModelPrediction, by_batch, predict_model
 from gpuexplore.features.model.functions import USUAL_GPU
 from gpuexplore.features.model.measure import activity_of
+from gpuexplore.features.model.memory_command import module_of_file
 from gpuexplore.hardware import device_named, readings, target_named
 from gpuexplore.hardware.discovery import discover
 from gpuexplore.measure.conditions.isolation import is_contended
@@ -92,7 +93,8 @@ def execute(arguments: argparse.Namespace) -> int:
     dtypes = split(arguments.dtype) or ("bf16",)
     batches: Sequence[ModelPrediction] = ()
     if arguments.module:
-        module, inputs = module_on_meta(arguments.module)
+        with tracer().torch.device("meta"):  # nothing is allocated
+            module, inputs = module_of_file(arguments.module)
         plans = [plan_of(typed | {"task": arguments.task or "train", "dtype": dtype}) for dtype in dtypes]
         by_plan = [predict_module(module, inputs, plan, devices) for plan in plans]
         found = [each for of_device in zip(*by_plan, strict=True) for each in of_device]

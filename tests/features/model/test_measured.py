@@ -15,7 +15,7 @@ from gpuexplore.features.model.analysis.models import model_named, model_of_text
 from gpuexplore.features.model.analysis.plan import ModelPlan
 from gpuexplore.features.model.analysis.step_time import unfused_factor
 from gpuexplore.features.model.measure import activity_of
-from gpuexplore.features.model.measure.built import Attention, Builder
+from gpuexplore.features.model.measure.built import AttentionModule, Builder
 from gpuexplore.features.model.measure.steps import is_steady, step_of
 from gpuexplore.hardware import device_named, discover
 
@@ -39,8 +39,8 @@ def test_a_built_model_has_the_parameters_of_its_layers(name):
 
 def test_a_token_with_cached_keys_is_the_last_of_the_whole_sequence():
     torch.manual_seed(0)
-    whole = Attention(32, 0, settings=ATTENTION | {"rotary": 0})
-    one = Attention(32, 8, settings=ATTENTION | {"rotary": 0})
+    whole = AttentionModule(32, 0, settings=ATTENTION | {"rotary": 0})
+    one = AttentionModule(32, 8, settings=ATTENTION | {"rotary": 0})
     one.load_state_dict(whole.state_dict())
     x = torch.randn(2, 8, 32)
     one._cache = [part(x).view(2, 8, -1, 8).transpose(1, 2).contiguous() for part in (whole.key, whole.value)]
@@ -50,7 +50,7 @@ def test_a_token_with_cached_keys_is_the_last_of_the_whole_sequence():
 
 
 def test_rotated_queries_and_keys_depend_on_the_distance_alone():
-    early, late = (Attention(32, context, settings=ATTENTION) for context in (0, 5))
+    early, late = (AttentionModule(32, context, settings=ATTENTION) for context in (0, 5))
     x, y = torch.randn(2, 1, 4, 3, 8).unbind()
 
     products = [each._rotated(x) @ each._rotated(y).transpose(-2, -1) for each in (early, late)]

@@ -119,7 +119,8 @@ def _like_llama(kind: str, config: Mapping[str, Any], sizes: Mapping[str, int]) 
     if sizes["head"]:
         attention += f" head={sizes['head']}"
     if sizes["rank"]:
-        head, rope = sizes["latent_head"] or 128, sizes["rope"] or 64
+        head = sizes["latent_head"] or 128
+        rope = sizes["rope"] or 64
         attention = f"latent heads={sizes['heads']} rank={sizes['rank']} query_rank={sizes['query_rank']}"
         attention += f" head={head} rope={rope}"
     dense = f"gated {sizes['features'] or 4 * sizes['width']}"

@@ -246,7 +246,7 @@ def _latent(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     """
     tokens, width = value.shape
     settings = layer.settings
-    heads, rank, rope = settings["heads"], settings["rank"], settings["rope"]
+    heads, rank, rope = (settings[name] for name in ("heads", "rank", "rope"))
     if not heads or heads % tape.parallel:
         raise WrongShape(f"a number of tensor-parallel GPUs that divides the {heads} heads")
     own = settings["head"] + rope
@@ -276,7 +276,7 @@ def _experts(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     """Experts: a router sends each token to `active` of `count` gated blocks, and all to the shared one."""
     (features,) = layer.sizes
     tokens, width = value.shape
-    count, active = layer.settings["count"], layer.settings["active"]
+    count, active = (layer.settings[name] for name in ("count", "active"))
     if not 1 <= active <= count:
         raise WrongShape(f"active=N from 1 to the {count} experts")
     routed = tape.record([_whole(tape, value, count)], (tokens, active), How(keeps="output"))

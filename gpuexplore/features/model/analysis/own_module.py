@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -15,13 +14,10 @@ from gpuexplore.features.model.analysis import OPTIMIZERS, Optimizer
 from gpuexplore.features.model.analysis.fits import DEFAULT_RESERVE, gpus_named
 from gpuexplore.hardware import readings
 from gpuexplore.measure.candidates.failure import describe_error
-from gpuexplore.operations.own_code import module_of, split_source
 from gpuexplore.shapes import split
 
 if TYPE_CHECKING:
     import torch
-
-FORM = "FILE.py[:FUNCTION]"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -157,35 +153,3 @@ def _optimizer(asked: str | Callable[[Any], Any], tracker: Any) -> tuple[Optimiz
             "optimizer", asked, f"{', '.join(OPTIMIZERS)}, or a function that returns a torch optimizer"
         )
     return None, getattr(asked, "__name__", type(asked).__name__), asked
-
-
-def module_of_file(source: str) -> tuple[Any, Any]:
-    """Return the module and its inputs that a function of a user's file returns.
-
-    Raises:
-        InvalidInput: there is no such file or function, it fails, or it returns something else.
-    """
-    path, function = split_source(source)
-    if path.suffix != ".py" or not path.is_file():
-        raise InvalidInput.of("module", source, f"{FORM}, an existing file")
-    name = function or "model"
-    with _failing_as(f"module {source!r}: the file failed"):
-        file = module_of(path.resolve())
-    if not callable(making := getattr(file, name, None)):
-        raise InvalidInput.of("module", source, f"{FORM} with a function; the file has no function {name}")
-    with _failing_as(f"module {source!r}: its function {name} failed"):
-        made = making()
-    if not isinstance(made, tuple) or len(made) != 2:
-        raise InvalidInput.of(f"what {name} of {source} returns", type(made).__name__, "a module and its inputs")
-    return made
-
-
-@contextmanager
-def _failing_as(what: str) -> Iterator[None]:
-    """Raise what a user's code raises as a refusal."""
-    try:
-        yield
-    except SystemExit as error:
-        raise InvalidInput(f"{what}: it called exit with {error.code!r}") from error
-    except Exception as error:
-        raise InvalidInput(f"{what}: {describe_error(error)}") from error

@@ -9,7 +9,7 @@ from gpuexplore.core.errors import GpuExploreError, InvalidInput
 from gpuexplore.core.model import Device
 from gpuexplore.features.model.analysis.layer_kinds import ModelLayer
 from gpuexplore.features.model.analysis.models import LayeredModel
-from gpuexplore.features.model.analysis.own_module import check_module, memory_of, module_of_file
+from gpuexplore.features.model.analysis.own_module import check_module, memory_of
 from gpuexplore.features.model.analysis.parts import Pass, optimizer_part
 from gpuexplore.features.model.analysis.plan import ModelPlan
 from gpuexplore.features.model.analysis.prediction import ModelPrediction, peak_of, phase_of, usable_bytes_of
@@ -18,8 +18,6 @@ from gpuexplore.measure.candidates.failure import describe_error
 
 if TYPE_CHECKING:
     import torch
-
-USUAL_FUNCTION = "model"
 
 
 def predict_module(
@@ -44,7 +42,7 @@ def predict_module(
         GpuExploreError: torch is missing, or the module failed; the text says how.
     """
     _check_plan(plan)
-    traced = _tracer()
+    traced = tracer()
     check_module(module, inputs, loss, is_trained=plan.is_trained)
     given: Sequence[Any] = inputs if isinstance(inputs, list | tuple) else (inputs,)
     try:
@@ -94,18 +92,12 @@ def _prediction(own: LayeredModel, plan: ModelPlan, step: Pass, *, device: Devic
     )
 
 
-def module_on_meta(source: str) -> tuple[Any, Any]:
-    """Return the module and the inputs that a function of a file returns, made on the meta device.
+def tracer() -> Any:
+    """Return the module that records operations, which loads torch.
 
     Raises:
-        InvalidInput: no such file or function, it fails, or it returns something else; says which.
         GpuExploreError: torch is missing.
     """
-    with _tracer().torch.device("meta"):
-        return module_of_file(source)
-
-
-def _tracer() -> Any:
     if not load_backend("torch").is_available():
         raise GpuExploreError("a module needs torch, which is not installed: pip install 'gpuexplore[torch]'")
     return import_module("gpuexplore.features.model.measure.traced")  # loads torch

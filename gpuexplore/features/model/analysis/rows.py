@@ -153,7 +153,7 @@ def steps_of(row: Mapping[str, str]) -> Iterator[MeasuredStep]:
         yield _trained(row, model)
         return
     device = target_named(row.get("gpu_key") or row["gpu"].replace("_", " "), ())
-    parallel, batch = _whole(row, "tensor_parallel"), _whole(row, "batch")
+    parallel, batch = (_whole(row, name) for name in ("tensor_parallel", "batch"))
     tokens = max(1, round(_whole(row, "prefill_tokens") / batch))
     longest = max(1.0, _number(row, "input_len_max") / tokens) if row.get("input_len_max") else 1.0
     dtype = row.get("precision") or "bf16"

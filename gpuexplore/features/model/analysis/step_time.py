@@ -64,8 +64,6 @@ CPU_DEVIATION = 0.35
 UNFUSED_ACCESSES: Mapping[str, int] = MappingProxyType(
     {"sgd": 3, "momentum": 8, "adamw": 20, "adam": 18, "rmsprop": 13, "adagrad": 11}
 )
-UNKNOWN_CHIP = 0.2
-EXPOSED_PARALLEL = 1.0  # collectives of tensor parallelism: the next product waits for them
 INTERVAL_DEVIATIONS = 1.645
 
 
@@ -152,7 +150,7 @@ def seconds_of(terms: StepTerms, fit: StepFit) -> dict[str, float]:
             seconds["host"] = terms.kernels * exp(fit.of("kernel"))
     computed = sum(seconds.values())
     exposed = max(terms.gathered_s - 0.8 * computed, exp(fit.of("exposed")) * terms.gathered_s)
-    seconds["communication"] = terms.parallel_s * EXPOSED_PARALLEL + exposed
+    seconds["communication"] = terms.parallel_s + exposed  # the next product waits for the former
     if terms.hosts > 1:
         seconds["communication"] += (computed + exposed) * max(0.0, fit.of("hosts")) * log2(terms.hosts)
     return {name: value for name, value in seconds.items() if value}

@@ -63,7 +63,7 @@ class AttentionModule(nn.Module):
             part(x).view(batch, tokens, -1, self._head).transpose(1, 2) for part in (self.query, self.key, self.value)
         )
         if self._rotary:
-            query, key = self._rotated(query), self._rotated(key)
+            query, key = (self._rotated(part) for part in (query, key))
         if self._context:
             key, value = (self._with_cached(at, new) for at, new in enumerate((key, value)))
         mixed = nn.functional.scaled_dot_product_attention(

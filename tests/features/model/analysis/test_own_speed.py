@@ -206,6 +206,6 @@ def test_a_file_that_gives_something_else_is_refused(tmp_path, capsys):
     assert main(("model", "gpt2", "--module", "own.py")) == EXIT_UNUSABLE
     told = capsys.readouterr().err
 
-    assert "wrong() that returns (module, inputs)" in told
-    assert "a file that exists" in told
+    assert "a module and its inputs" in told
+    assert "an existing file" in told
     assert "one of them" in told
