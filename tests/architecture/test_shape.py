@@ -13,8 +13,8 @@ SOURCES = sorted((ROOT / "gpuexplore").rglob("*.py"))
 LARGEST_PAGE_LINES = 120
 SLACK = 0.005  # of a budget that is not used up: more, and it has to be lowered
 BUDGETS = {  # what there was when a part ended, and where it has to arrive
-    "files": 621,  # 620
-    "statements": 52_503,  # 40,000; 2,300 are whole models, 400 Explore, 560 calibration, claims, cards
+    "files": 620,  # 620
+    "statements": 52_494,  # 40,000; 2,300 are whole models, 400 Explore, 560 calibration, claims, cards
     "classes": 522,  # 450; 12 hold the methods of Store that were 90 public functions
     "public names": 2_276,  # 2,100
     "constants": 1_670,  # 1,700
@@ -78,12 +78,12 @@ def test_each_kind_is_counted(tmp_path):
     found = counted(parsed([path]))
 
     assert found == {
-        "files": 621,
-        "statements": 52_503,
-        "classes": 522,
-        "public names": 2_276,
-        "constants": 1_670,
-        "packed assignments": 94,
+        "files": 1,
+        "statements": 5,
+        "classes": 1,
+        "public names": 1,
+        "constants": 3,
+        "packed assignments": 2,
     }
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.model.analysis.models import model_asked
-from gpuexplore.features.model.analysis.own_speed import predict_module
+from gpuexplore.features.model.analysis.own_module import predict_module
 from gpuexplore.features.model.analysis.plan import plan_of
 from gpuexplore.features.model.analysis.prediction import ModelPrediction
 from gpuexplore.features.model.analysis.prediction import predict_model as predicted

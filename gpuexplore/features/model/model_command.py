@@ -28,7 +28,7 @@ from gpuexplore.features.model.analysis.answers import (
     uncounted_words,
 )
 from gpuexplore.features.model.analysis.models import model_asked, model_reading, models
-from gpuexplore.features.model.analysis.own_speed import predict_module, tracer
+from gpuexplore.features.model.analysis.own_module import predict_module, tracer
 from gpuexplore.features.model.analysis.plan import DTYPES, EXECUTIONS, SHARDINGS, TASKS, plan_of
 from gpuexplore.features.model.analysis.prediction import ModelPrediction, by_batch, predict_model
 from gpuexplore.features.model.functions import USUAL_GPU
