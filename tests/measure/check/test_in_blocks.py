@@ -125,12 +125,14 @@ def test_blocks_expect_what_the_host_computes_from_the_same_numbers(operation, s
     scale = np.broadcast_to(operation.scale(right, *inputs), right.shape)
     cut, named = layout(operation, shape), []
 
-    for places, block in zip(cut.blocks(), reference.blocks(there(dtype.round(right), dtype)), strict=True):
+    for places, (_, of_block, in_output, _) in zip(
+        cut.blocks(), reference.blocks(there(dtype.round(right), dtype)), strict=True
+    ):
         here = [array.reshape(-1, *cut.output)[places.start if cut.by_lines else places] for array in (right, scale)]
-        for (index, expected), scales in zip(block.reference.parts, block.reference.scales, strict=True):
+        for (index, expected), scales in zip(of_block.parts, of_block.scales, strict=True):
             np.testing.assert_allclose(numbers(expected), here[0][index], atol=1e-11)
             np.testing.assert_allclose(np.broadcast_to(numbers(scales), expected.shape), here[1][index], rtol=1e-5)
-        named.append(block.in_output([length - 1 for length in here[0].shape]))
+        named.append(in_output([length - 1 for length in here[0].shape]))
 
     flat = [np.ravel_multi_index(place, right.shape) for place in named]
     assert flat == [places.stop * right[0].size * len(right) // cut.count - 1 for places in cut.blocks()]
