@@ -44,7 +44,7 @@ def test_page_shows_the_devices_of_this_machine_and_the_table_of_accelerators(pa
     assert table["Source"].str.startswith("https://").all()
     assert table.loc["A100 SXM4 80GB", "Memory"] == 80
     assert table.loc["A100 SXM4 80GB", "bf16"] == 312
-    assert columns["Memory"]["type_config"]["format"] == "%.4g GiB"
+    assert columns["Memory"]["type_config"]["format"] == "%.3g GiB"
     assert columns["bf16"]["type_config"]["format"] == "%.4g TFLOP/s"
     assert table["tf32"].isna().any()
     assert not (table["tf32"] == 0).any()

@@ -3,8 +3,9 @@
 import streamlit as st
 
 from gpuexplore.features.lessons.ui.view import show
+from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
 
 head = st.container()
 open_page("lessons")
-show(head)
+show(head, page_help("lessons"))

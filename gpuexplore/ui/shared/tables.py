@@ -43,7 +43,8 @@ class _Table:
         for name, form in self.formats.items():
             number = st.column_config.NumberColumn(format=form)
             own = given.get(name, number)
-            given[name] = own if own["type_config"].get("format") else own | {"type_config": number["type_config"]}
+            has_format = (own.get("type_config") or {}).get("format")  # a plain `Column` has no type
+            given[name] = own if has_format else own | {"type_config": number["type_config"]}
         st.dataframe(self.data, hide_index=True, column_config=given, placeholder=UNKNOWN, alt=alt)
 
 

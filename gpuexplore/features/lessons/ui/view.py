@@ -28,7 +28,6 @@ from gpuexplore.features.lessons.ui.step import guessed, settled, show_step
 from gpuexplore.rooms import ALL_STEPS, LESSON, Room, RoomTask, spoken
 from gpuexplore.store.entries import Answer
 from gpuexplore.ui import link
-from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.navigation import pages
 from gpuexplore.ui.roles import Right, check, may, show_key
@@ -160,8 +159,8 @@ def _newest(lesson: Lesson, task: RoomTask, room: Room) -> tuple[str, str]:
     return words, f"lessons?{urlencode({'lesson': name} | ({} if letter == ALL_STEPS else {'step': letter}))}"
 
 
-def show(head: DeltaGenerator) -> None:
-    """Show the lesson that the link names, or all of them, with their title in `head`."""
+def show(head: DeltaGenerator, help: str | None) -> None:
+    """Show the lesson that the link names, or all of them, with their title and `help` in `head`."""
     _take_key()
     found = catalog()
     name = link.parameters().get("lesson")
@@ -171,13 +170,13 @@ def show(head: DeltaGenerator) -> None:
         except InvalidInput as error:
             show_problem(error)
         else:
-            _show_lesson(lesson, head)
+            _show_lesson(lesson, head, help)
             return
     head.title("Lessons")
     head.caption(
         "Guess first, then measure on this machine: the result, the explanation, and one rule to remember from each "
         "step.",
-        help=page_help("lessons"),
+        help=help,
     )
     _show_lessons(found)
 
@@ -189,12 +188,12 @@ def _open(name: str | None, step: str | None = None) -> None:
     st.rerun()
 
 
-def _show_lesson(lesson: Lesson, head: DeltaGenerator) -> None:
+def _show_lesson(lesson: Lesson, head: DeltaGenerator, help: str | None) -> None:
     head.title(plain(lesson.title), anchor=False)
     head.caption(
         f"{plain(lesson.question)} Guess, measure, and keep a rule from each of {len(lesson.steps)} steps: about "
         f"{lesson.minutes} minutes.",
-        help=page_help("lessons"),
+        help=help,
     )
     with st.container(horizontal=True, vertical_alignment="center"):
         if st.button("All lessons", icon=":material/arrow_back:"):
