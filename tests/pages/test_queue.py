@@ -1,4 +1,5 @@
 import json
+import re
 from dataclasses import replace
 
 import pytest
