@@ -113,10 +113,12 @@ def test_the_machine_code_of_a_kernel_is_shown_for_gpus_that_are_not_here_and_th
     page.get_by_text(re.compile(r"^Show all [\d,]+ instructions$")).click()
     expect(page.get_by_text("The whole kernel for sm_90a", exact=False)).to_be_visible()
 
+    page.get_by_role("button", name="Edit").click()
     page.get_by_label("Target GPU").click()
     page.keyboard.type("A100 SXM4 80")
     page.keyboard.press("Enter")
     page.wait_for_url("**gpu=a100-sxm4-80gb**")
+    page.keyboard.press("Escape")
     page.get_by_text("Ladder", exact=True).click()
     expect(page.get_by_text("Upper bounds at the rated clock", exact=False).first).to_be_visible()
     page.get_by_text("Launch and occupancy", exact=True).click()
