@@ -8,4 +8,10 @@ from gpuexplore.ui.link import open_page
 
 head = st.container()
 open_page("lessons")
-show(head, page_help("lessons"))
+if not show(head, page_help("lessons")):
+    head.title("Lessons")
+    head.caption(
+        "Guess first, then measure on this machine: the result, the explanation, and one rule to remember from each "
+        "step.",
+        help=page_help("lessons"),
+    )

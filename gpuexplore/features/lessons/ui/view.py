@@ -159,8 +159,8 @@ def _newest(lesson: Lesson, task: RoomTask, room: Room) -> tuple[str, str]:
     return words, f"lessons?{urlencode({'lesson': name} | ({} if letter == ALL_STEPS else {'step': letter}))}"
 
 
-def show(head: DeltaGenerator, help: str | None) -> None:
-    """Show the lesson that the link names, or all of them, with their title and `help` in `head`."""
+def show(head: DeltaGenerator, help: str | None) -> bool:
+    """Show the lesson that the link names, with its title and `help` in `head`, or all; return whether it was one."""
     _take_key()
     found = catalog()
     name = link.parameters().get("lesson")
@@ -171,14 +171,9 @@ def show(head: DeltaGenerator, help: str | None) -> None:
             show_problem(error)
         else:
             _show_lesson(lesson, head, help)
-            return
-    head.title("Lessons")
-    head.caption(
-        "Guess first, then measure on this machine: the result, the explanation, and one rule to remember from each "
-        "step.",
-        help=help,
-    )
+            return True
     _show_lessons(found)
+    return False
 
 
 def _open(name: str | None, step: str | None = None) -> None:
