@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 
 import streamlit as st
-from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from gpuexplore.analysis.prediction import calibrate
 from gpuexplore.core.errors import InvalidInput
@@ -207,7 +206,7 @@ def _usable(typed: Mapping[str, str], model: LayeredModel) -> dict[str, str]:
     return kept
 
 
-def _read_upload(file: UploadedFile | None) -> None:
+def _read_upload(file: Any) -> None:
     """Put the layers of a `config.json` into the link, once; say what is wrong with one as long as it is there."""
     if file is None or st.session_state.get("model.read") == file.file_id:
         return
