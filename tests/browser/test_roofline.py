@@ -63,7 +63,8 @@ def test_without_a_run_a_button_leads_to_one_and_roofs_are_measured_at_a_click(p
     page.get_by_role("button", name="Measure this device's roofs").click()
     page.wait_for_url("**measuring=**")
     expect(page.get_by_text("STREAM triad: measured.")).to_be_visible()
-    expect(chart(page).get_by_text("best result so far")).to_be_visible()
+    # the run's best, or by then the peaks that its worker measures beside it
+    expect(chart(page).get_by_text(re.compile("best result so far|microbenchmark")).first).to_be_visible()
 
 
 def test_the_roofline_fits_any_screen(page, address):
