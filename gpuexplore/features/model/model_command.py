@@ -34,7 +34,7 @@ from gpuexplore.features.model.analysis.prediction import ModelPrediction, by_ba
 from gpuexplore.features.model.functions import USUAL_GPU
 from gpuexplore.features.model.measure import activity_of
 from gpuexplore.features.model.memory_command import module_of_file
-from gpuexplore.hardware import device_named, readings, target_named
+from gpuexplore.hardware import device_named, ensure_ceiling, readings, target_named
 from gpuexplore.hardware.discovery import discover
 from gpuexplore.measure.conditions.isolation import is_contended
 from gpuexplore.shapes import split
@@ -78,7 +78,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if bool(name) == bool(arguments.module):
         raise InvalidInput("give a model or --module FILE.py, one of them")
     known = discover()
-    devices = [target_named(each, known) for each in split(arguments.gpu)]
+    devices = [ensure_ceiling(target_named(each, known)) for each in split(arguments.gpu)]
     if not devices:
         raise InvalidInput("no gpu: give at least one of `gpuexplore specs`")
     typed = {option: getattr(arguments, option) for option in OPTIONS}
@@ -137,7 +137,7 @@ def _measure(arguments: argparse.Namespace, name: str) -> int:
         "execution": "compiled" if arguments.compile else "eager",
         "answer": "1" if task == "decode" else "",
     }
-    device = device_named(arguments.device, discover())
+    device = ensure_ceiling(device_named(arguments.device, discover()))
     plan = plan_of(typed)
     activity = activity_of(typed | {"model": name}, device)
     phase = predict_model(model, plan, device).main
