@@ -27,8 +27,10 @@ from gpuexplore.features.model.analysis.step_time import (
     terms_of,
 )
 from gpuexplore.features.model.analysis.training import cache_bytes_per_token, step_moments
-from gpuexplore.hardware import row_of
+from gpuexplore.hardware import ACCELERATORS, row_of
 
+UNKNOWN_VENDOR = 0.6  # deviation of a vendor whose single calls are not measured either
+OTHER_VENDORS = {"NVIDIA": 0.0, "AMD": 0.25}  # that of vendors whose calls are: published steps are of the first
 OTHER_CARD = 0.08  # deviation between two cards with the same chip
 OTHER_SOFTWARE = 0.15  # deviation between codebases: published steps are of one for training and one for serving
 UNLIKE = 0.15  # deviation of what no published step of a whole model is like: other dtypes, experts, convolutions
@@ -287,6 +289,8 @@ def _deviation(terms: StepTerms, model: LayeredModel, plan: ModelPlan, fit: Step
         f"{plan.execution} execution": plan.execution != "graph" and terms.task != "train",
         f"tensor parallelism over {plan.tensor_parallel} GPUs": plan.tensor_parallel > (4, 1)[terms.task == "train"],
     }
+    vendor = next((row.vendor for row in ACCELERATORS if row.key == terms.device), "")
+    deviation = hypot(deviation, OTHER_VENDORS.get(vendor, UNKNOWN_VENDOR))
     unlike = [words for words, is_true in facts.items() if is_true]
     rests = "61 published training steps on A100 and H100" if plan.is_trained else "16 published cases of serving"
     basis = f"its operations as predicted, corrected by {rests}"

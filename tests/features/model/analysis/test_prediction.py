@@ -132,6 +132,15 @@ def test_a_gpu_without_published_steps_has_a_wider_interval_that_says_so():
     assert "none of them on l4" in unknown.basis
 
 
+def test_other_vendors_have_wider_intervals_and_one_without_measurements_the_widest():
+    known, amd, apple = (
+        predicted("llama-3.2-1b", target_named(key, ())).decode.deviation for key in ("l4", "mi300x", "apple-m1")
+    )
+
+    assert known < amd < apple
+    assert apple >= 0.6
+
+
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
