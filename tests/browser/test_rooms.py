@@ -1,9 +1,12 @@
 """A room with three browsers: opened, joined by its code, asked, shown on the wall, told something, closed, deleted."""
 
 import re
+from contextlib import suppress
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import TimeoutError, expect
+
+from tests.browser.conftest import AGAIN_MS
 
 pytestmark = pytest.mark.browser
 
@@ -89,10 +92,14 @@ def test_the_steps_of_a_lesson_replace_each_other_in_one_tab_which_leads_on(addr
 
 
 def asked_and_revealed(leader, learner, wall):
-    what = leader.get_by_role("combobox", name="What")  # by keys, as the list that opens may be drawn again
-    what.fill("Guess, then")
-    what.press("Enter")
-    leader.get_by_role("textbox", name="Size").fill("256")
+    what, size = leader.get_by_role("combobox", name="What"), leader.get_by_role("textbox", name="Size")
+    for _ in range(9):  # the list may be drawn again while a key goes to it, which loses the choice
+        what.fill("Guess, then")
+        what.press("Enter")
+        with suppress(TimeoutError):
+            size.wait_for(timeout=AGAIN_MS)
+            break
+    size.fill("256")
     leader.get_by_role("button", name="Set this task").press("Enter")
     expect(wall.get_by_role("heading", name="How long does torch take for matmul of size 256 in fp32?")).to_be_visible()
     learner.get_by_role("textbox", name="Your guess").fill("2 ms")
