@@ -20,6 +20,7 @@ from gpuexplore.ui.run.state import cancel, changed, fetch_activity, position, w
 from gpuexplore.ui.run.view import waiting_tick_s
 from gpuexplore.ui.session import is_silent, known_devices, live_supervisor, note_visit, owner, store, why_silent
 from gpuexplore.ui.shared import shared_values
+from gpuexplore.ui.shared.later import redrawn
 from gpuexplore.ui.shared.pace import PACE, SHORTEST_S, in_turn
 from gpuexplore.ui.undocumented import is_fragment_rerun, session_id
 from gpuexplore.ui.url_widgets import show_missing, show_problem
@@ -72,7 +73,7 @@ def show_activity(run: ActivityRun, draw: Draw) -> None:
             if button.button("Cancel", icon=":material/stop:", width="stretch", key=key) and cancel(run.id):
                 st.rerun()
     tick_s = _tick_s(run)
-    st.fragment(_tick, run_every=tick_s)(run.id, tick_s, draw)
+    redrawn(_tick, tick_s)(run.id, tick_s, draw)
 
 
 def _tick_s(run: ActivityRun, current_s: float | None = None) -> float | None:

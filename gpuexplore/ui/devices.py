@@ -21,6 +21,7 @@ from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.roles import Right, check, is_admin
 from gpuexplore.ui.run.state import queue_and_show, started
 from gpuexplore.ui.session import own_peaks, owner, store, stored_peaks
+from gpuexplore.ui.shared.later import redrawn
 from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.ui.url_widgets import show_problem
 
@@ -106,7 +107,7 @@ def show_calibration(devices: Sequence[Device]) -> None:
                 queue_and_show(partial(_queued, device, devices), CALIBRATING)
     runs = started(CALIBRATING)
     if any(run.active for run in runs):
-        st.fragment(_show_measuring, run_every=2.0)()
+        redrawn(_show_measuring, 2.0)()
     elif runs:
         _show_calibrated(runs)
 

@@ -13,6 +13,7 @@ from gpuexplore.ui.present import is_presented
 from gpuexplore.ui.roles import show_role
 from gpuexplore.ui.run_head import show_recent_runs
 from gpuexplore.ui.session import RETRY_S, SUPERVISOR_DUE, draw_once_back, draw_once_writable, note_visit
+from gpuexplore.ui.shared.later import redrawn
 from gpuexplore.ui.shared.pace import wait_for_samples
 from gpuexplore.ui.turns import PAGE_LIMIT, page_drawn_in_turn
 from gpuexplore.ui.url_widgets import show_problem
@@ -40,7 +41,7 @@ def _draw() -> None:
     trouble = note_visit()
     try:
         if trouble is not None:
-            st.fragment(draw_once_writable, run_every=RETRY_S)()
+            redrawn(draw_once_writable, RETRY_S)()
         wait_for_samples()
         body = st.container()
         header = st.container(key="header", horizontal=True, vertical_alignment="center")
@@ -54,7 +55,7 @@ def _draw() -> None:
     except StoreUnavailable as error:
         if str(error) != str(trouble):
             show_problem(error)
-        st.fragment(draw_once_back, run_every=RETRY_S)(time.monotonic())
+        redrawn(draw_once_back, RETRY_S)(time.monotonic())
     except GpuExploreError as error:  # forged values: a sentence, and no traceback in the log
         show_problem(error)
 

@@ -26,6 +26,7 @@ from gpuexplore.ui.run.state import cancel
 from gpuexplore.ui.session import note_visit, owner, store
 from gpuexplore.ui.shared import shared_values
 from gpuexplore.ui.shared.charts import show_chart
+from gpuexplore.ui.shared.later import redrawn
 from gpuexplore.ui.shared.tables import table_of
 from gpuexplore.ui.url_widgets import show_problem
 
@@ -49,7 +50,7 @@ class _Queue:
 
 def show_queue() -> None:
     """Show the queue; it redraws itself, for runs may be queued at any moment."""
-    st.fragment(_draw, run_every=2.0)()
+    redrawn(_draw, 2.0)()
 
 
 def _draw() -> None:

@@ -1,10 +1,13 @@
 """Few pages are drawn at a time; who redraws one again and again while something is measured waits."""
 
 from contextlib import ExitStack
+from pathlib import Path
 from threading import Event, Thread
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
+import gpuexplore
 from gpuexplore.core.errors import StoreUnavailable
 from gpuexplore.ui import turns
 from gpuexplore.ui.turns import (
@@ -155,3 +158,24 @@ def test_a_page_that_fails_makes_room_too(pages, clock):
         raise ZeroDivisionError
 
     assert pages(few, order).begun.wait(DEADLINE_S)
+
+
+def test_a_part_that_is_redrawn_every_few_seconds_has_a_container_which_is_no_part_of_it():
+    def script():
+        import streamlit as st
+
+        from gpuexplore.ui.shared.later import redrawn
+
+        redrawn(lambda: st.caption("part"), 1.0)()
+        st.caption("after")
+
+    place, after = AppTest.from_function(script).run().main.children.values()
+    assert after.value == "after"
+    (fragment,) = place.children.values()
+    assert [part.value for part in fragment.children.values()] == ["part"]
+
+
+def test_every_part_that_is_redrawn_by_a_timer_has_that_container():
+    package = Path(gpuexplore.__file__).parent
+    timed = [path.name for path in package.rglob("*.py") if "run_every=" in path.read_text(encoding="utf-8")]
+    assert timed == ["later.py"]

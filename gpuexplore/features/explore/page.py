@@ -9,6 +9,7 @@ from gpuexplore.ui.link import open_page, parameters
 from gpuexplore.ui.navigation import file_of, pages
 from gpuexplore.ui.run.state import started
 from gpuexplore.ui.session import known_devices
+from gpuexplore.ui.shared.later import redrawn
 
 given = parameters()
 if "n" not in given and any(name in pages()["benchmark"].parameters for name in given):
@@ -20,7 +21,7 @@ devices = known_devices()
 runs = started()
 follows = is_being_measured(devices)
 is_live = follows or any(run.active for run in runs)
-st.fragment(show, run_every=1.0 if is_live else None)(devices, choose(devices), follows=follows)
+redrawn(show, 1.0 if is_live else None)(devices, choose(devices), follows=follows)
 show_measured(runs, devices)
 if not st.context.is_embedded:
     show_offers()

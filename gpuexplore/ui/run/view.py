@@ -16,6 +16,7 @@ from gpuexplore.ui.run.recorded import show_badge
 from gpuexplore.ui.run.results import show_results
 from gpuexplore.ui.run.state import cancel, fetch, is_mine, position, waiting_words
 from gpuexplore.ui.session import is_silent, live_supervisor, note_visit, why_silent
+from gpuexplore.ui.shared.later import redrawn
 from gpuexplore.ui.shared.pace import MISSED, PACE, in_turn
 from gpuexplore.ui.undocumented import is_fragment_rerun, session_id
 from gpuexplore.ui.url_widgets import show_missing, show_problem
@@ -55,9 +56,9 @@ def show_run(
             if st.button("Cancel", icon=":material/stop:", key=f"cancel.{run.id}") and cancel(run.id):
                 st.rerun()
     with progress:
-        st.fragment(_draw_progress, run_every=ticks.progress_s)(run_id, ticks)
+        redrawn(_draw_progress, ticks.progress_s)(run_id, ticks)
     if run.results:
-        st.fragment(_draw_results, run_every=ticks.results_s)(run_id, ticks, show)
+        redrawn(_draw_results, ticks.results_s)(run_id, ticks, show)
     return True
 
 

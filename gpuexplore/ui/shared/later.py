@@ -10,10 +10,11 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 from threading import Lock, Thread
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 import streamlit as st
 
+P = ParamSpec("P")
 V = TypeVar("V")
 PATIENCE_S = 0.05  # what is made by then needs no second drawing
 ABANDONED_S = 90.0  # no page asks any more: hidden tabs ask once a minute
@@ -95,11 +96,25 @@ class Later(Generic[V]):
             wanted.made_s = self._clock()
 
 
+def redrawn(draw: Callable[P, object], every_s: float | None) -> Callable[P, None]:
+    """Return what draws a part of a page, in a container of its own, and again every few seconds.
+
+    A redraw that comes before its page was sent takes the part out of what is sent of the page. Without the container
+    the browser would then move what follows up into its place, and the redraw would overwrite it.
+    """
+
+    def drawn(*arguments: P.args, **options: P.kwargs) -> None:
+        with st.container():
+            st.fragment(draw, run_every=every_s)(*arguments, **options)
+
+    return drawn
+
+
 def redraw_when_made() -> None:
     """Show the page again once something is made that this drawing of it could not show yet."""
     pending: Sequence[tuple[Later[Any], Hashable]] = st.session_state.pop(PENDING, ())
     if pending:
-        st.fragment(_look, run_every=1.0)(tuple(pending))
+        redrawn(_look, 1.0)(tuple(pending))
 
 
 def _look(pending: Sequence[tuple[Later[Any], Hashable]]) -> None:

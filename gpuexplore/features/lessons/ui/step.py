@@ -34,6 +34,7 @@ from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.roles import may_cancel
 from gpuexplore.ui.run.state import cancel
 from gpuexplore.ui.session import known_devices, measured_results, note_visit, owner, store
+from gpuexplore.ui.shared.later import redrawn
 from gpuexplore.ui.url_widgets import show_problem
 
 Guesses = dict[str, str | None]
@@ -78,7 +79,7 @@ def show_step(lesson: Lesson, step: LessonStep, answer: Answer | None, *, is_clo
         st.markdown(f"{plain(with_colon(guess.ask))} {said}")
     found = found_runs(answer.runs, tasks)
     if found.pending:
-        st.fragment(_wait, run_every=0.5)(answer.runs, tasks)
+        redrawn(_wait, 0.5)(answer.runs, tasks)
         return
     for run in found.failed:
         st.warning(

@@ -33,6 +33,7 @@ from gpuexplore.ui.navigation import pages
 from gpuexplore.ui.roles import Right, check, may, show_key
 from gpuexplore.ui.session import known_devices, note_visit, owner, store
 from gpuexplore.ui.shared import Shared, moment
+from gpuexplore.ui.shared.later import redrawn
 from gpuexplore.ui.shared.tables import table_of
 from gpuexplore.ui.url_widgets import segments, show_problem
 
@@ -197,7 +198,7 @@ def _show_lesson(lesson: Lesson, head: DeltaGenerator, help: str | None) -> None
     if lesson.rows:
         st.caption(f"In the notebooks: {plain(titles(lesson.rows))}.")
     if view == "instructor":
-        st.fragment(_draw, run_every=3.0)(lesson)
+        redrawn(_draw, 3.0)(lesson)
         return
     answers = _answers_to(lesson)
     said = _summary(lesson, answers)
@@ -206,7 +207,7 @@ def _show_lesson(lesson: Lesson, head: DeltaGenerator, help: str | None) -> None
     together = _followed(lesson)
     letters = [step.letter for step in lesson.steps if together is None or step.letter in together.letters]
     if together is not None or done < len(answers):
-        st.fragment(_watch, run_every=2.0)(lesson, together, answers)
+        redrawn(_watch, 2.0)(lesson, together, answers)
     if letters:
         _show_steps(lesson, letters, answers, together)
 

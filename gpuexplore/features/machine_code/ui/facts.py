@@ -23,7 +23,7 @@ from gpuexplore.ui.run.state import start, started
 from gpuexplore.ui.session import live_supervisor
 from gpuexplore.ui.shared import Shared, moment
 from gpuexplore.ui.shared.charts import show_chart
-from gpuexplore.ui.shared.later import Later
+from gpuexplore.ui.shared.later import Later, redrawn
 from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.ui.turns import MEASURING
 
@@ -186,7 +186,7 @@ def show_blocks(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu, device
         ]
         start(experiments, [here], SWEEP)
     active = any(run.active for run in started(SWEEP))
-    st.fragment(_draw, run_every=1.0 if active else None)(choice, geometry, gpu, active)
+    redrawn(_draw, 1.0 if active else None)(choice, geometry, gpu, active)
     if here is None:
         st.caption(f"{gpu.name} is not in this machine, so block shapes are compared by their theoretical occupancy.")
 

@@ -31,6 +31,7 @@ from gpuexplore.ui.link import PARAMETERS
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.navigation import FIRST_PAGE
 from gpuexplore.ui.session import note_visit, owner, store
+from gpuexplore.ui.shared.later import redrawn
 from gpuexplore.ui.shared.qr import qr_code
 from gpuexplore.ui.shared.tables import table_of
 from gpuexplore.ui.url_widgets import show_problem
@@ -100,7 +101,7 @@ def show_leader(room: Room, address: str) -> None:
             if shown != room.names_shown:
                 _do(lambda: store().show_names(owner(), room, shown=shown))
     way.image(qr_code(address), width="stretch", caption="Scan to join")
-    st.fragment(_draw, run_every=1.0)(room)
+    redrawn(_draw, 1.0)(room)
     if room.state is RoomState.OPEN:
         with st.expander("Set a task", icon=":material/flag:", expanded=not known.tasks_of(room)):
             _offer_next(room)

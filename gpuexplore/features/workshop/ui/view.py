@@ -23,6 +23,7 @@ from gpuexplore.ui import link
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.present import is_presented
 from gpuexplore.ui.session import note_visit, owner, store
+from gpuexplore.ui.shared.later import redrawn
 from gpuexplore.ui.url_widgets import show_problem
 
 ROOM = "room"
@@ -166,7 +167,7 @@ def _show_outside(room: Room, me: Participant | None) -> None:
 def _show_inside(room: Room) -> None:
     """Show a room to a participant; it redraws itself."""
     tick_s = max(1.0, len(known.people_in(room)) / 25)  # 25 pages redraw each second: of more, each does more rarely
-    st.fragment(_draw, run_every=tick_s)(room)
+    redrawn(_draw, tick_s)(room)
     with st.expander("Your name", icon=":material/badge:"):
         me = known.me_in(room)
         name = _asked_for_name("Rename", me.name if me else "")

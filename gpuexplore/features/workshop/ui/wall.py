@@ -26,6 +26,7 @@ from gpuexplore.ui.present import for_the_back_row
 from gpuexplore.ui.session import note_visit
 from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.shared.charts import show_spec, spec_of
+from gpuexplore.ui.shared.later import redrawn
 from gpuexplore.ui.shared.qr import qr_code
 from gpuexplore.ui.url_widgets import show_problem
 
@@ -59,7 +60,7 @@ def show_wall(room: Room, address: str) -> None:
         address: of it, as visitors reach it.
     """
     st.html(STYLE)
-    st.fragment(_draw, run_every=1.0)(room, address)
+    redrawn(_draw, 1.0)(room, address)
 
 
 def _draw(room: Room, address: str) -> None:
