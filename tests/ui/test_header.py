@@ -55,3 +55,11 @@ def test_target_of_no_page_is_named(went, target):
 
     assert led == []
     assert said.startswith("page ")
+
+
+def test_the_name_of_a_place_is_an_address_of_its_first_page():
+    addresses = header._addresses()
+
+    assert {place.lower() for place in PLACES} <= set(addresses)
+    assert addresses["predict"] is pages()["what-if"]
+    assert all(addresses[name] is page for name, page in pages().items())

@@ -31,26 +31,36 @@ def navigation() -> tuple[Page, Mapping[str, StreamlitPage]]:
     shown = st.navigation(list(known.values()), position="hidden")  # Streamlit's has no places
     name = next(name for name, page in known.items() if page is shown)
     if name not in pages():
-        home = next(page for page in pages().values() if page.also == name)
-        st.switch_page(known[home.name], query_params=parameters() | {"view": name})
+        home = _addresses()[name]
+        st.switch_page(known[home.name], query_params=parameters() | ({"view": name} if home.also == name else {}))
     return pages()[name], known
 
 
 @once
 def _streamlit_pages() -> Mapping[str, StreamlitPage]:
     """Return a page of Streamlit for each of ours: it looks for the file of each that is made."""
-    names = {page.name: page for page in pages().values()} | {page.also: page for page in pages().values() if page.also}
     return {
         name: st.Page(page.file, title=page.title, url_path=name, default=name == FIRST_PAGE)
-        for name, page in names.items()
+        for name, page in _addresses().items()
     }
+
+
+def _addresses() -> Mapping[str, Page]:
+    """Return the page that each address shows or leads to: its name, what it was before, and the place it opens."""
+    places = {place.lower(): page for place, page in _first_pages().items()}
+    return places | {page.also: page for page in pages().values() if page.also} | pages()
+
+
+def _first_pages() -> Mapping[str, Page]:
+    first: dict[str, Page] = {}
+    for page in pages().values():
+        first.setdefault(page.place, page)
+    return first
 
 
 def show_places(shown: Page, known: Mapping[str, StreamlitPage]) -> None:
     """Draw a link to each place in the sidebar, that of the page marked."""
-    first: dict[str, Page] = {}
-    for page in pages().values():
-        first.setdefault(page.place, page)
+    first = _first_pages()
     with st.sidebar:
         st.html(_STYLE)
         with st.container(key="places", gap=None):
