@@ -48,7 +48,7 @@ def _streamlit_pages() -> Mapping[str, StreamlitPage]:
 def _addresses() -> Mapping[str, Page]:
     """Return the page that each address shows or leads to: its name, what it was before, and the place it opens."""
     places = {place.lower(): page for place, page in _first_pages().items()}
-    return places | {page.also: page for page in pages().values() if page.also} | pages()
+    return {**places, **{page.also: page for page in pages().values() if page.also}, **pages()}
 
 
 def _first_pages() -> Mapping[str, Page]:

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from math import exp
 
 import pytest
 import torch
@@ -10,14 +11,14 @@ from torch import nn
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
 from gpuexplore.core.errors import GpuExploreError, InvalidInput
 from gpuexplore.core.once import once
-from gpuexplore.features.model.analysis import Training
+from gpuexplore.features.model.analysis import Training, step_time
 from gpuexplore.features.model.analysis.models import model_named, model_of_text, tape_of
 from gpuexplore.features.model.analysis.plan import ModelPlan
-from gpuexplore.features.model.analysis.step_time import unfused_factor
 from gpuexplore.features.model.measure import activity_of
 from gpuexplore.features.model.measure.built import AttentionModule, Builder
 from gpuexplore.features.model.measure.steps import is_steady, step_of
 from gpuexplore.hardware import device_named, discover
+from gpuexplore.operations import operation_named
 
 ATTENTION = {"heads": 4, "kv": 2, "head": 0, "bias": 0, "out_bias": 1, "rotary": 1, "fused": 1, "causal": 1}
 
@@ -99,13 +100,35 @@ def test_layers_that_are_not_built_are_named():
         Builder(model_named("mixtral-8x7b")).modules()
 
 
-def test_an_optimizer_on_a_cpu_takes_as_long_as_its_operations_one_by_one():
+@pytest.fixture
+def times_on_a_cpu(monkeypatch):
+    """Return a function that gives the seconds of a step on this CPU where each call alone takes one, by group."""
+    monkeypatch.setattr(step_time, "_times_s", lambda parts, *others: [1.0 for part in parts])
+
+    def times(model, plan):
+        return step_time.terms_of(step_time.step_of(model_named(model), plan), plan, cpu())
+
+    return times
+
+
+def test_an_optimizer_on_a_cpu_takes_as_long_as_its_operations_one_by_one(times_on_a_cpu):
     """Of 20 accesses of AdamW a fused kernel needs 7; GPT-2 showed 3.3 s where 28 bytes a weight would take 1.2 s."""
     eager, fused = (ModelPlan("train", execution=execution) for execution in ("eager", "compiled"))
 
-    assert unfused_factor(eager, cpu()) == 20 / 7
-    assert unfused_factor(replace(eager, optimizer="sgd"), cpu()) == 1
-    assert unfused_factor(fused, cpu()) == 1
+    assert times_on_a_cpu("784-128-10", eager).seconds["optimizer"] == pytest.approx(20 / 7)
+    assert times_on_a_cpu("784-128-10", replace(eager, optimizer="sgd")).seconds["optimizer"] == pytest.approx(1)
+    assert times_on_a_cpu("784-128-10", fused).seconds["optimizer"] == pytest.approx(1)
+
+
+def test_a_step_on_a_cpu_takes_longer_than_its_calls_alone(times_on_a_cpu):
+    trained, prompts = (times_on_a_cpu("resnet-50", ModelPlan(task)) for task in ("train", "prefill"))
+
+    convolutions = sum(part_s for part, part_s in prompts.parts if part.operation == "conv2d")
+    assert convolutions == pytest.approx(exp(step_time.CPU_CONVOLUTIONS) * 20)  # unlike ones
+    sizes = {part.shape["n"] for part, _ in trained.parts if part.group == "elementwise"}
+    assert sizes == {operation_named("copy").limits["n"]}  # which no cache holds
+    fit = step_time.fitted()
+    assert step_time.seconds_of(prompts, fit)["host"] == prompts.kernels * step_time.CPU_CALL_S > 1e-3
 
 
 @pytest.mark.slow

@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib.resources import files
-from math import exp, log2
+from math import exp, log, log2
 from types import MappingProxyType
 
 from gpuexplore.analysis.prediction import Calibration, Conditions, calibrate, predict_each
 from gpuexplore.analysis.prediction.ideal_time import arithmetic
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Case, Device
+from gpuexplore.core.model import Case, Device, Shape
 from gpuexplore.core.once import once
 from gpuexplore.features.model.analysis import OPTIMIZERS
 from gpuexplore.features.model.analysis.models import LayeredModel
@@ -59,6 +59,10 @@ PRIORS: Mapping[str, tuple[float, float]] = MappingProxyType(
         "fp8": (0.1, 0.2),  # of products in fp8, scales and casts included
     }
 )
+# Of CPUs, from steps of GPT-2 and ResNet-50 in fp32 by PyTorch on two cores of a Sapphire Rapids: logarithms of how
+# many times as long products in training and convolutions take as at the machine's peaks (cold weights, other
+# layouts), and seconds of a call besides its work.
+CPU_PRODUCTS, CPU_CONVOLUTIONS, CPU_CALL_S = 0.5, 0.9, 10e-6
 CPU_DEVIATION = 0.35
 # Reads and writes of weights, gradients and states by PyTorch's loop over parameters, e.g. of AdamW: mul_ 2, lerp_ 3,
 # mul_ 2, addcmul_ 3, sqrt 2, div_ 2, add_ 2, addcdiv_ 4. https://github.com/pytorch/pytorch/tree/main/torch/optim
@@ -138,6 +142,8 @@ def seconds_of(terms: StepTerms, fit: StepFit) -> dict[str, float]:
         seconds["attention"] *= exp(fit.of("cache")) * terms.longest ** fit.of("ragged") if is_gpu else 1.0
         if is_gpu:
             seconds["host"] = exp(fit.of("token"))
+        else:
+            seconds["host"] = terms.kernels * CPU_CALL_S
     else:
         seconds["products"] *= slower
         if terms.task == "train" and not terms.checkpoint and is_gpu:
@@ -149,6 +155,8 @@ def seconds_of(terms: StepTerms, fit: StepFit) -> dict[str, float]:
             )
             seconds["elementwise"] *= exp(fit.of("elementwise"))
             seconds["host"] = terms.kernels * exp(fit.of("kernel"))
+        else:
+            seconds["host"] = terms.kernels * CPU_CALL_S
     computed = sum(seconds.values())
     exposed = max(terms.gathered_s - 0.8 * computed, exp(fit.of("exposed")) * terms.gathered_s)
     seconds["communication"] = terms.parallel_s + exposed  # the next product waits for the former
@@ -187,11 +195,11 @@ def terms_of(
     Raises:
         InvalidInput: the device has no units for the dtype; names it.
     """
-    times_s = _times_s(step.parts, device, plan, calibration or calibrate())
-    timed = tuple(
-        (part, part_s * (unfused_factor(plan, device) if part.group == "optimizer" else 1.0))
-        for part, part_s in zip(step.parts, times_s, strict=True)
-    )
+    parts = [_from_memory(part) for part in step.parts] if device.kind == "cpu" else step.parts
+    times_s = _times_s(parts, device, plan, calibration or calibrate())
+    if device.kind == "cpu":
+        times_s = [part_s * exp(_cpu_term(part, plan)) for part, part_s in zip(parts, times_s, strict=True)]
+    timed = tuple(zip(parts, times_s, strict=True))
     seconds: dict[str, float] = defaultdict(float)
     for part, part_s in timed:
         seconds[part.group] += part_s
@@ -214,11 +222,21 @@ def terms_of(
     )
 
 
-def unfused_factor(plan: ModelPlan, device: Device) -> float:
-    """Return the bytes of an optimizer over those of a fused one: on CPUs PyTorch calls operation by operation."""
-    if device.kind != "cpu" or plan.execution != "eager":
-        return 1.0
-    return UNFUSED_ACCESSES[plan.optimizer] / (3 + 2 * OPTIMIZERS[plan.optimizer].state_count)
+def _from_memory(part: Part) -> Part:
+    """Return an element-wise operation as it is in a step on a CPU: each result is new memory, which no cache has."""
+    if part.group != "elementwise":
+        return part
+    limit = operation_named("copy").limits["n"]
+    return replace(part, shape=Shape.of(n=limit), calls=part.calls * part.shape["n"] / limit)
+
+
+def _cpu_term(part: Part, plan: ModelPlan) -> float:
+    """Return the logarithm of how many times as long an operation of a step takes as it does alone on a CPU."""
+    if part.group == "optimizer" and plan.execution == "eager":  # PyTorch calls operation by operation
+        return log(UNFUSED_ACCESSES[plan.optimizer] / (3 + 2 * OPTIMIZERS[plan.optimizer].state_count))
+    if part.operation == "conv2d":
+        return CPU_CONVOLUTIONS
+    return CPU_PRODUCTS if part.group == "products" and plan.is_trained else 0.0
 
 
 def _head(forward: Pass) -> str:
