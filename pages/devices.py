@@ -3,11 +3,12 @@
 import streamlit as st
 
 from gpuexplore.hardware import ACCELERATORS, search
-from gpuexplore.ui.devices import edit_own_peaks, show_accelerators, show_calibration, show_device
+from gpuexplore.ui.devices import edit_own_peaks, show_accelerators, show_calibration, show_device, show_warming_up
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.session import known_devices, live_supervisor
+from gpuexplore.ui.shared.later import redrawn
 from gpuexplore.ui.url_widgets import is_usable
 
 st.title("Devices")
@@ -22,7 +23,7 @@ if supervisor is None:
         icon=":material/hourglass_empty:",
     )
 elif supervisor.state == "warming":
-    st.info("The peaks of this machine are being measured: reload in a few seconds.", icon=":material/speed:")
+    redrawn(show_warming_up, 1.0)()
 for device in devices:
     show_device(device)
 if all(device.kind == "cpu" for device in devices):

@@ -20,7 +20,7 @@ from gpuexplore.ui.identity import address
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.roles import Right, check, is_admin
 from gpuexplore.ui.run.state import queue_and_show, started
-from gpuexplore.ui.session import own_peaks, owner, store, stored_peaks
+from gpuexplore.ui.session import live_supervisor, own_peaks, owner, store, stored_peaks
 from gpuexplore.ui.shared.later import redrawn
 from gpuexplore.ui.shared.tables import show_table
 from gpuexplore.ui.url_widgets import show_problem
@@ -37,6 +37,14 @@ SHOWN: tuple[tuple[str, Unit], ...] = (
     ("bf16", "matrix"),
     ("fp16", "matrix"),
 )
+
+
+def show_warming_up() -> None:
+    """Say that peaks are being measured, and draw the page anew once they are."""
+    supervisor = live_supervisor()
+    if supervisor is None or supervisor.state != "warming":
+        st.rerun()
+    st.info("The peaks of this machine are being measured: they appear in a few seconds.", icon=":material/speed:")
 
 
 def show_device(device: Device) -> None:
