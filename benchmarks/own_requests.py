@@ -34,6 +34,8 @@ KERNELS = tuple(
 )
 STEPS = tuple((name, step.letter) for name in catalog().lessons for step in catalog().lesson(name).steps)
 MODELS = tuple(models())
+LANGUAGE_MODELS = tuple(model.name for model in models().values() if model.tokens >= 1024)
+NAMED_GPUS = tuple(row.key for row in ACCELERATORS if row.memory_bytes and row.compute_capability in CAPABILITIES)
 
 
 def _what_if(number: int) -> dict[str, str]:
@@ -52,6 +54,12 @@ def _kernels(number: int) -> dict[str, str]:
     operation, kernel = KERNELS[number % len(KERNELS)]
     size = OPERATIONS[operation].default_sizes[-1] + number
     return {"op": operation, "impl": kernel, "gpu": CUDA_GPUS[number * 7 % len(CUDA_GPUS)], "shape": str(size)}
+
+
+def _model(number: int) -> dict[str, str]:
+    gpus = [NAMED_GPUS[(number * 7 + place * 5) % len(NAMED_GPUS)] for place in range(2)]
+    asked = {"model": LANGUAGE_MODELS[number % len(LANGUAGE_MODELS)], "batch": str(2 + number % 31)}
+    return asked | {"gpu": ",".join(gpus), "tokens": str(256 + 8 * number)}
 
 
 def _memory(number: int) -> dict[str, str]:
@@ -102,6 +110,7 @@ REQUESTS: Mapping[str, Request] = MappingProxyType(
     {
         "what-if": _what_if,
         "kernels": _kernels,
+        "model": _model,
         "memory": _memory,
         "roofline": _roofline,
         "atlas": _atlas,

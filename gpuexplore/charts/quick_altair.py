@@ -8,6 +8,7 @@ names, Altair makes charts alone.
 
 from collections.abc import Container, Iterator
 from contextlib import contextmanager, nullcontext
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -64,6 +65,16 @@ def _view_name(chart: alt.Chart) -> str:
     return "view" if chart._kwds.get("params", alt.Undefined) is alt.Undefined else _compute_hash(chart)
 
 
+def _all_classes(_: Any) -> Any:
+    """Return what finds the class of a part; Altair hashes the schema of each class again for each word like `x:Q`."""
+    return _class_finder()
+
+
+@cache
+def _class_finder() -> Any:
+    return _from_dict(alt.VegaLiteSchema._default_wrapper_classes())
+
+
 def unchecked() -> Any:
     """Inside, what charts are made of is not checked against the schema: tests do that."""
     return _debug_mode(False)
@@ -71,13 +82,14 @@ def unchecked() -> Any:
 
 def _replaced() -> tuple[tuple[Any, str, Any], ...]:
     """Return what is replaced where and by what: nothing where a name that any of it rests on is missing."""
-    asked = ((schemapi, ("SchemaBase", "_deep_copy", "_todict")), (alt.Chart, ("_compute_hash",)))
+    asked = ((schemapi, ("SchemaBase", "_deep_copy", "_todict", "_FromDict")), (alt.Chart, ("_compute_hash",)))
     found = all(hasattr(owner, name) for owner, names in asked for name in names)
     if not found or None in SET or not all(hasattr(alt.Chart(), name) for name in ("_args", "_kwds")):
         return ()
     return (
         (schemapi, "_deep_copy", _copied),
         (schemapi, "_todict", _as_dict),
+        (schemapi, "_FromDict", _all_classes),
         (alt.Chart, "_compute_hash", _view_name),
     )
 
@@ -88,5 +100,6 @@ SET: tuple[Any, ...] = (  # and what they contain
 )
 _debug_mode: Any = getattr(schemapi, "debug_mode", lambda _: nullcontext())
 _to_dict: Any = getattr(schemapi, "_todict", None)
+_from_dict: Any = getattr(schemapi, "_FromDict", None)
 _compute_hash: Any = getattr(alt.Chart, "_compute_hash", None)
 REPLACED = _replaced()

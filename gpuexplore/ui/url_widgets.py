@@ -15,7 +15,7 @@ from gpuexplore.core.dtypes import spelled
 from gpuexplore.core.errors import GpuExploreError, InvalidInput, NotFound
 from gpuexplore.core.model import Device
 from gpuexplore.core.typed_text import in_any_case
-from gpuexplore.core.units import read_whole
+from gpuexplore.core.units import read_length
 from gpuexplore.hardware import accelerator_named, near_names, readings
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.shapes import split
@@ -140,20 +140,38 @@ def slider(label: str, name: str, most: int, default: int) -> int:
 
     A value that is too large, because another choice changed `most`, gives way to the default.
     """
+    number = _restore_number(name, most, default)
+    chosen: int = st.slider(label, 1, most, number, key=_key(name))
+    _remember(name, str(chosen), default=str(default))
+    return chosen
+
+
+def powers(label: str, name: str, most: int, default: int, *, help: str) -> int:
+    """Draw a slider of powers of two up to `most`, whose value is the URL's parameter `name`.
+
+    The default and a value of the link are among them, whatever they are.
+    """
+    number = _restore_number(name, 10**7, default)
+    steps = sorted({*(2**power for power in range(most.bit_length())), default, number})
+    chosen: int = st.select_slider(label, steps, number, key=_key(name), help=help, format_func="{:,}".format)
+    _remember(name, str(chosen), default=str(default))
+    return chosen
+
+
+def _restore_number(name: str, most: int, default: int) -> int:
+    """Take the URL's number, or the default, where one of them was changed from outside; return the value."""
     from_outside = _changed(name, str(default))
     given = link.parameters().get(name, str(default)) if from_outside else str(st.session_state[_key(name)])
-    number = read_whole(given)
+    number = read_length(given)
     problems = []
     if number is None or not 1 <= number <= most:
-        problems.append(InvalidInput.of(name, given, f"whole numbers from 1 to {most}"))
+        problems.append(InvalidInput.of(name, given, f"whole numbers from 1 to {most:,}"))
         number = default
     if from_outside:
         _use_instead(name, number, problems)
     st.session_state[_key(name)] = number
     _say_refused(name)
-    chosen: int = st.slider(label, 1, most, number, key=_key(name))
-    _remember(name, str(chosen), default=str(default))
-    return chosen
+    return number
 
 
 def lines(label: str, name: str, default: str, *, help: str) -> str:

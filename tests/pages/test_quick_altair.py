@@ -24,6 +24,7 @@ PAGES = [  # with how many charts at least
     ("kernels", {**KERNEL, "tab": "launch"}, 1),
     ("kernels", {**KERNEL, "tab": "ladder"}, 2),
     ("memory", {"gpu": "t4"}, 1),
+    ("model", {"gpu": "t4", "model": "gpt2"}, 3),
     ("tensors", {"expression": "x = 4x4; x.t()"}, 1),
     ("transfers", {}, 2),
     ("benchmark", {"run": RECORDED}, 2),

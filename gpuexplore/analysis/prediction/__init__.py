@@ -235,7 +235,8 @@ def _within_roofs(found: Prediction, launch_s: float) -> Prediction:
         least_s = roof.least_s + launch_s if roof.least_s else 0.0
         if least_s > found.time_s:
             found = replace(found, bound=roof.bound, time_s=least_s, high_s=found.high_s * least_s / found.time_s)
-        found = replace(found, low_s=max(found.low_s or 0.0, least_s))
+        if least_s > (found.low_s or 0.0):
+            found = replace(found, low_s=least_s)
     return found
 
 

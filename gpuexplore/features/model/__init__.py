@@ -11,7 +11,7 @@ FEATURE = Feature(
         "Model",
         "Model",
         "Speed of training or serving a model on any GPUs, its memory, and the largest batch that fits.",
-        reads="view model widths layers task gpu gpus tp dtype weights batch tokens answer shard checkpoint "
+        reads="view model widths layers task gpu gpus tp pipeline dtype weights batch tokens answer shard checkpoint "
         "mode optimizer mixed checkpoints accumulate kv reserve",
         terms=("MFU", "Peak moment", "Activations", "Checkpoints", "Largest batch"),
         also="memory",

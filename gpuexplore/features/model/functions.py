@@ -26,8 +26,8 @@ def predict_model(
         inputs: of a module: a tensor, or a sequence of what it is called with.
         loss: of what a module returns; None: the sum of it.
         gpu: a name of `gx.specs`, or the id of a device of this machine.
-        plan: task (train, prefill, decode, serve), gpus, tensor_parallel, shard, batch, tokens, answer, dtype, weights,
-            cache, checkpoint, accumulation, optimizer, execution, network_gbs.
+        plan: task (train, prefill, decode, serve), gpus, tensor_parallel, pipeline, shard, batch, tokens, answer,
+            dtype, weights, cache, checkpoint, accumulation, optimizer, execution, network_gbs.
 
     Raises:
         InvalidInput: names the value and what is accepted.

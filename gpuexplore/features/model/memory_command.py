@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--cache-dtype",
         default="",
         metavar="NAME",
-        help="dtype of keys and values, with --serve (default: as the weights)",
+        help="dtype of keys and values, with --serve (default: as the weights, bf16 at least)",
     )
     add("--gpu", default=",".join(WELL_KNOWN), metavar="LIST", help="names of `specs`, memory sizes like 12GB, or all")
     add(
@@ -188,7 +188,7 @@ def _setup_words(memory: MemoryTimeline, setup: Training | Serving) -> str:
     """Return what the figures are valid for, and the options that change it."""
     tokens = setup.tokens or memory.model.tokens
     if isinstance(setup, Serving):
-        how = f"Serving: weights in {setup.dtype}, cache in {setup.cache_dtype or setup.dtype}"
+        how = f"Serving: weights in {setup.dtype}, cache in {setup.cached}"
         options = "--cache-dtype"
     else:
         mixed = "" if setup.mixed == "none" else f", autocast to {setup.mixed}"

@@ -3,11 +3,11 @@
 import argparse
 from collections.abc import Sequence
 from dataclasses import asdict
+from importlib import import_module
 from typing import Any
 
 from gpuexplore.analysis.prediction import calibrate
 from gpuexplore.cli import EXIT_OK
-from gpuexplore.cli.activity_run import perform
 from gpuexplore.cli.output import print_columns, print_json, say_readings
 from gpuexplore.cli.streams import say
 from gpuexplore.core.errors import InvalidInput
@@ -23,6 +23,7 @@ from gpuexplore.features.model.analysis.answers import (
     measured_words,
     mfu_by_definition,
     rows_of,
+    scaling_words,
     shares_of,
     to_json,
     uncounted_words,
@@ -40,7 +41,7 @@ from gpuexplore.measure.conditions.isolation import is_contended
 from gpuexplore.shapes import split
 
 MOST_ROWS = 12
-OPTIONS = ("gpus", "tensor_parallel", "shard", "batch", "tokens", "answer", "accumulation", "optimizer")
+OPTIONS = ("gpus", "tensor_parallel", "pipeline", "shard", "batch", "tokens", "answer", "accumulation", "optimizer")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,6 +53,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--gpu", default=USUAL_GPU, metavar="LIST", help="names of `specs` or devices of this machine (default: h100)")
     add("--gpus", default="", metavar="N", help="number of GPUs (default: 1)")
     add("--tensor-parallel", default="", metavar="N", help="GPUs that share each layer (default: 1; all for serving)")
+    add(
+        "--pipeline",
+        default="",
+        metavar="N",
+        help="stages of equal numbers of layers, one after the other (default: 1)",
+    )
     add("--shard", default="", metavar="NAME", help=f"{', '.join(SHARDINGS)}: what GPUs share in training")
     add("--batch", default="", metavar="N", help="sequences or samples that a GPU, or a group of them, has at once")
     add("--tokens", default="", metavar="N", help="tokens per training sequence, or per prompt (default: 1024)")
@@ -100,9 +107,10 @@ def execute(arguments: argparse.Namespace) -> int:
         found = [each for of_device in zip(*by_plan, strict=True) for each in of_device]
     else:
         model = model_asked(name)
-        typed["task"] = arguments.task or ("serve" if model.tokens else "train")
+        typed["task"] = arguments.task or ("serve" if model.generates else "train")
         if typed["task"] != "train" and typed["gpus"] and not typed["tensor_parallel"]:
-            typed["tensor_parallel"] = typed["gpus"]
+            asked = plan_of({name: typed[name] for name in ("task", "gpus", "pipeline")})
+            typed["tensor_parallel"] = str(asked.replicas)
         if not typed["batch"] and typed["task"] == "train":
             typed["batch"] = str(model.batch)
         calibration = calibrate()
@@ -141,7 +149,7 @@ def _measure(arguments: argparse.Namespace, name: str) -> int:
     plan = plan_of(typed)
     activity = activity_of(typed | {"model": name}, device)
     phase = predict_model(model, plan, device).main
-    found = perform(activity)[-1]
+    found = import_module("gpuexplore.cli.activity_run").perform(activity)[-1]  # loads engines
     if arguments.json:
         print_json({"measured": found, "predicted": asdict(phase.time_s), "predicted_seconds": dict(phase.seconds)})
         return EXIT_OK
@@ -160,13 +168,11 @@ def _measure(arguments: argparse.Namespace, name: str) -> int:
 def _print(found: Sequence[ModelPrediction], batches: Sequence[ModelPrediction], dtypes: int) -> None:
     for each in found:
         print(headline(each))
-    for sentence in (*comparisons(found, dtypes), batch_words(batches), uncounted_words(found[0])):
-        if sentence:
-            print(sentence)
     first = found[0]
-    print(_memory_words(first))
-    if first.fits is not False and (cost := cost_words(first)):
-        print(cost)
+    costs = () if first.fits is False else (scaling_words(first), cost_words(first))
+    said = (*comparisons(found, dtypes), batch_words(batches), uncounted_words(first), _memory_words(first), *costs)
+    for sentence in filter(None, said):
+        print(sentence)
     print(f"Interval: {first.main.basis}.\n")
     for name, phase in (("Training step", first.train), ("Prompts", first.prefill), ("Next token", first.decode)):
         if phase is None:

@@ -167,7 +167,7 @@ def step_shares(predictions: Mapping[str, ModelPrediction]) -> alt.LayerChart:
             found = getattr(prediction, phase)
             if not found:
                 continue
-            names.append(f"{name}, {words}")
+            names.append(f"{name}, {words if prediction.model.tokens else 'step'}")
             start = 0.0
             for group in GROUPS.values():
                 share = shares_of(found).get(group, 0.0)

@@ -94,7 +94,7 @@ def test_layers_of_a_file_are_a_model(tmp_path, answered):
         (("mlp", "--gpu", "nope"), "gpu 'nope'"),
         (("mlp", "--reserve", "-1"), "reserve '-1': expected numbers of GB"),
         (("--layers", "/dev/zero"), "at most 12,800"),
-        (("1000000-1000000-10",), "fewer than 1,000,000,000,000 parameters"),
+        (("9000000-9000000-10",), "fewer than 10,000,000,000,000 parameters"),
     ],
 )
 def test_what_cannot_be_used_is_named_and_nothing_is_printed(capsys, words, message):
@@ -115,6 +115,10 @@ def test_what_cannot_be_used_is_named_and_nothing_is_printed(capsys, words, mess
         *((said, "llama-2-7b") for said in ("Llama2 7B", "meta-llama/Llama-2-7b-chat-hf")),
         *((said, "gpt2-xl") for said in ("gpt2 xl", "GPT2XL", "openai-community/gpt2-xl")),
         *((said, "qwen2.5-7b") for said in ("Qwen/Qwen2.5-7B-Instruct", "qwen2.5:7b")),
+        ("mistralai/Mixtral-8x7B-Instruct-v0.1", "mixtral-8x7b"),
+        ("google/gemma-2-9b-it", "gemma-2-9b"),
+        ("openai/gpt-oss-20b", "gpt-oss-20b"),
+        ("microsoft/Phi-3-mini-4k-instruct", "phi-3-mini"),
     ],
 )
 def test_a_model_has_the_names_that_people_give_it_and_the_reading_is_said(capsys, answered, said, name):
@@ -132,8 +136,32 @@ def test_an_optimizer_may_be_spelled_as_torch_does(answered, said, name):
 
 
 @pytest.mark.parametrize(
-    "said", ["llama 3", "mixtral 8x22b", "llama 3 8b lora", "gpt", "/", "instruct", "Mistral-7B-v0.4", "resnet-50 v1.0"]
+    ("said", "near"),
+    [
+        ("llama 3", "near: llama"),
+        ("mixtral 8x22c", "near: mixtral-8x22b"),
+        ("llama 3 8b lora", "near: llama-3-8b"),
+        ("Mistral-7B-v0.4", "near: mistral-7b-v0.3"),
+        ("resnet-50 v1.0", "near: resnet-50"),
+        ("gpt", ", gpt2"),
+        *((said, "expected alexnet-2012") for said in ("/", "instruct")),
+    ],
 )
-def test_a_name_of_several_models_or_none_is_no_model(capsys, said):
+def test_a_name_of_several_models_or_none_is_no_model(capsys, said, near):
     assert main(("memory", said)) == EXIT_UNUSABLE
-    assert "expected alexnet-2012" in capsys.readouterr().err
+    assert near in capsys.readouterr().err
+
+
+def test_a_pipeline_is_predicted_with_its_bubble_and_the_bandwidths_of_collectives(answered, capsys):
+    words = ("model", "llama-3-8b", "--gpus", "16", "--tensor-parallel", "2", "--pipeline", "4", "--checkpoint")
+    _, told = answered(*words, "--task", "train", "--accumulate", "8", "--json")
+    (found,) = told["predictions"]
+
+    assert (found["plan"]["pipeline"], found["plan"]["shard"]) == (4, "none")
+    assert found["phases"]["train"]["seconds"]["bubble"] > 0
+    assert [row["name"] for row in found["collectives"]] == ["all-reduce", "all-reduce"]
+    assert 0.3 < found["scaling_efficiency"] < 1
+    assert main(("model", "llama-3-8b", "--gpus", "8", "--pipeline", "2")) == EXIT_OK
+    assert "over 4 GPUs by NVLink" in capsys.readouterr().out
+    assert main(("model", "llama-3-8b", "--pipeline", "5")) == EXIT_UNUSABLE
+    assert "pipeline '5': expected divisors of the 32 blocks" in capsys.readouterr().err

@@ -100,6 +100,16 @@ def test_layers_that_are_not_built_are_named():
         Builder(model_named("mixtral-8x7b")).modules()
 
 
+def test_windows_are_built_as_long_as_they_hold_all_tokens():
+    model = model_named("gemma-3-1b")
+
+    with torch.device("meta"):
+        made = nn.Sequential(*Builder(model, tokens=64).modules())
+        assert sum(weight.numel() for weight in made.parameters()) == 999_885_952
+        with pytest.raises(InvalidInput, match="attention to all tokens"):
+            Builder(model, tokens=1024).modules()
+
+
 @pytest.fixture
 def times_on_a_cpu(monkeypatch):
     """Return a function that gives the seconds of a step on this CPU where each call alone takes one, by group."""

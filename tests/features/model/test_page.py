@@ -93,7 +93,7 @@ def test_a_model_that_reads_no_tokens_is_not_offered_for_serving(page):
 def test_a_link_that_serves_a_model_without_tokens_says_that_it_is_shown_in_training(page):
     app = page("memory", model="vgg-16", mode="serve")
 
-    assert "reads no tokens" in texts(app.info)
+    assert "generates no tokens" in texts(app.info)
     assert figures(app)[PEAK] == "10.5 GB"
 
 
@@ -219,6 +219,7 @@ def test_every_choice_of_speed_is_in_its_link_and_comes_back_from_it(page):
         ({"batch": "many"}, "batch 'many': expected whole numbers from 1"),
         ({"dtype": "fp9"}, "dtype 'fp9': expected bf16, fp16"),
         ({"gpus": "4", "tp": "3"}, "tensor parallel '3': expected divisors of the 4 GPUs"),
+        ({"gpus": "4", "pipeline": "3"}, "pipeline '3': expected divisors of the 4 GPUs"),
         ({"gpu": "h101"}, "gpu 'h101': expected"),
         ({"answer": "0"}, "answer '0': expected whole numbers from 1"),
     ],
@@ -230,6 +231,31 @@ def test_bad_value_of_speed_is_named_and_the_picture_of_the_rest_stays(page, que
     assert said in texts(app.error)
     if "gpu" not in query:
         assert len(app.get("vega_lite_chart")) == 3
+
+
+def test_stages_of_a_pipeline_are_in_a_link_and_those_that_cannot_be_are_named(page):
+    query = {"model": "llama-3-8b", "gpu": "l4", "gpus": "4", "batch": "2", "pipeline": "2"}
+    app = page("model", **query)
+    plan = {"task": "serve", "gpus": 4, "tensor_parallel": 2, "batch": 2, "pipeline": 2}
+
+    assert texts(app.markdown[:1]) == f"#### {headline(predict_model('llama-3-8b', gpu='l4', **plan))}"
+    assert app.query_params["pipeline"] in ("2", ["2"])
+    app.text_input(key="model.pipeline").set_value("3").run()
+    assert "pipeline '3': expected divisors of the 4 GPUs" in texts(app.error)
+    trained = {"task": "train", "gpus": 4, "pipeline": 4, "accumulation": 16, "shard": "full", "checkpoint": True}
+    link = {"task": "train", "gpus": "4", "pipeline": "4", "accumulate": "16", "checkpoint": "yes"}
+    app = page("model", model="llama-3-8b", gpu="h100", **link)
+    assert texts(app.markdown[:1]) == f"#### {headline(predict_model('llama-3-8b', **trained))}"
+
+
+def test_sound_has_a_short_prompt_and_a_step_of_diffusion_is_a_sample(page):
+    app = page("model", model="openai/whisper-large-v3", gpu="l4")
+
+    assert not app.error
+    assert app.select_slider(key="model.tokens").value == 4
+    app = page("model", model="dit-xl-2", gpu="l4", task="prefill")
+    assert not app.error
+    assert "DiT-XL/2 in bf16 on L4: " in texts(app.markdown)
 
 
 def test_gpu_without_units_for_a_dtype_is_named_next_to_one_that_has_them(page):
@@ -258,7 +284,34 @@ def test_click_on_memory_takes_the_model_along_and_one_back_brings_speed_back(pa
     assert not app.error
     assert "GPT-2 in fp16 on L4: " in texts(app.markdown)
     assert app.query_params["gpu"] in ("l4,t4", ["l4,t4"])
-    assert app.text_input(key="model.batch").value == "2"
+    assert app.select_slider(key="model.batch").value == 2
+
+
+def test_sliders_step_through_powers_of_two_and_the_exact_number_of_a_link_or_a_field(page):
+    app = page("model", model="llama-3-8b", gpu="h100", batch="24")
+    slider = app.select_slider(key="model.batch")
+
+    assert not app.error
+    assert slider.value == 24
+    assert slider.options[:6] == ["1", "2", "4", "8", "16", "24"]
+    assert "24 users" in texts(app.markdown[:1])
+    slider.set_value(32).run()
+    assert app.query_params["batch"] in ("32", ["32"])
+    assert "32 users" in texts(app.markdown[:1])
+    app.text_input(key="model.tokens.exact").set_value("700").run()
+    assert app.select_slider(key="model.tokens").value == 700
+    assert app.query_params["tokens"] in ("700", ["700"])
+    app.text_input(key="model.answer.exact").set_value("few").run()
+    assert "answer 'few': expected whole numbers from 1" in texts(app.error)
+    assert "32 users" in texts(app.markdown[:1])
+
+
+def test_model_that_no_number_of_gpus_of_a_host_holds_gets_a_sentence_and_its_memory(page):
+    app = page("model", model="llama-3.1-405b", gpu="l4,t4")
+
+    assert not app.exception
+    assert "does not fit: 813 GB a GPU" in texts(app.markdown[:1])
+    assert len(app.get("vega_lite_chart")) == 1
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import inf, log2, nan
 from typing import Literal
 
@@ -203,6 +203,7 @@ def family_of(case: Case) -> Family:
     return "product" if all(each.batch == 1 for each in products) else "batched_product"
 
 
+@lru_cache(maxsize=4096)
 def moves_only(case: Case) -> bool:
     """Return whether a case has no products of two matrices, and takes as long as its bytes, whatever their format."""
     operation = operation_named(case.operation)

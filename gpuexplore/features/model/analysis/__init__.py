@@ -80,7 +80,7 @@ class Serving:
 
     Attributes:
         dtype: of the weights.
-        cache_dtype: of keys and values; empty for that of the weights.
+        cache_dtype: of keys and values; empty for that of the weights, or bf16 where those have fewer bits.
         tokens: of a sequence, prompt and answer; 0 for the model's own.
     """
 
@@ -92,6 +92,11 @@ class Serving:
         _check_choice("dtype", self.dtype, SERVED)
         _check_choice("cache dtype", self.cache_dtype or self.dtype, SERVED)
         check_count("tokens", self.tokens, least=0)
+
+    @property
+    def cached(self) -> str:
+        """Dtype of keys and values."""
+        return self.cache_dtype or (self.dtype if SERVED[self.dtype] >= 2 else "bf16")
 
 
 # bytes of a number; int4 with a 16-bit scale and a zero for each 128 of them, as GPTQ and AWQ store it

@@ -7,15 +7,18 @@ from typing import Any
 from gpuexplore.analysis.prediction import UncertainValue
 from gpuexplore.core.units import format_gigabytes, format_multiple, format_percent, format_seconds, format_si
 from gpuexplore.features.atlas.analysis.which_gpu import price_of
+from gpuexplore.features.model.analysis.network import link_of
 from gpuexplore.features.model.analysis.parts import tokens_of
 from gpuexplore.features.model.analysis.prediction import (
     ModelPrediction,
     StepPrediction,
     memory_of_each,
+    predict_model,
     ratio,
     saturating,
     smallest_that_fits,
 )
+from gpuexplore.features.model.analysis.step_time import layer_bytes_of, step_of
 from gpuexplore.hardware import row_of
 
 GROUPS: Mapping[str, str] = {
@@ -25,6 +28,7 @@ GROUPS: Mapping[str, str] = {
     "optimizer": "optimizer",
     "communication": "communication",
     "host": "host",
+    "bubble": "pipeline bubble",
 }
 MFU_WORDS: Mapping[str, str] = {
     "causal": "products and causal attention, as computed",
@@ -165,9 +169,9 @@ def compared(first: ModelPrediction, second: ModelPrediction, *, of: str = "GPU"
 
 def comparisons(found: Sequence[ModelPrediction], plans: int) -> list[str]:
     """Return how GPUs compare in the first of so many plans, and plans on the first GPU; those that fit."""
-    first, *others = found[::plans]
-    if first.fits is False:
+    if not found or found[0].fits is False:
         return []
+    first, *others = found[::plans]
     of_dtypes = [compared(each, first, of="dtype") for each in found[1:plans] if each.fits is not False]
     return [*(compared(first, each) for each in others if each.fits is not False), *of_dtypes]
 
@@ -185,8 +189,8 @@ def batch_words(predictions: Sequence[ModelPrediction]) -> str:
     best = max(predictions, key=lambda each: each.per_second.value)
     largest = predictions[-1].plan.batch
     rate = f"{format_multiple(best.per_second.value)} {'tokens' if found.model.tokens else 'samples'} a second"
-    within = f"90 % of the best rate that fits ({rate}) from batch {found.plan.batch:,} on"
-    return f"{within}; the largest of these that fits is {largest:,}."
+    within = f"90 % of the best rate{' that fits' if found.fits else ''} ({rate}) from batch {found.plan.batch:,} on"
+    return f"{within}; the largest of these that fits is {largest:,}." if found.fits else f"{within}."
 
 
 def cost_of(prediction: ModelPrediction) -> dict[str, float | str] | None:
@@ -225,6 +229,79 @@ def cost_words(prediction: ModelPrediction) -> str:
     if "joules_at_most" in found:
         parts.append(f"at most {format_si(float(found['joules_at_most']), 'J')} at the boards' power limit")
     return f"A million {unit}: {', '.join(parts)}."
+
+
+def collectives_of(prediction: ModelPrediction) -> list[dict[str, Any]]:
+    """Return the collectives between GPUs in a step, with their bandwidths as nccl-tests define them.
+
+    Algorithm bandwidth is bytes over seconds; bus bandwidth is that times (n - 1) / n, of an all-reduce times two.
+    """
+    plan = prediction.plan
+    if plan.gpus == 1:
+        return []
+    context = 0 if plan.is_trained or plan.task == "prefill" else tokens_of(prediction.model, plan) + plan.answer // 2
+    step = step_of(prediction.model, plan, context=context)
+    shared = link_of(prediction.device, plan.tensor_parallel)
+    every = link_of(prediction.device, plan.gpus, plan.network_gbs, sharing=plan.tensor_parallel)
+    found = [
+        (
+            "tensor parallelism",
+            "all-reduce",
+            size,
+            shared,
+            plan.tensor_parallel,
+            shared.all_reduce_s(size, plan.tensor_parallel),
+        )
+        for size, _ in step.reduced_bytes[:1]
+    ]
+    if plan.is_trained and plan.replicas > 1:
+        size = layer_bytes_of(step, plan)
+        name, sends = ("all-reduce", 2) if plan.shard == "none" else ("all-gather", 1)
+        seconds = sends * every.gather_s(size, plan.replicas)
+        found.append(("data parallelism, block by block", name, size, every, plan.replicas, seconds))
+    return [
+        {
+            "of": of,
+            "name": name,
+            "byte_count": round(size),
+            "workers": workers,
+            "link": link.title,
+            "time_s": seconds,
+            "algorithm_bytes_per_s": size / seconds,
+            "bus_bytes_per_s": size / seconds * (2 if name == "all-reduce" else 1) * (workers - 1) / workers,
+            "longest_bus_bytes_per_s": link.bus_bytes_per_s,
+            "is_assumed": link.is_assumed,
+        }
+        for of, name, size, link, workers, seconds in found
+    ]
+
+
+def scaling_of(prediction: ModelPrediction) -> float | None:
+    """Return the rate of a GPU over that of one alone with the same batch, as if its memory held it; None for one."""
+    if prediction.plan.gpus == 1:
+        return None
+    alone = replace(prediction.plan, gpus=1, tensor_parallel=1, pipeline=1, shard="none")
+    one = predict_model(prediction.model, alone, prediction.device).per_second.value
+    return prediction.per_second.value / prediction.plan.gpus / one
+
+
+def scaling_words(prediction: ModelPrediction) -> str:
+    """Return how efficient several GPUs are, and the bandwidths of their collectives; empty for one GPU."""
+    share = scaling_of(prediction)
+    if share is None:
+        return ""
+    words = f"Scaling: each GPU reaches {format_percent(share)} of the rate of one alone with all of the model"
+    for row in collectives_of(prediction):
+        bus, longest, alone = (
+            format_si(row[key], "B/s")
+            for key in ("bus_bytes_per_s", "longest_bus_bytes_per_s", "algorithm_bytes_per_s")
+        )
+        words += (
+            f"; {row['name']} of {row['of']}, {format_si(row['byte_count'], 'B')} over {row['workers']:,} GPUs by "
+            f"{row['link']}: {format_seconds(row['time_s'])}, algorithm bandwidth {alone}, bus bandwidth {bus} "
+            f"(of long messages {longest}{', assumed' if row['is_assumed'] else ''})"
+        )
+    return f"{words}."
 
 
 def shares_of(phase: StepPrediction) -> dict[str, float]:
@@ -274,6 +351,8 @@ def to_json(prediction: ModelPrediction) -> dict[str, Any]:
         "link": prediction.link.title if prediction.link else None,
         "link_is_assumed": prediction.link.is_assumed if prediction.link else None,
         "bus_bytes_per_s": prediction.link.bus_bytes_per_s if prediction.link else None,
+        "scaling_efficiency": scaling_of(prediction),
+        "collectives": collectives_of(prediction),
         "cost_of_a_million": cost_of(prediction),
         "phases": {
             name: {

@@ -5,44 +5,47 @@ What decides the sizes is read, and nothing else; a model that has parts this do
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from gpuexplore.core.errors import InvalidInput
 
 LARGEST_FILE = 200_000  # characters: configs have 500 to 5,000
 MOST = {"layers": 1000, "tokens": 10**7}
-LIKE_LLAMA = (
-    "llama",
-    "mistral",
-    "qwen2",
-    "qwen3",
-    "gemma",
-    "phi3",
-    "granite",
-    "olmo2",
-    "smollm3",
-    "mixtral",
-    "qwen2_moe",
-    "qwen3_moe",
-    "deepseek_v2",
-    "deepseek_v3",
+LATENT = ("deepseek_v2", "deepseek_v3", "kimi_k2")
+WITH_EXPERTS = (
+    *("mixtral", "qwen2_moe", "qwen3_moe", "qwen3_vl_moe_text", "olmoe", "granitemoe", "gpt_oss", "llama4_text"),
+    *("phimoe", "glm4_moe", "minimax_m2", "deepseek", *LATENT),
 )
-LIKE_GPT = ("gpt2", "gpt_neox", "opt", "mpt", "gpt_bigcode")
-ENCODERS = ("bert", "roberta", "distilbert", "vit")
-READ = (*LIKE_LLAMA, *LIKE_GPT, *ENCODERS)
+LIKE_LLAMA = (
+    *("llama", "mistral", "ministral3", "gemma", "gemma2", "gemma3_text", "phi3", "granite", "olmo2", "smollm3"),
+    *("qwen2", "qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text", "qwen3", "qwen3_vl_text", "glm4"),
+    *("cohere", "cohere2", "stablelm", "internlm2", "baichuan", *WITH_EXPERTS),
+)
+LIKE_GPT = ("gpt2", "gpt_neox", "opt", "mpt", "gpt_bigcode", "starcoder2", "phi", "falcon", "bloom", "gptj")
+FOUR_NORMS = ("gemma2", "gemma3_text", "glm4")  # after each part of a block too
+LAYER_NORMS = ("cohere", "cohere2", "stablelm", "phimoe")
+# where a config does not say so, as transformers leaves out what is its default
+TIED = ("gemma", "gemma2", "gemma3_text", "smollm3", "cohere", "cohere2")
+UNTIED = ("gpt_neox", "phi", "gptj")
+ENCODERS = ("bert", "roberta", "xlm-roberta", "distilbert", "vit")
+READ = (*LIKE_LLAMA, *LIKE_GPT, *ENCODERS, "whisper", "resnet", "DiTTransformer2DModel")
 NAMES: Mapping[str, tuple[str, ...]] = {  # of a size, in the configs of different models
     "width": ("hidden_size", "n_embd", "d_model", "dim"),
-    "layers": ("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
-    "heads": ("num_attention_heads", "n_head", "n_heads"),
-    "kv": ("num_key_value_heads",),
-    "head": ("head_dim",),
-    "features": ("intermediate_size", "n_inner", "ffn_dim", "hidden_dim"),
+    "layers": ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "encoder_layers"),
+    "heads": ("num_attention_heads", "n_head", "n_heads", "encoder_attention_heads"),
+    "kv": ("num_key_value_heads", "num_kv_heads", "kv_n_heads"),
+    "head": ("head_dim", "attention_head_dim"),
+    "features": ("intermediate_size", "n_inner", "ffn_dim", "hidden_dim", "encoder_ffn_dim"),
     "vocabulary": ("vocab_size",),
-    "tokens": ("max_position_embeddings", "n_positions", "max_seq_len"),
+    "tokens": ("max_position_embeddings", "n_positions", "max_seq_len", "max_target_positions", "seq_length"),
+    "window": ("sliding_window",),
     "experts": ("num_local_experts", "num_experts", "n_routed_experts"),
     "active": ("num_experts_per_tok", "num_experts_per_token"),
     "expert": ("moe_intermediate_size",),
     "dense": ("first_k_dense_replace",),
+    "dense_features": ("intermediate_size_mlp",),
+    "sparse_step": ("decoder_sparse_step", "interleave_moe_layer_step"),
     "shared": ("shared_expert_intermediate_size",),
     "shared_count": ("n_shared_experts",),
     "latent_head": ("v_head_dim",),
@@ -50,8 +53,14 @@ NAMES: Mapping[str, tuple[str, ...]] = {  # of a size, in the configs of differe
     "rank": ("kv_lora_rank",),
     "query_rank": ("q_lora_rank",),
     "ratio": ("expansion_ratio",),
-    "image": ("image_size",),
+    "image": ("image_size", "sample_size"),
     "patch": ("patch_size",),
+    "types": ("type_vocab_size",),
+    "decoder_layers": ("decoder_layers",),
+    "channels": ("in_channels", "num_mel_bins"),
+    "out_channels": ("out_channels",),
+    "frames": ("max_source_positions",),
+    "labels": ("num_embeds_ada_norm",),
 }
 
 
@@ -78,20 +87,39 @@ def layers_of(config: Mapping[str, Any], source: str) -> str:
     Raises:
         InvalidInput: a size is missing or no whole number, or the kind of model is not known; names it.
     """
-    kind = config.get("model_type")
-    if isinstance(config.get("text_config"), dict) and kind not in READ:
+    kind = config.get("model_type") or config.get("_class_name")
+    if isinstance(config.get("text_config"), dict) and (kind not in READ or "hidden_size" not in config):
         return layers_of(config["text_config"], source)
     if kind not in READ:
         raise InvalidInput.of(f"model_type of {source}", kind, READ)
-    sizes = {name: _size(config, name, source) for name in NAMES}
-    for name in ("width", "layers", "heads", *(() if kind == "vit" else ("vocabulary",))):
+    if kind == "resnet":
+        return _resnet(config, source)
+    sizes = _sizes(kind, config, source)
+    if kind in LIKE_LLAMA:
+        return _like_llama(kind, config, sizes)
+    if kind in LIKE_GPT:
+        return _like_gpt(kind, config, sizes)
+    return {"whisper": _whisper, "DiTTransformer2DModel": _dit}.get(kind, partial(_encoder, kind))(sizes)
+
+
+def _sizes(kind: str, config: Mapping[str, Any], source: str) -> dict[str, int]:
+    """Return the sizes of a config, those that its kind needs among them."""
+    nested = config.get("attn_config")  # of MPT
+    flat = {**nested, **config} if isinstance(nested, dict) else config
+    sizes = {name: _size(flat, name, source) for name in NAMES}
+    if kind == "DiTTransformer2DModel":
+        sizes["width"] = sizes["heads"] * sizes["head"]
+        sizes["vocabulary"] = sizes["labels"]
+    needed = ["width", "layers", "heads", *(() if kind == "vit" else ("vocabulary",))]
+    needed += [*(("experts", "active") if kind in WITH_EXPERTS else ()), *(("rank",) if kind in LATENT else ())]
+    for name in needed:
         if not sizes[name]:
             raise InvalidInput(f"{source} has no {' or '.join(NAMES[name])}: expected a whole number from 1")
     if sizes["layers"] > MOST["layers"]:
         raise InvalidInput.of(f"layers of {source}", sizes["layers"], f"at most {MOST['layers']:,}")
-    if kind in LIKE_LLAMA:
-        return _like_llama(kind, config, sizes)
-    return _like_gpt(kind, config, sizes) if kind in LIKE_GPT else _encoder(kind, sizes)
+    if config.get("word_embed_proj_dim", sizes["width"]) != sizes["width"]:
+        raise InvalidInput.of(f"word_embed_proj_dim of {source}", config["word_embed_proj_dim"], (str(sizes["width"]),))
+    return sizes
 
 
 def _size(config: Mapping[str, Any], name: str, source: str) -> int:
@@ -112,64 +140,98 @@ def _tokens(sizes: Mapping[str, int]) -> int:
 
 def _like_llama(kind: str, config: Mapping[str, Any], sizes: Mapping[str, int]) -> str:
     """Return a decoder with RMS norms and gated blocks, dense or with experts, its attention plain or latent."""
-    biases = "yes" if kind.startswith("qwen2") or config.get("attention_bias") else "no"
+    has_biases = kind.startswith("qwen2") or config.get("attention_bias", config.get("use_qkv_bias", kind == "gpt_oss"))
+    biases = "yes" if has_biases else "no"
     attention = f"attention heads={sizes['heads']} kv={sizes['kv'] or sizes['heads']} bias={biases} rotary=yes"
-    if kind.startswith("qwen2"):
+    if kind.startswith(("qwen2", "glm4", "stablelm")):
         attention += " out_bias=no"
     if sizes["head"]:
         attention += f" head={sizes['head']}"
+    if kind.startswith(("qwen3", "gemma3")):
+        attention += " qk_norm=yes"
+    if kind == "gpt_oss":
+        attention += " sinks=yes"
     if sizes["rank"]:
         head = sizes["latent_head"] or 128
         rope = sizes["rope"] or 64
         attention = f"latent heads={sizes['heads']} rank={sizes['rank']} query_rank={sizes['query_rank']}"
         attention += f" head={head} rope={rope}"
-    dense = f"gated {sizes['features'] or 4 * sizes['width']}"
+    dense = f"gated {sizes['dense_features'] or sizes['features'] or 4 * sizes['width']}"
     experts = dense
     if sizes["experts"] and sizes["active"]:
         features = sizes["expert"] or sizes["features"]
-        shared = sizes["shared"] or features * sizes["shared_count"]
+        shared = sizes["shared"] or features * (sizes["shared_count"] or kind == "llama4_text")
         experts = f"experts {features} count={sizes['experts']} active={sizes['active']} shared={shared}"
-    first = sizes["dense"] if experts != dense else 0
+        experts += " bias=yes" if kind == "gpt_oss" else ""
+    sparse = sizes["layers"] // max(1, sizes["sparse_step"])
+    only = config.get("mlp_only_layers")
+    first = max(sizes["dense"], sizes["layers"] - sparse, len(only) if isinstance(only, list) else 0)
+    first = min(first, sizes["layers"]) if experts != dense else 0
+    norm = "layer_norm" if kind in LAYER_NORMS else "rms_norm"
+    if kind in FOUR_NORMS:
+        attention, dense, experts = (f"{part}\n{norm}" for part in (attention, dense, experts))
+    every, window = _windows(kind, config, sizes)
+    local = attention.replace("attention ", f"attention window={window} ") if window else attention
+    period = "".join(_block(1, norm, part, experts) + "\n" for part in (*[local] * (every - 1), attention))
+    rest = sizes["layers"] - first
     blocks = [
-        _block(first, "rms_norm", attention, dense),
-        _block(sizes["layers"] - first, "rms_norm", attention, experts),
+        _block(first, norm, attention, dense),
+        f"repeat {rest // every}\n{period}end" if every > 1 and rest >= every else "",
+        _block(rest % every if every else rest, norm, local, experts),
     ]
-    tied = "yes" if config.get("tie_word_embeddings", kind == "gemma") else "no"
+    tied = "yes" if config.get("tie_word_embeddings", kind in TIED) else "no"
     return "\n".join(
         (
             f"input tokens={_tokens(sizes)}",
             f"embedding {sizes['width']} vocabulary={sizes['vocabulary']}",
             *filter(None, blocks),
-            "rms_norm",
+            norm,
             f"linear {sizes['vocabulary']} bias=no tied={tied}",
         )
     )
+
+
+def _windows(kind: str, config: Mapping[str, Any], sizes: Mapping[str, int]) -> tuple[int, int]:
+    """Return which layer, of how many, attends to all tokens, 0 for none, and the window of the others; 0 without."""
+    kinds = config.get("layer_types")
+    every = {"gemma2": 2, "gpt_oss": 2, "gemma3_text": 6}.get(kind, 0)
+    if isinstance(kinds, list) and "full_attention" in kinds:
+        every = kinds.index("full_attention") + 1
+    is_used = config.get("use_sliding_window", not kind.startswith("qwen")) and kind not in ("mixtral", "phi3")
+    return (every, sizes["window"]) if is_used and sizes["window"] else (0, 0)
 
 
 def _block(count: int, norm: str, attention: str, feed_forward: str) -> str:
     """Return so many blocks of attention and a feed-forward part, each with its norm and its residual sum."""
     if count < 1:
         return ""
-    lines = ["split", norm, attention, "add", "split", norm, *feed_forward.split("\n"), "add"]
+    lines = ["split", norm, *attention.split("\n"), "add", "split", norm, *feed_forward.split("\n"), "add"]
     return "\n".join((f"repeat {count}", *(f"  {line}" for line in lines), "end"))
 
 
 def _like_gpt(kind: str, config: Mapping[str, Any], sizes: Mapping[str, int]) -> str:
     """Return a decoder with layer norms and a perceptron of two layers."""
-    bias = "no" if config.get("no_bias") or config.get("use_bias") is False else "yes"
+    bias = "no" if config.get("no_bias") or not config.get("use_bias", config.get("bias", kind != "falcon")) else "yes"
     has_positions = kind in ("gpt2", "opt", "gpt_bigcode") or (kind == "mpt" and config.get("learned_pos_emb", True))
     features = sizes["features"] or (sizes["ratio"] or 4) * sizes["width"]
-    groups = 1 if config.get("multi_query") else sizes["kv"] or sizes["heads"]
-    rotary = "no" if has_positions or kind == "mpt" else "yes"
+    is_new = config.get("new_decoder_architecture")  # of Falcon: without it all heads share one of keys
+    has_one = config.get("multi_query", kind in ("falcon", "gpt_bigcode")) and not is_new
+    groups = 1 if has_one else sizes["kv"] or sizes["heads"]
+    rotary = "no" if has_positions or kind in ("mpt", "bloom") else "yes"
     attention = f"attention heads={sizes['heads']} kv={groups} bias={bias} rotary={rotary}"
     perceptron = f"linear {features} bias={bias}\ngelu\nlinear {sizes['width']} bias={bias}"
-    is_tied = config.get("tie_word_embeddings", kind != "gpt_neox")
-    positions = f" positions={sizes['tokens'] or _tokens(sizes)}" if has_positions else ""
+    block = _block(sizes["layers"], "layer_norm", attention, perceptron)
+    if config.get("parallel_attn", kind in ("falcon", "phi", "gptj")):
+        norms = ("", "layer_norm\n") if is_new else ("layer_norm\n", "")
+        both = f"split\n{norms[1]}{attention}\nshortcut\n{norms[1]}{perceptron}\nadd"
+        block = f"repeat {sizes['layers']}\nsplit\n{norms[0]}{both}\nadd\nend"
+    is_tied = config.get("tie_word_embeddings", kind not in UNTIED)
+    positions = f" positions={(sizes['tokens'] or _tokens(sizes)) + 2 * (kind == 'opt')}" if has_positions else ""
     return "\n".join(
         (
             f"input tokens={_tokens(sizes)}",
             f"embedding {sizes['width']} vocabulary={sizes['vocabulary']}{positions}",
-            _block(sizes["layers"], "layer_norm", attention, perceptron),
+            block,
             "layer_norm",
             f"linear {sizes['vocabulary']} bias=no tied={'yes' if is_tied else 'no'}",
         )
@@ -188,6 +250,78 @@ def _encoder(kind: str, sizes: Mapping[str, int]) -> str:
     tokens = min(sizes["tokens"] or 512, 4096)
     first = [
         f"input tokens={tokens}",
-        f"embedding {sizes['width']} vocabulary={sizes['vocabulary']} positions={tokens}",
+        f"embedding {sizes['width']} vocabulary={sizes['vocabulary']} positions={tokens} types={sizes['types']}",
     ]
-    return "\n".join((*first, "layer_norm", blocks, f"linear {sizes['vocabulary']} tied=yes"))
+    head = f"linear {sizes['width']}\ngelu\nlayer_norm\nlinear {sizes['vocabulary']} tied=yes"
+    return "\n".join((*first, "layer_norm", blocks, head))
+
+
+def _whisper(sizes: Mapping[str, int]) -> str:
+    """Return an encoder of 30 s of sound, and a decoder that attends to what it made.
+
+    https://arxiv.org/abs/2212.04356
+    """
+    width = sizes["width"]
+    attention = f"attention heads={sizes['heads']} bias=yes key_bias=no"
+    perceptron = f"linear {sizes['features'] or 4 * width}\ngelu\nlinear {width}"
+    crossed = f"{attention}\nadd\nsplit\nlayer_norm\n{attention} cross=yes"
+    return "\n".join(
+        (
+            f"input tokens={_tokens(sizes)}",
+            f"encode {2 * (sizes['frames'] or 1500)}x{sizes['channels'] or 80}",
+            f"conv1d {width} kernel=3\ngelu\nconv1d {width} kernel=3 stride=2\ngelu\npositions",
+            _block(sizes["layers"], "layer_norm", f"{attention} causal=no", perceptron),
+            "layer_norm\ndecode",
+            f"embedding {width} vocabulary={sizes['vocabulary']} positions={sizes['tokens'] or _tokens(sizes)}",
+            _block(sizes["decoder_layers"] or sizes["layers"], "layer_norm", crossed, perceptron),
+            f"layer_norm\nlinear {sizes['vocabulary']} bias=no tied=yes",
+        )
+    )
+
+
+def _dit(sizes: Mapping[str, int]) -> str:
+    """Return a diffusion transformer, one step of it: squares of an image, a time step and a class as a vector."""
+    width = sizes["width"]
+    side = sizes["image"] or 32
+    patch = sizes["patch"] or 2
+    out = patch**2 * (sizes["out_channels"] or 2 * (sizes["channels"] or 4))
+    attention = f"attention heads={sizes['heads']} bias=yes causal=no"
+    perceptron = f"linear {4 * width}\ngelu\nlinear {width}"
+    return "\n".join(
+        (
+            f"input {sizes['channels'] or 4}x{side}x{side}",
+            f"encode 256\nlinear {width}\nsilu\nlinear {width}\nlabels {sizes['labels'] + 1}\ndecode",
+            f"patches {width} size={patch} extra=0",
+            _block(sizes["layers"], "adaptive_norm 3", attention, perceptron),
+            f"adaptive_norm 2\nlinear {out}",
+        )
+    )
+
+
+def _resnet(config: Mapping[str, Any], source: str) -> str:
+    """Return a residual network of basic or bottleneck blocks, their stride in the first 3 x 3 convolution.
+
+    Raises:
+        InvalidInput: its depths or widths are no four whole numbers; names them.
+    """
+    given = {name: config.get(name) for name in ("depths", "hidden_sizes")}
+    for name, found in given.items():
+        if not isinstance(found, list) or len(found) != 4 or not all(each in range(1, 100_000) for each in found):
+            raise InvalidInput.of(f"{name} of {source}", str(found)[:60], "four whole numbers from 1")
+    stem = "conv 64 kernel=7 stride=2 padding=3 bias=no\nbatch_norm\nrelu\nmax_pool 3 stride=2 padding=1"
+    lines = ["input 3x224x224", stem]
+    before = 64
+    for depth, width in zip(*given.values(), strict=True):
+        is_basic = config.get("layer_type") == "basic"
+        stride = 1 if len(lines) == 2 else 2
+        inner = [(width, 3, stride), (width, 3, 1)] if is_basic else [(width // 4, 1, 1), (width // 4, 3, stride)]
+        convs = [*inner, *([] if is_basic else [(width, 1, 1)])]
+        first = "\nrelu\n".join(
+            f"conv {out} kernel={kernel} stride={step} padding={kernel // 2} bias=no\nbatch_norm"
+            for out, kernel, step in convs
+        )
+        shortcut = f"shortcut\nconv {width} kernel=1 stride={stride} bias=no\nbatch_norm\n" if before != width else ""
+        again = f"repeat {depth - 1}\nsplit\n{first.replace('stride=2', 'stride=1')}\nadd\nrelu\nend"
+        lines += [f"split\n{first}\n{shortcut}add\nrelu", *([again] if depth > 1 else [])]
+        before = width
+    return "\n".join((*lines, "avg_pool 1\nflatten\nlinear 1000"))

@@ -124,7 +124,7 @@ def _linear_to(tape: Tape, value: Value, features: int, *, bias: bool, tied: boo
 def _linear(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     tied = bool(layer.settings["tied"])
     shared = ceil(layer.sizes[0] / tape.parallel) * value.shape[-1]
-    if tied and (not tape.weights or tape.weights[0] != shared):
+    if tied and shared not in tape.weights:
         raise WrongShape("tied=no, or as many features as the embedding has entries")
     return _linear_to(tape, value, layer.sizes[0], bias=bool(layer.settings["bias"]), tied=tied)
 
@@ -159,11 +159,13 @@ def _batch_norm(tape: Tape, _: ModelLayer, value: Value) -> Value:
     return tape.record([value], value.shape, How(keeps="inputs", extras=[statistics], weights=weights))
 
 
-def _normed(tape: Tape, value: Value, *, weight_count: int) -> Value:
-    *rest, width = value.shape
+def _normed(tape: Tape, value: Value, *, weight_count: int, width: int = 0) -> Value:
+    """Record a norm of rows, or of `width` numbers each; it has a scale, a scale and a shift, or none of both."""
+    *rest, last = value.shape
     full = tape.cast(value, "full")
-    statistics = tape.extra(Size(0, weight_count * prod(rest) * FULL_BYTES))  # a mean and a deviation, or one of them
-    weights = [tape.weight(width) for _ in range(weight_count)]
+    per_row = (weight_count or 2) * last // (width or last)  # a mean and a deviation, or one of them
+    statistics = tape.extra(Size(0, per_row * prod(rest) * FULL_BYTES))
+    weights = [tape.weight(width or last) for _ in range(weight_count)]
     return tape.record([full], value.shape, How(keeps="inputs", extras=[statistics], weights=weights))
 
 
@@ -179,13 +181,21 @@ def _embedding(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     result = tape.record([value], (tokens, width), How(keeps="inputs", weights=[table], itemsize=tape.itemsize))
     if not positions:
         return result
-    return tape.record([result], result.shape, How(weights=[tape.weight(positions * width)], passes_gradient=True))
+    return _learned(tape, result, (positions + layer.settings["types"]) * width)
+
+
+def _learned(tape: Tape, value: Value, element_count: int) -> Value:
+    """Add some of so many learned numbers to each element: positions, or a label's row of a table."""
+    return tape.record([value], value.shape, How(weights=[tape.weight(element_count)], passes_gradient=True))
 
 
 def _attention(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     if len(value.shape) != 2:
         raise WrongShape(f"an input of tokens x width; here it is {_shown(value)}")
     tokens, width = value.shape
+    source = tape.encoded if layer.settings["cross"] else value
+    if source is None or len(source.shape) != 2:
+        raise WrongShape("an encoder of tokens before it: `encode 3000x80`, its layers, `decode`")
     heads = layer.settings["heads"]
     groups = layer.settings["kv"] or heads
     has_bias = bool(layer.settings["bias"])
@@ -193,14 +203,28 @@ def _attention(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     if not heads or heads % groups or (not layer.settings["head"] and width % heads):
         raise WrongShape(f"heads that divide the width {width}, and kv heads that divide the heads")
     if heads % tape.parallel:
-        raise WrongShape(f"a number of tensor-parallel GPUs that divides the {heads} heads")
+        raise WrongShape(f"tensor-parallel GPUs whose number divides the {heads} heads, not {tape.parallel}")
     # where there are fewer heads of keys than GPUs, several have the same one
     groups = max(groups, tape.parallel)
     query = _linear_to(tape, value, heads * head, bias=has_bias)
-    key, values = (_linear_to(tape, value, groups * head, bias=has_bias) for _ in range(2))
+    start = len(tape.steps)
+    key = _linear_to(tape, source, groups * head, bias=has_bias and bool(layer.settings["key_bias"]))
+    values = _linear_to(tape, source, groups * head, bias=has_bias)
+    keys = tokens + tape.context
+    is_causal = layer.settings["causal"]
+    if layer.settings["cross"]:
+        keys = source.shape[0]
+        is_causal = 0
+        del tape.steps[start : len(tape.steps) if tape.context else start]  # computed with the prompt
+    elif layer.settings["window"] and (tape.context or layer.settings["fused"]):
+        keys = min(keys, layer.settings["window"])
+    if layer.settings["qk_norm"]:
+        query, key = (_normed(tape, part, weight_count=1, width=head) for part in (query, key))
     if layer.settings["rotary"]:
         query, key = (_rotate(tape, rotated) for rotated in (query, key))
-    sizes = (heads // tape.parallel, tokens, tokens + tape.context, head, layer.settings["causal"])
+    if layer.settings["sinks"]:
+        tape.weight(heads)
+    sizes = (heads // tape.parallel, tokens, keys, head, is_causal)
     work = Work("attention", sizes, cached_count=2 * ceil(groups / tape.parallel) * head)
     mixed = (_fused if layer.settings["fused"] else _by_products)(tape, (query, key, values), work)
     return _linear_to(tape, mixed, width, bias=bool(layer.settings["bias"] and layer.settings["out_bias"]))
@@ -248,15 +272,15 @@ def _latent(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     settings = layer.settings
     heads, rank, rope = (settings[name] for name in ("heads", "rank", "rope"))
     if not heads or heads % tape.parallel:
-        raise WrongShape(f"a number of tensor-parallel GPUs that divides the {heads} heads")
+        raise WrongShape(f"tensor-parallel GPUs whose number divides the {heads} heads, not {tape.parallel}")
     own = settings["head"] + rope
     query = value
     if settings["query_rank"]:
         query = _normed(tape, _whole(tape, value, settings["query_rank"]), weight_count=1)
     query = _linear_to(tape, query, heads * own, bias=False)
     short = _whole(tape, value, rank + rope)
-    short = _normed(tape, short, weight_count=1)
-    expanded = _linear_to(tape, short, heads * 2 * settings["head"], bias=False)
+    normed = _normed(tape, Value(short.buffer, (tokens, rank), short.itemsize), weight_count=1)  # the rest is rotated
+    expanded = _linear_to(tape, normed, heads * 2 * settings["head"], bias=False)
     sizes = (heads // tape.parallel, tokens, tokens + tape.context, rank + rope if tape.context else own, 1)
     statistics = tape.extra(Size(0, sizes[0] * tokens * FULL_BYTES))
     how = How(keeps="both", extras=[statistics], work=Work("attention", sizes, cached_count=rank + rope))
@@ -264,12 +288,13 @@ def _latent(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     return _linear_to(tape, mixed, width, bias=False)
 
 
-def _whole(tape: Tape, value: Value, features: int) -> Value:
+def _whole(tape: Tape, value: Value, features: int, *, bias: bool = False) -> Value:
     """Record a product that every GPU of a group computes as a whole."""
-    rows, last = value.shape
-    work = Work("linear", (rows, last, features))
-    how = How(keeps="inputs", weights=[tape.weight(features * last)], is_product=True, is_shared=False, work=work)
-    return tape.record([tape.cast(value, "narrow")], (rows, features), how)
+    *rest, last = value.shape
+    work = Work("linear", (prod(rest), last, features))
+    weights = [tape.weight(features * last), *([tape.weight(features)] if bias else [])]
+    how = How(keeps="inputs", weights=weights, is_product=True, is_shared=False, work=work)
+    return tape.record([tape.cast(value, "narrow")], (*rest, features), how)
 
 
 def _experts(tape: Tape, layer: ModelLayer, value: Value) -> Value:
@@ -279,12 +304,13 @@ def _experts(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     count, active = (layer.settings[name] for name in ("count", "active"))
     if not 1 <= active <= count:
         raise WrongShape(f"active=N from 1 to the {count} experts")
-    routed = tape.record([_whole(tape, value, count)], (tokens, active), How(keeps="output"))
+    bias = layer.settings["bias"]
+    routed = tape.record([_whole(tape, value, count, bias=bool(bias))], (tokens, active), How(keeps="output"))
     columns = ceil(features / tape.parallel)
     rows = tokens * active
 
     def product(source: Value, terms: int, columns: int, reduced_count: int = 0) -> Value:
-        weights = [tape.weight(count * terms * columns)]
+        weights = [tape.weight(count * (terms + bias) * columns)]
         work = Work("experts", (rows, terms, columns, count, active), reduced_count=reduced_count)
         is_shared = tape.parallel > 1 and not reduced_count
         how = How(keeps="inputs", weights=weights, is_product=True, is_shared=is_shared, work=work)
@@ -312,7 +338,9 @@ def _patches(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     cut = tape.record([value], (tokens, channels * size**2))
     made = _linear_to(tape, cut, layer.sizes[0], bias=True)
     # a token of its own for the class of the image
-    whole = tape.record([made], (tokens + layer.settings["extra"], layer.sizes[0]), How(weights=[]))
+    extra = layer.settings["extra"]
+    learned = [tape.weight(extra * layer.sizes[0])] if extra else []
+    whole = tape.record([made], (tokens + extra, layer.sizes[0]), How(weights=learned))
     return tape.record([whole], whole.shape, How(weights=[tape.weight(whole.element_count)], passes_gradient=True))
 
 
@@ -324,6 +352,47 @@ def _gated(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     active = tape.record([gate], gate.shape, How(keeps="inputs"))
     up = _linear_to(tape, value, features, bias=has_bias)
     return _linear_to(tape, tape.record([active, up], up.shape, How(keeps="inputs")), value.shape[-1], bias=has_bias)
+
+
+def _conv1d(tape: Tape, layer: ModelLayer, value: Value) -> Value:
+    """A convolution over a sequence that is padded by half of the kernel: a product of each window with the kernels."""
+    if len(value.shape) != 2 or not layer.settings["stride"]:
+        raise WrongShape(f"an input of tokens x channels, and a stride from 1; here it is {_shown(value)}")
+    tokens, channels = value.shape
+    rows = (tokens - 1) // layer.settings["stride"] + 1
+    windows = tape.record([value], (rows, layer.settings["kernel"] * channels), How(is_shared=False))
+    return _whole(tape, windows, layer.sizes[0], bias=True)
+
+
+def _encode(tape: Tape, layer: ModelLayer, value: Value) -> Value:
+    """Begin an encoder, with an input of its own: what comes so far waits for its end."""
+    tape.outer.append((value, len(tape.steps)))
+    return tape.source(layer.sizes, tape.itemsize)
+
+
+def _decode(tape: Tape, _: ModelLayer, value: Value) -> Value:
+    """End an encoder, which a step with a context does not compute again."""
+    if not tape.outer:
+        raise WrongShape("an `encode` before it")
+    tape.encoded = value
+    waiting, start = tape.outer.pop()
+    del tape.steps[start : len(tape.steps) if tape.context else start]
+    return waiting
+
+
+def _adaptive_norm(tape: Tape, layer: ModelLayer, value: Value) -> Value:
+    """A norm without weights, whose scale and shift, and the gate of its branch, are a product with what is encoded.
+
+    https://arxiv.org/abs/2212.09748
+    """
+    if tape.encoded is None or len(tape.encoded.shape) != 1:
+        raise WrongShape("an encoder of a vector before it: `encode 256`, its layers, `decode`")
+    active = tape.record([tape.encoded], tape.encoded.shape, How(keeps="inputs"))
+    made = _whole(tape, active, layer.sizes[0] * value.shape[-1], bias=True)
+    value = _normed(tape, value, weight_count=0)
+    for _ in range(layer.sizes[0] - 1):  # scaled and shifted; and by a gate
+        value = tape.record([value, made], value.shape, How(keeps="inputs"))
+    return value
 
 
 _keeping_output = _same_shape(How(keeps="output", in_place=True))
@@ -392,14 +461,15 @@ KINDS: Mapping[str, LayerKind] = MappingProxyType(
             "the tokens",
             _embedding,
             (1,),
-            {"vocabulary": None, "positions": 0},
+            {"vocabulary": None, "positions": 0, "types": 0},
         ),
         "attention": LayerKind(
-            "attention heads=12 kv=12 bias=yes rotary=no fused=yes causal=yes",
+            "attention heads=12 kv=12 bias=yes rotary=no fused=yes causal=yes window=0 qk_norm=no cross=no",
             "its input, queries, keys, values and result; with fused=no also the scores",
             _attention,
             (0,),
-            {"heads": None, "kv": 0, "head": 0, "bias": 0, "out_bias": 1, "rotary": 0, "fused": 1, "causal": 1},
+            {"heads": None, "kv": 0, "head": 0, "bias": 0, "out_bias": 1, "key_bias": 1, "rotary": 0, "fused": 1}
+            | {"causal": 1, "window": 0, "qk_norm": 0, "sinks": 0, "cross": 0},
         ),
         "latent": LayerKind(
             "latent heads=128 rank=512 query_rank=1536 head=128 rope=64",
@@ -413,12 +483,27 @@ KINDS: Mapping[str, LayerKind] = MappingProxyType(
             "its input, a copy of it for each active expert, and four intermediate tensors of each",
             _experts,
             (1,),
-            {"count": None, "active": None, "shared": 0},
+            {"count": None, "active": None, "shared": 0, "bias": 0},
         ),
         "patches": LayerKind("patches 768 size=16 extra=1", "its input", _patches, (1,), {"size": None, "extra": 1}),
         "gated": LayerKind(
             "gated 14336 bias=no", "its input, and four intermediate tensors", _gated, (1,), {"bias": 0}
         ),
+        "conv1d": LayerKind("conv1d 384 kernel=3 stride=1", "its input", _conv1d, (1,), {"kernel": None, "stride": 1}),
+        "encode": LayerKind("encode 3000x80 (what follows is an encoder of that)", "itself", _encode, (1, 2)),
+        "decode": LayerKind("decode (the encoder ends)", "what the encoder made", _decode),
+        "positions": LayerKind(
+            "positions",
+            "nothing",
+            lambda tape, _, value: _learned(tape, value, value.element_count),
+        ),
+        "labels": LayerKind(
+            "labels 1001",
+            "nothing",
+            lambda tape, layer, value: _learned(tape, value, layer.sizes[0] * value.shape[-1]),
+            (1,),
+        ),
+        "adaptive_norm": LayerKind("adaptive_norm 3", "its input, twice or more", _adaptive_norm, (1,)),
         "first": LayerKind("first (the first token of each sequence)", "nothing", _first),
         "split": LayerKind("split", "nothing: the residual block begins", _passed_on),
         "shortcut": LayerKind("shortcut", "nothing: what follows is on the shortcut", _passed_on),

@@ -15,7 +15,8 @@ shortcut; ``#`` begins a comment, and ``;`` ends a line as well.
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -53,7 +54,7 @@ class LayeredModel:
 
     name: str
     title: str
-    layers: tuple[ModelLayer, ...] = field(repr=False)
+    layers: tuple[ModelLayer, ...] = field(repr=False, hash=False)
     batch: int = PASTED_BATCH
     about: str = ""
     source: str = ""
@@ -63,6 +64,20 @@ class LayeredModel:
     def tokens(self) -> int:
         """Tokens of a sequence it was made for; 0 where it does not read tokens."""
         return self.layers[0].settings.get("tokens", 0)
+
+    @property
+    def prompt(self) -> int:
+        """Tokens of a usual prompt: few where an encoder reads what it is about."""
+        return min(self.tokens, 4 if any(layer.kind == "encode" for layer in self.layers) else 1024)
+
+    @property
+    def generates(self) -> bool:
+        """Whether it makes tokens one after another: it reads them, and attends to none that come later."""
+        after = [index for index, layer in enumerate(self.layers) if layer.kind == "decode"]
+        decoder = self.layers[max(after, default=0) :]
+        return bool(self.tokens) and all(
+            layer.settings.get("causal", 1) or layer.settings.get("cross") for layer in decoder
+        )
 
     @property
     def is_own(self) -> bool:
@@ -95,7 +110,7 @@ def usual_model(name: str) -> LayeredModel | None:
 
 def _bare(name: str) -> str:
     """Return a name without its owner, its signs, and what does not change the layers; versions may change them."""
-    changing_nothing = ("meta", "instruct", "chat", "base", "hf", "it", "model", "torchvision")
+    changing_nothing = ("meta", "instruct", "chat", "base", "hf", "it", "pt", "model", "torchvision")
     words = re.findall(r"[a-z0-9.]+", name.casefold().rpartition("/")[2])
     return "".join(word for word in words if word not in changing_nothing)
 
@@ -106,17 +121,22 @@ def model_reading(name: str) -> str | None:
     return None if model is None or name in (model.name, model.title) else f"{name} read as {model.title}"
 
 
-def model_named(name: str) -> LayeredModel:
+def model_named(name: str, further: str = "") -> LayeredModel:
     """Return a model that comes along, or a perceptron by its widths, like ``784-512-10``.
 
+    Args:
+        further: what else is accepted, for the message.
+
     Raises:
-        InvalidInput: there is none; names those there are.
+        InvalidInput: there is none; names those that are near, or all there are.
     """
     if (model := usual_model(name)) is not None:
         return model
     if not re.fullmatch(r"[0-9]{1,9}(-[0-9]{1,9}){1,40}", name):
-        accepted = f"{', '.join(models())}, or widths of an MLP like 784-512-10"
-        raise InvalidInput.of("model", name, accepted)
+        known = {_bare(each): model.name for model in models().values() for each in (model.name, *model.also)}
+        near = dict.fromkeys(known[each] for each in get_close_matches(_bare(name), known, n=6, cutoff=0.6))
+        said = f"one of those that come along (near: {', '.join(near)})" if near else ", ".join(models())
+        raise InvalidInput.of("model", name, f"{said}{further}, or widths of an MLP like 784-512-10")
     first, *hidden, last = name.split("-")
     text = ";".join([f"input {first}", *(f"linear {width};relu" for width in hidden), f"linear {last}"])
     return LayeredModel(name, f"MLP {name}", _parse_layers(text, source=name), batch=MLP_BATCH)
@@ -130,7 +150,7 @@ def model_asked(name: str) -> LayeredModel:
     """
     if name.endswith((".json", ".txt")):
         return LayeredModel(name, name.rpartition("/")[2], read_layers_file(name))
-    return model_named(name)
+    return model_named(name, ", its config.json")
 
 
 def model_of_text(text: str) -> LayeredModel:
@@ -175,10 +195,13 @@ def _parse_layers(text: str, *, source: str = "layers") -> tuple[ModelLayer, ...
     stripped = ((number, row.partition("#")[0].split()) for number, row in enumerate(rows, 1))
     lines = [line for line in stripped if line[1]]
     layers: list[ModelLayer] = []
+    read: dict[int, ModelLayer] = {}  # a repeated line is read once
     for line in _repeated(lines, source, MOST_DEPTH):
         if len(layers) == MOST_LAYERS:
             raise _no_layer(source, line, f"at most {MOST_LAYERS:,} layers, repeated ones counted each time")
-        layers.append(_layer(line, source))
+        if id(line) not in read:
+            read[id(line)] = _layer(line, source)
+        layers.append(read[id(line)])
     if not layers or layers[0].kind != "input":
         start = lines[0] if lines else (1, [])
         raise _no_layer(source, start, "a first line like `input 3x224x224`, `input 784` or `input tokens=1024`")
@@ -255,6 +278,38 @@ def _no_layer(source: str, line: _Line, accepted: str) -> InvalidInput:
 
 
 @lru_cache(maxsize=64)
+def stages_of(model: LayeredModel, count: int) -> tuple[LayeredModel, LayeredModel]:
+    """Return the first and the last of `count` stages of a pipeline, of as many blocks each; the last is the slowest.
+
+    Raises:
+        InvalidInput: its blocks cannot be shared so; says how many there are.
+    """
+    depth = 0
+    opened = 0
+    starts: list[int] = []
+    end = 0
+    for at, layer in enumerate(model.layers):
+        if layer.kind == "split" and not depth:
+            opened = at
+        depth += {"split": 1, "add": -1}.get(layer.kind, 0)
+        end = at + 1 if layer.kind == "add" and not depth else end
+        if layer.kind in ("attention", "latent") and opened not in starts:
+            starts.append(opened)
+    if model.layers[1].kind != "embedding" or not starts:
+        raise InvalidInput.of("pipeline", count, f"1: {model.title} has no equal blocks after its embedding")
+    if len(starts) % count:
+        raise InvalidInput.of("pipeline", count, f"divisors of the {len(starts)} blocks of {model.title}")
+    bounds = [*starts, end]
+    each = len(starts) // count
+    first = ModelLayer(1, "input", model.layers[1].sizes, {"tokens": model.tokens})  # from the stage before
+    rest = [
+        replace(layer, settings={**layer.settings, "tied": 0}) if layer.settings.get("tied") else layer
+        for layer in model.layers[bounds[-1 - each] :]
+    ]
+    return replace(model, layers=model.layers[: bounds[each]]), replace(model, layers=(first, *rest))
+
+
+@lru_cache(maxsize=64)
 def tape_of(model: LayeredModel, setup: Training, parallel: int = 1, context: int = 0) -> Tape:
     """Return what a training step of `model` computes, up to the loss.
 
@@ -267,19 +322,20 @@ def tape_of(model: LayeredModel, setup: Training, parallel: int = 1, context: in
     """
     narrow = None if setup.mixed == "none" else ITEMSIZES[setup.mixed]
     tape = Tape(ITEMSIZES[setup.dtype], narrow, parallel, context)
+    most_parameters = 10**13
     value = _source(tape, model, setup)
     open_blocks: list[list[Value]] = []
-    most_parameters = 10**12
     for layer in model.layers[1:]:
         if not open_blocks:
             tape.items.append(len(tape.steps))
         tape.layers.append(f"{layer.label} (layer {len(tape.layers)})")
+        known = len(tape.weights)
         try:
             value = _residual(tape, layer.kind, value, open_blocks)
             value = KINDS[layer.kind].build(tape, layer, value)
         except WrongShape as error:
             raise _error(model, layer, str(error)) from error
-        if sum(tape.weights) >= most_parameters:
+        if len(tape.weights) > known and sum(tape.weights) >= most_parameters:
             raise _error(model, layer, f"fewer than {most_parameters:,} parameters in all; with it there are more")
     if open_blocks:
         raise _error(model, model.layers[-1], "an `add` for each `split`")

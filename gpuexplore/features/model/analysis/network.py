@@ -50,6 +50,11 @@ class GpuLink:
         """Return the seconds of an all-reduce of `byte_count` on each of `workers` GPUs."""
         return 2 * self.gather_s(byte_count, workers) - FIRST_S if workers > 1 else 0.0
 
+    def send_s(self, byte_count: float) -> float:
+        """Return the seconds of sending `byte_count` from one GPU to another, as all of a host do at once."""
+        share = min(self.share, LINK_SHARE) / (HOST_GPUS if self.title == "network" else 1)
+        return FIRST_S + byte_count / (self.bytes_per_s * share)
+
     def gather_s(self, byte_count: float, workers: int) -> float:
         """Return the seconds of an all-gather or reduce-scatter of `byte_count` in all."""
         if workers < 2:
@@ -59,17 +64,18 @@ class GpuLink:
         return latency_s + sent / self.bus_bytes_per_s + RAMP * sqrt(sent / self.bytes_per_s)
 
 
-def link_of(device: Device, workers: int, network_gbs: float | None = None) -> GpuLink:
+def link_of(device: Device, workers: int, network_gbs: float | None = None, *, sharing: int = 1) -> GpuLink:
     """Return the slowest link between so many GPUs, eight of them in a host.
 
     Args:
         network_gbs: GB/s of a host to others; None: as DGX machines of its generation have.
+        sharing: groups that use a host's network at once, as each GPU of a tensor-parallel group has one of its own.
     """
     row = row_of(device)
     if workers > HOST_GPUS:
         own = link_of(device, HOST_GPUS)
         usual = NETWORK_OF_HOPPER if row and row.architecture in REDUCING_SWITCHES else NETWORK_BYTES_PER_S
-        peak = min(network_gbs * 1e9 if network_gbs else usual, own.bytes_per_s)
+        peak = min((network_gbs * 1e9 if network_gbs else usual) / min(sharing, HOST_GPUS), own.bytes_per_s)
         return GpuLink("network", peak, min(NETWORK_SHARE, own.share), is_assumed=not network_gbs)
     if row and row.link_bytes_per_s:
         reduces = row.architecture in REDUCING_SWITCHES and workers == HOST_GPUS

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,8 @@ from gpuexplore.features.model.analysis.step_time import terms_of
 from gpuexplore.hardware import readings
 from gpuexplore.measure.candidates.failure import describe_error
 from gpuexplore.shapes import split
+
+CALLS_OF_A_STEP = 5  # of a layer's, by which the time to issue it is known; a module's calls are counted one by one
 
 if TYPE_CHECKING:
     import torch
@@ -198,7 +200,7 @@ def predict_module(
         with traced.casting(module, plan):
             memory_bytes = memory_of(module, inputs, loss=loss, optimizer=plan.optimizer).peak_bytes
         parts.append(optimizer_part(found.weights, plan))
-    step = Pass(tuple(parts), found.kernels, (), 1, found.weights, batch * max(1, tokens))
+    step = Pass(tuple(parts), found.kernels, (), 1, found.weights)
     plan = ModelPlan(
         plan.task, batch=batch, tokens=tokens, dtype=plan.dtype, optimizer=plan.optimizer, execution=plan.execution
     )
@@ -211,7 +213,8 @@ def predict_module(
 
 
 def _prediction(own: LayeredModel, plan: ModelPlan, step: Pass, *, device: Device, **counted: Any) -> ModelPrediction:
-    phase = phase_of(terms_of(step, plan, device), own, plan)
+    terms = terms_of(step, plan, device)
+    phase = phase_of(replace(terms, issue_s=terms.issue_s / CALLS_OF_A_STEP), own, plan)
     flop_count = sum(part.flop_count * part.count for part in step.parts)
     return ModelPrediction(
         own,

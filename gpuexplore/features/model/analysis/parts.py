@@ -7,15 +7,17 @@ multiply-add as 2; those of attention with a causal mask count the pairs it leav
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import ceil, prod
 from typing import Literal
 
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Shape
 from gpuexplore.features.model.analysis import ITEMSIZES, OPTIMIZERS, SERVED, Training
+from gpuexplore.features.model.analysis.layer_kinds import ModelLayer
 from gpuexplore.features.model.analysis.models import LayeredModel, tape_of
 from gpuexplore.features.model.analysis.plan import ModelPlan
-from gpuexplore.features.model.analysis.tape import Tape, TapeStep, Work
+from gpuexplore.features.model.analysis.tape import NOTHING, Tape, TapeStep, Work
 from gpuexplore.operations import operation_named
 
 Group = Literal["products", "attention", "elementwise", "optimizer"]
@@ -73,7 +75,8 @@ class Pass:
         reduced_bytes: of each result that tensor-parallel GPUs add up, with how many there are.
         layers: blocks of attention or convolutions, that sharded weights are gathered for.
         weights: numbers of weights on this GPU.
-        token_count: tokens, or samples of a model that reads none.
+        widest: features of the widest result of a dense product.
+        passed_bytes: of what one block hands to the next.
     """
 
     parts: tuple[Part, ...]
@@ -81,7 +84,8 @@ class Pass:
     reduced_bytes: tuple[tuple[float, int], ...]
     layers: int
     weights: int
-    token_count: int
+    widest: int = 0
+    passed_bytes: float = 0.0
 
 
 def itemsize_of(dtype: str) -> float:
@@ -93,15 +97,16 @@ def tokens_of(model: LayeredModel, plan: ModelPlan) -> int:
     """Return the tokens of a sequence, or of a prompt; 0 for a model that reads none.
 
     Raises:
-        InvalidInput: the model reads no tokens, and is asked to generate some.
+        InvalidInput: the model generates no tokens, and is asked for some.
     """
+    if not model.generates and plan.task not in {"train", "prefill"}:
+        raise InvalidInput.of("task", plan.task, f"train and prefill: {model.title} generates no tokens")
     if not model.tokens:
-        if plan.task not in {"train", "prefill"}:
-            raise InvalidInput.of("task", plan.task, f"train and prefill: {model.title} reads no tokens")
         return 0
-    return plan.tokens or min(model.tokens, 1024 if not plan.is_trained else model.tokens)
+    return plan.tokens or (model.tokens if plan.is_trained else model.prompt)
 
 
+@lru_cache(maxsize=1024)
 def forward_pass(model: LayeredModel, plan: ModelPlan, *, context: int = 0) -> Pass:
     """Return what a forward pass computes on one GPU: of whole sequences, or of one token with a `context`.
 
@@ -109,34 +114,92 @@ def forward_pass(model: LayeredModel, plan: ModelPlan, *, context: int = 0) -> P
         InvalidInput: a layer or a setting cannot be; names it.
     """
     tokens = 1 if context else tokens_of(model, plan)
-    tape = _tape(model, plan, tokens, context)
-    steps = _needed(tape, model, plan)
-    works = Counter(step.work for step in steps if step.work)  # most layers are alike
-    parts = [replace(part, count=count) for work, count in works.items() for part in _product(tape, work, plan)]
-    moved = [_moved_bytes(tape, step, plan) for step in steps if step.work is None]
-    if moved:  # above a launch a copy's time is a straight line, so all of them take as long as so many mean ones
-        parts.append(replace(elements_part(sum(moved) / len(moved), tape.itemsize), count=len(moved)))
-    reduced = Counter(step.work.reduced_count for step in steps if step.work and step.work.reduced_count)
+    dtype = "fp32" if plan.dtype in ("fp32", "tf32") else "fp16" if plan.dtype == "fp16" else "bf16"
+    how = (plan.tensor_parallel, plan.is_trained, plan.fused_attention)
+    counts = step_counts(model, Training(dtype, tokens=tokens), context, how)
+    itemsize = ITEMSIZES[dtype]
+    works = {work: count for work, count in counts.items() if isinstance(work, Work)}
+    linears = [work for work in works if work.kind == "linear"]
+    head = linears[-1] if model.tokens and linears else None  # logits stay in 16 bits
+    parts = [
+        replace(part, count=count)
+        for work, count in works.items()
+        for part in _product(work, plan, (itemsize, context, work == head))
+    ]
+    moved = (counts["fixed"] + plan.batch * counts["per sample"]) * (1.0 if plan.execution == "eager" else FUSED)
+    moves = counts["moves"]
+    if moves:  # above a launch a copy's time is a straight line, so all of them take as long as so many mean ones
+        parts.append(replace(elements_part(moved / moves, itemsize), count=moves))
     return Pass(
         tuple(parts),
-        len(steps),
-        tuple((elements * plan.batch * tape.itemsize, count) for elements, count in reduced.items()),
-        max(1, sum(1 for step in steps if step.work and step.work.kind in ("attention", "conv2d"))),
-        sum(tape.weights),
-        plan.batch * max(1, tokens),
+        moves + sum(works.values()),
+        tuple(
+            (work.reduced_count * plan.batch * itemsize, count) for work, count in works.items() if work.reduced_count
+        ),
+        max(1, sum(count for work, count in works.items() if work.kind in ("attention", "conv2d"))),
+        counts["weights"],
+        max((key[1] for key in counts if isinstance(key, tuple)), default=0),
+        plan.batch * max(1, tokens) * next((layer.sizes[-1] for layer in model.layers if layer.sizes), 0) * itemsize,
     )
 
 
-def _tape(model: LayeredModel, plan: ModelPlan, tokens: int, context: int) -> Tape:
-    itemsize = "fp32" if plan.dtype in ("fp32", "tf32") else "fp16" if plan.dtype == "fp16" else "bf16"
-    setup = Training(itemsize, tokens=tokens)
-    if not plan.fused_attention:
-        layers = tuple(replace(layer, settings={**layer.settings, "fused": 0}) for layer in model.layers)
-        model = replace(model, name=f"{model.name}, unfused", layers=layers)
-    return tape_of(model, setup, plan.tensor_parallel, context)
+@lru_cache(maxsize=512)
+def step_counts(
+    model: LayeredModel, setup: Training, context: int = 0, how: tuple[int, bool, bool] = (1, False, True)
+) -> Counter[Work | str | tuple[str, int]]:
+    """Return how often each work is in a pass, and the bytes of element-wise steps, of fixed size and per sample.
+
+    What repeats is recorded two and three times, and counted as often as it is there.
+
+    Args:
+        how: GPUs that share each layer, whether it is trained, and whether attention is fused.
+    """
+    layers = model.layers
+    parallel, is_trained, is_fused = how
+    if not is_fused:
+        layers = tuple(replace(layer, settings={**layer.settings, "fused": 0}) for layer in layers)
+    start, period, times = _repeated(layers)
+    found = []
+    for kept in (2, 3) if times > 3 else (times,):
+        some = replace(model, layers=layers[: start + kept * period] + layers[start + times * period :])
+        found.append(_counted(tape_of.__wrapped__(some, setup, parallel, context), model, is_trained=is_trained))
+    fewer = found[0]
+    counts = Counter({key: count + (times - 3) * (count - fewer[key]) for key, count in found[-1].items()})
+    if counts["weights"] >= 10**13:  # tape_of names the first layer that is too much
+        tape_of(model, setup)
+    return counts
 
 
-def _needed(tape: Tape, model: LayeredModel, plan: ModelPlan) -> list[TapeStep]:
+def _repeated(layers: Sequence[ModelLayer]) -> tuple[int, int, int]:
+    """Return where the longest repeated layers begin, how many they are, and how often they are there."""
+    found = [(0, 0, 1)]
+    first: dict[int, int] = {}
+    for at, layer in enumerate(layers):
+        start = first.setdefault(layer.line, at)
+        period = at - start
+        if period and layer.line <= layers[at - 1].line and period != found[-1][1]:
+            times = 1
+            while layers[at + (times - 1) * period : at + times * period] == layers[start:at]:
+                times += 1
+            found.append((start, period, times))
+    return max(found, key=lambda each: each[1] * (each[2] - 1))
+
+
+def _counted(tape: Tape, model: LayeredModel, *, is_trained: bool) -> Counter[Work | str | tuple[str, int]]:
+    head = next((step for step in reversed(tape.steps) if step.work and step.work.kind == "linear"), tape.steps[0])
+    tables = sum(tape.weights[index] for index in {0, *head.weights})  # embedding and logits, which may be one table
+    counts: Counter[Work | str | tuple[str, int]] = Counter({"weights": sum(tape.weights), "tables": tables})
+    counts.update(("width", step.work.sizes[2]) for step in tape.steps if step.work and step.work.kind == "linear")
+    for step in _needed(tape, model, is_trained=is_trained):
+        if step.work:
+            counts[step.work] += 1
+            continue
+        size = sum((tape.buffers[buffer] for buffer in (*step.inputs, *step.outputs)), NOTHING)
+        counts.update({"moves": 1, "fixed": size.fixed, "per sample": size.per_sample})
+    return counts
+
+
+def _needed(tape: Tape, model: LayeredModel, *, is_trained: bool) -> list[TapeStep]:
     """Return the steps of a pass, products of one input merged; a server computes no loss, and logits of one token."""
     merged: list[TapeStep] = []
     readers: dict[int, int] = {}
@@ -154,7 +217,7 @@ def _needed(tape: Tape, model: LayeredModel, plan: ModelPlan) -> list[TapeStep]:
         sizes = (*work.sizes[:2], other.sizes[2] + work.sizes[2])
         outputs = (*merged[at].outputs, *step.outputs)
         merged[at] = replace(merged[at], work=replace(other, sizes=sizes), outputs=outputs)
-    if plan.is_trained:
+    if is_trained:
         return merged
     last = max((at for at, step in enumerate(merged) if step.work and step.work.kind == "linear"), default=-1)
     kept = merged[: last + 1]
@@ -162,12 +225,6 @@ def _needed(tape: Tape, model: LayeredModel, plan: ModelPlan) -> list[TapeStep]:
     if model.tokens and head:
         kept[last] = replace(kept[last], work=replace(head, sizes=(1, *head.sizes[1:])))
     return kept
-
-
-def _moved_bytes(tape: Tape, step: TapeStep, plan: ModelPlan) -> float:
-    """Return the bytes that an element-wise operation moves, for the whole batch."""
-    moved = sum(tape.buffers[buffer].at(plan.batch) for buffer in (*step.inputs, *step.outputs))
-    return moved if plan.execution == "eager" else FUSED * moved
 
 
 def elements_part(moved: float, itemsize: int, group: Group = "elementwise", name: str = "element-wise") -> Part:
@@ -179,15 +236,17 @@ def elements_part(moved: float, itemsize: int, group: Group = "elementwise", nam
     return Part(name, group, "copy", Shape.of(n=min(wanted, limit)), dtype, 1, calls, 0.0, float(moved))
 
 
-def _product(tape: Tape, work: Work, plan: ModelPlan) -> Iterator[Part]:
+def _product(work: Work, plan: ModelPlan, how: tuple[int, int, bool]) -> Iterator[Part]:
+    """Yield the parts of a work; `how`: bytes of an element, cached tokens, whether it makes the logits."""
+    itemsize, context, is_head = how
     batch = plan.batch
     if work.kind == "attention":
-        yield _attention(tape, work, plan)
+        yield _attention(work, plan, itemsize, context)
         return
     if work.kind == "products":
         count, rows, terms, columns = work.sizes
         shape = Shape.of(outer=batch, inner=count, m=rows, k=terms, n=columns, right=batch * count)
-        moved = batch * count * (rows * terms + terms * columns + rows * columns) * tape.itemsize
+        moved = batch * count * (rows * terms + terms * columns + rows * columns) * itemsize
         flop_count = 2.0 * batch * count * rows * terms * columns
         yield Part("attention", "attention", "batched_matmul", shape, _own(plan), 1, 1.0, flop_count, moved)
         return
@@ -196,13 +255,11 @@ def _product(tape: Tape, work: Work, plan: ModelPlan) -> Iterator[Part]:
         shape = Shape.of(b=batch, c=channels, h=height, w=width, o=kernels, r=kernel)
         weight_count = channels * kernels * kernel**2
         flop_count = 2.0 * batch * height * width * weight_count
-        moved = (batch * height * width * (channels + kernels) + weight_count) * tape.itemsize
+        moved = (batch * height * width * (channels + kernels) + weight_count) * itemsize
         name = f"conv {kernel} × {kernel}, {channels} → {kernels}"
-        yield Part(
-            name, "products", "conv2d", shape, _own(plan), 1, 1.0, flop_count, moved, weight_count * tape.itemsize
-        )
+        yield Part(name, "products", "conv2d", shape, _own(plan), 1, 1.0, flop_count, moved, weight_count * itemsize)
         return
-    yield _linear(tape, work, plan)
+    yield _linear(work, plan, itemsize, is_head=is_head)
 
 
 def _own(plan: ModelPlan) -> str:
@@ -210,10 +267,9 @@ def _own(plan: ModelPlan) -> str:
     return "bf16" if plan.dtype == "fp8" else plan.dtype
 
 
-def _linear(tape: Tape, work: Work, plan: ModelPlan) -> Part:
+def _linear(work: Work, plan: ModelPlan, itemsize: int, *, is_head: bool) -> Part:
     rows, terms, columns, *experts = work.sizes
     rows *= plan.batch
-    is_head = columns * plan.tensor_parallel >= 30_000 and columns > 4 * terms  # logits stay in 16 bits
     dtype = _own(plan) if is_head else plan.dtype
     own = itemsize_of(dtype)
     stored = own if plan.is_trained or is_head else min(own, itemsize_of(plan.weight_dtype))
@@ -223,10 +279,10 @@ def _linear(tape: Tape, work: Work, plan: ModelPlan) -> Part:
         count, active = experts
         used = count * (1 - (1 - active / count) ** (rows / active))
     weight_count = terms * columns * used
-    moved = rows * (terms + columns) * tape.itemsize + weight_count * stored
+    moved = rows * (terms + columns) * itemsize + weight_count * stored
     name = f"{'experts' if experts else 'linear'} {terms} → {columns}"
     if experts and rows < ROWS_OF_AN_EXPERT * used:  # each reads its weights for a few rows
-        part = elements_part(moved, tape.itemsize, "products", name)
+        part = elements_part(moved, itemsize, "products", name)
         return replace(part, flop_count=2.0 * rows * terms * columns, weight_bytes=weight_count * stored)
     part = product_part((rows, terms, columns), dtype, moved)
     return replace(part, name=name, weight_bytes=weight_count * stored, saved_bytes=weight_count * (own - stored))
@@ -240,22 +296,26 @@ def product_part(lengths: tuple[int, int, int], dtype: str, moved: float) -> Par
     return Part(name, "products", "linear", shape, dtype, 1, calls, 2.0 * rows * terms * columns, moved)
 
 
-def _attention(tape: Tape, work: Work, plan: ModelPlan) -> Part:
+def _attention(work: Work, plan: ModelPlan, itemsize: int, context: int) -> Part:
     heads, queries, keys, head, is_causal = work.sizes
     flop_count = 4.0 * plan.batch * heads * queries * keys * head
-    if tape.context:
+    if context:
         moved = plan.batch * keys * work.cached_count * itemsize_of(plan.cache_dtype)
-        part = elements_part(moved, tape.itemsize, "attention", "attention to the KV cache")
+        part = elements_part(moved, itemsize, "attention", "attention to the KV cache")
         return replace(part, flop_count=flop_count)
     limits = operation_named("attention").limits
-    length = max(1, round(queries * plan.longest**0.5))  # few long prompts take longer than equal ones
+    # of others' tokens as long as a square of as many pairs; a window leaves a share of those before it
+    side = queries if is_causal else (queries * keys) ** 0.5
+    length = max(1, round(side * plan.longest**0.5))  # few long prompts take longer than equal ones
     shorter = min(length, limits["s"])
     calls = (length / shorter) ** 2 / plan.longest**0.5
     axes = {"b": plan.batch, "h": heads, "s": shorter, "d": min(head, limits["d"])}
     shape = Shape.of(**axes, causal=1) if is_causal else Shape.of(**axes)
     if is_causal:
-        flop_count *= (queries + 1) / (2 * queries)
-    moved = 4.0 * plan.batch * heads * queries * head * tape.itemsize
+        pairs = keys * (keys + 1) / 2 + (queries - keys) * keys
+        flop_count *= pairs / (queries * keys)
+        calls *= pairs / (queries * (queries + 1) / 2)
+    moved = 4.0 * plan.batch * heads * queries * head * itemsize
     return Part("attention", "attention", "attention", shape, _own(plan), 1, calls, flop_count, moved)
 
 

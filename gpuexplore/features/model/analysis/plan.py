@@ -42,6 +42,7 @@ LIMITS: Mapping[str, tuple[int, int]] = MappingProxyType(
     {
         "gpus": (1, 100_000),
         "tensor_parallel": (1, 64),
+        "pipeline": (1, 1000),
         "batch": (1, 1_000_000),
         "tokens": (1, 10**7),
         "answer": (1, 10**6),
@@ -62,9 +63,10 @@ class ModelPlan:
 
     Attributes:
         gpus: all of them.
-        tensor_parallel: GPUs that share each layer; the others have batches of their own.
+        tensor_parallel: GPUs that share each layer.
+        pipeline: stages of as many layers, each on `tensor_parallel` GPUs; further GPUs have batches of their own.
         shard: what data-parallel GPUs share in training.
-        batch: sequences or samples that a group of `tensor_parallel` GPUs has at once.
+        batch: sequences or samples that a group of GPUs with all layers has at once.
         tokens: of a training sequence, or of a prompt; 0 for the model's own.
         answer: tokens that are generated for a prompt.
         dtype: of the products.
@@ -94,6 +96,7 @@ class ModelPlan:
     network_gbs: float | None = None
     fused_attention: bool = True
     longest: float = 1.0
+    pipeline: int = 1
 
     def __post_init__(self) -> None:
         """Refuse values that cannot be.
@@ -120,6 +123,11 @@ class ModelPlan:
                 raise InvalidInput.of(what, value, accepted)
         if self.gpus % self.tensor_parallel:
             raise InvalidInput.of("tensor parallel", self.tensor_parallel, f"divisors of the {self.gpus} GPUs")
+        if self.gpus % (self.tensor_parallel * self.pipeline):
+            groups = self.gpus // self.tensor_parallel
+            raise InvalidInput.of(
+                "pipeline", self.pipeline, f"divisors of the {groups} GPUs or groups that share layers"
+            )
         if self.network_gbs is not None and not 0 < self.network_gbs <= 10_000:
             raise InvalidInput.of("network", self.network_gbs, "GB/s from above 0 to 10,000")
 
@@ -131,7 +139,12 @@ class ModelPlan:
     @property
     def replicas(self) -> int:
         """Groups of GPUs that have a batch each."""
-        return self.gpus // self.tensor_parallel
+        return self.gpus // (self.tensor_parallel * self.pipeline)
+
+    @property
+    def micro_batches(self) -> int:
+        """Batches of a step or pass that follow each other through the stages of a pipeline."""
+        return self.accumulation if self.is_trained else min(self.pipeline, self.batch)
 
     @property
     def weight_dtype(self) -> str:
@@ -160,10 +173,9 @@ def plan_of(typed: Mapping[str, str]) -> ModelPlan:
             raise InvalidInput(f"{name} {given[name][:60]!r} applies to {only} only: leave it out")
     if is_trained:
         found.setdefault("execution", "eager")
-        if found.get("gpus", 1) > found.get("tensor_parallel", 1):
+        if found.get("gpus", 1) > found.get("tensor_parallel", 1) and found.get("pipeline", 1) == 1:
             found.setdefault("shard", "full")
-    if "gpus" not in found and "tensor_parallel" in found:
-        found["gpus"] = found["tensor_parallel"]
+    found.setdefault("gpus", found.get("tensor_parallel", 1) * found.get("pipeline", 1))
     return ModelPlan(**found)
 
 

@@ -1,7 +1,8 @@
 """Predicted speed of a whole model: tokens a second, step time and MFU with intervals, and the memory of each GPU."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from math import exp, hypot, log
 from typing import Literal
 
@@ -11,22 +12,24 @@ from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Case, Device, Shape
 from gpuexplore.features.model.analysis import SERVED, Serving, Training
 from gpuexplore.features.model.analysis.fits import DEFAULT_RESERVE
-from gpuexplore.features.model.analysis.models import LayeredModel, tape_of
+from gpuexplore.features.model.analysis.models import LayeredModel, stages_of, tape_of
 from gpuexplore.features.model.analysis.network import GpuLink, link_of
-from gpuexplore.features.model.analysis.parts import Part, backward_parts, forward_pass, tokens_of
+from gpuexplore.features.model.analysis.parts import Part, Pass, backward_parts, forward_pass, step_counts, tokens_of
 from gpuexplore.features.model.analysis.plan import HOST_GPUS, ModelPlan
 from gpuexplore.features.model.analysis.step_time import (
     CPU_DEVIATION,
     INTERVAL_DEVIATIONS,
+    ISSUE_DEVIATION,
     STACKED,
     StepFit,
     StepTerms,
+    call_seconds,
     fitted,
     seconds_of,
     step_of,
     terms_of,
 )
-from gpuexplore.features.model.analysis.training import cache_bytes_per_token, step_moments
+from gpuexplore.features.model.analysis.training import cache_bytes, step_moments, weight_bytes
 from gpuexplore.hardware import ACCELERATORS, row_of
 
 UNKNOWN_VENDOR = 0.6  # deviation of a vendor whose single calls are not measured either
@@ -34,7 +37,7 @@ OTHER_VENDORS = {"NVIDIA": 0.0, "AMD": 0.25}  # that of vendors whose calls are:
 OTHER_CARD = 0.08  # deviation between two cards with the same chip
 OTHER_SOFTWARE = 0.15  # deviation between codebases: published steps are of one for training and one for serving
 UNLIKE = 0.15  # deviation of what no published step of a whole model is like: other dtypes, experts, convolutions
-Limit = Literal["compute", "memory bandwidth", "communication", "host"]
+Limit = Literal["compute", "memory bandwidth", "communication", "host", "pipeline bubble"]
 SATURATED = 0.9
 BATCHES = tuple(2**power for power in range(13))
 
@@ -45,7 +48,7 @@ class StepPrediction:
 
     Attributes:
         time_s: of one step of a batch.
-        seconds: of it by what takes them: products, attention, elementwise, optimizer, communication, host.
+        seconds: of it by what takes them: products, attention, elementwise, optimizer, communication, host, bubble.
         parts: operations of it, with the seconds that all of a kind take.
         deviation: of the logarithm of the time.
         basis: what the interval rests on.
@@ -63,6 +66,7 @@ class StepPrediction:
         groups: dict[Limit, float] = {
             "communication": self.seconds.get("communication", 0.0),
             "host": self.seconds.get("host", 0.0),
+            "pipeline bubble": self.seconds.get("bubble", 0.0),
             "compute": 0.0,
             "memory bandwidth": self.seconds.get("elementwise", 0.0) + self.seconds.get("optimizer", 0.0),
         }
@@ -181,35 +185,60 @@ def predict_model(
     Raises:
         InvalidInput: the model cannot be run so, or the device has no units for the dtype; says why.
     """
-    tokens = tokens_of(model, plan)
     software = 0.0 if is_same_software else OTHER_SOFTWARE
+    return _predict_each(model, [plan], device, calibration, software=software)[0]
 
-    def phase(context: int = 0) -> StepPrediction:
-        terms = terms_of(step_of(model, plan, context=context), plan, device, calibration, context=context)
-        return phase_of(terms, model, plan, software)
 
-    trained = phase() if plan.is_trained else None
-    prefill = phase() if plan.task in ("prefill", "serve") else None
-    decode = phase(tokens + plan.answer // 2) if plan.task in ("decode", "serve") else None
-    counted = _counted(model, plan, tokens)
-    whole = sum(tape_of(model, Training(tokens=tokens)).weights)
+def _predict_each(
+    model: LayeredModel,
+    plans: Sequence[ModelPlan],
+    device: Device,
+    calibration: Calibration | None,
+    *,
+    software: float = OTHER_SOFTWARE,
+) -> tuple[ModelPrediction, ...]:
+    """Return the prediction of each plan, all with one execution: their calls are predicted at once."""
+    steps = [list(_steps(model, plan)) for plan in plans]
+    parts = [part for of_plan in steps for *_, step in of_plan for part in step.parts]
+    known = call_seconds(parts, device, plans[0], calibration) if plans else {}
+    found = []
+    for plan, of_plan in zip(plans, steps, strict=True):
+        phases = {}
+        for name, context, step in of_plan:
+            terms = terms_of(step, plan, device, known, context=context)
+            phases[name] = phase_of(terms, model, plan, software)
+        found.append(_prediction(model, plan, device, phases))
+    return tuple(found)
+
+
+def _prediction(
+    model: LayeredModel, plan: ModelPlan, device: Device, phases: Mapping[str, StepPrediction]
+) -> ModelPrediction:
+    whole = step_counts(model, Training(tokens=1 if model.tokens else 0))["weights"]
     return ModelPrediction(
         model,
         plan,
         device,
-        trained,
-        prefill,
-        decode,
+        phases.get("train"),
+        phases.get("prefill"),
+        phases.get("decode"),
         memory_of_each(model, plan),
         usable_bytes_of(device),
-        *counted,
+        *_counted(model, plan, tokens_of(model, plan)),
         peak_of(device, plan.dtype),
-        link_of(device, plan.gpus if plan.is_trained else plan.tensor_parallel, plan.network_gbs)
+        link_of(device, plan.gpus if plan.is_trained else plan.tensor_parallel * plan.pipeline, plan.network_gbs)
         if plan.gpus > 1
         else None,
         whole,
         _active(model, whole),
     )
+
+
+def _steps(model: LayeredModel, plan: ModelPlan) -> Iterator[tuple[str, int, Pass]]:
+    """Yield the phases of a plan by name, each with the tokens that are in the cache, and its operations."""
+    for name in ("prefill", "decode") if plan.task == "serve" else (plan.task,):
+        context = tokens_of(model, plan) + plan.answer // 2 if name == "decode" else 0
+        yield name, context, step_of(model, plan, context=context)
 
 
 def usable_bytes_of(device: Device) -> int | None:
@@ -245,12 +274,11 @@ def _counted(model: LayeredModel, plan: ModelPlan, tokens: int) -> tuple[float, 
     if plan.is_trained:
         again = sum(part.flop_count * part.count for part in parts) if plan.checkpoint else 0.0
         parts += list(backward_parts(parts))
-    times = plan.gpus * (plan.accumulation if plan.is_trained else 1)
+    times = plan.gpus // plan.pipeline * (plan.accumulation if plan.is_trained else 1)
     dense = sum(part.flop_count * part.count for part in parts if part.group == "products") * times
     attention = sum(part.flop_count * part.count for part in parts if part.group == "attention") * times
-    is_causal = any(layer.kind == "latent" or layer.settings.get("causal") for layer in model.layers)
-    whole = attention * (2 * tokens / (tokens + 1) if is_causal and not context and plan.fused_attention else 1)
-    return dense + attention, dense, dense + whole, dense + attention + again * times
+    whole = sum(part.whole_flop_count * part.count for part in parts) * times
+    return dense + attention, dense, whole, dense + attention + again * times
 
 
 def phase_of(
@@ -264,8 +292,8 @@ def phase_of(
     fit = fitted()
     seconds = seconds_of(terms, fit)
     deviation, basis = _deviation(terms, model, plan, fit)
-    deviation = hypot(deviation, software)
     value = sum(seconds.values())
+    deviation = hypot(deviation, software, ISSUE_DEVIATION if terms.issue_s > 0.8 * value else 0.0)
     wide = exp(INTERVAL_DEVIATIONS * deviation)
     return StepPrediction(UncertainValue(value, value / wide, value * wide), seconds, terms.parts, deviation, basis)
 
@@ -284,6 +312,8 @@ def _deviation(terms: StepTerms, model: LayeredModel, plan: ModelPlan, fit: Step
         "modules of one's own": model.is_own,
         "a model without plain attention": "attention" not in kinds and not model.is_own,
         "experts": "experts" in kinds,
+        "an encoder": "encode" in kinds,
+        f"a pipeline of {plan.pipeline} stages": plan.pipeline > 1,
         f"{plan.dtype} products": plan.dtype not in ("bf16", "fp16"),
         f"weights in {plan.weight_dtype}": terms.task == "decode" and SERVED[plan.weight_dtype] < 2,
         f"{plan.execution} execution": plan.execution != "graph" and terms.task != "train",
@@ -299,45 +329,66 @@ def _deviation(terms: StepTerms, model: LayeredModel, plan: ModelPlan, fit: Step
     return hypot(deviation, UNLIKE * len(unlike) ** 0.5), basis
 
 
-def memory_of_each(model: LayeredModel, plan: ModelPlan) -> int:
+def memory_of_each(model: LayeredModel, plan: ModelPlan, in_flight: int = 1) -> int:
     """Return the bytes each GPU needs at its peak.
 
-    Data-parallel GPUs share what their kind of sharding shares; with whole weights gathered for two blocks at a time.
+    Args:
+        in_flight: micro-batches whose activations are kept: as many as stages on the first of a pipeline (1F1B), one on
+            the last.
     """
+    if plan.pipeline > 1:
+        stage = replace(plan, gpus=plan.gpus // plan.pipeline, pipeline=1)
+        first, last = stages_of(model, plan.pipeline)
+        return max(memory_of_each(first, stage, min(plan.pipeline, plan.accumulation)), memory_of_each(last, stage))
     tokens = tokens_of(model, plan)
     if plan.is_trained:
-        narrow = plan.dtype if plan.dtype in ("bf16", "fp16") else "bf16" if plan.dtype == "fp8" else "none"
-        blocks = forward_pass(model, plan).layers
-        most = len(tape_of(model, Training(tokens=tokens)).items)
-        setup = Training(
-            "fp32",
-            plan.optimizer,
-            narrow,
-            min(blocks, most) if plan.checkpoint and blocks > 1 else 0,
-            plan.accumulation,
-            tokens,
-        )
-        shares = {"none": (1, 1), "gradients": (1, plan.replicas), "full": (plan.replicas, plan.replicas)}[plan.shard]
-        most_bytes = 0
-        for moment in step_moments(model, setup, plan.tensor_parallel):
-            sizes = {kind: size.at(plan.batch) for kind, size in moment.sizes.items()}
-            shared = sizes["parameters"] // shares[0] + (sizes["gradients"] + sizes["optimizer state"]) // shares[1]
-            gathered = 2 * sizes["parameters"] // blocks if shares[0] > 1 else 0
-            copies = sizes["weight copies"] // (blocks if shares[0] > 1 else 1)
-            rest = sizes["batch"] + sizes["activations"] + sizes["temporary"]
-            most_bytes = max(most_bytes, shared + gathered + copies + rest)
-        return most_bytes
-    tape = tape_of(model, Training(tokens=tokens), plan.tensor_parallel)
-    weights = int(sum(tape.weights) * SERVED[plan.weight_dtype])
-    if plan.task == "prefill" and not model.tokens:
+        return _trained_bytes(model, plan, tokens, in_flight)
+    forward = forward_pass(model, plan)
+    weights = weight_bytes(model, plan.weight_dtype, plan.tensor_parallel)
+    if plan.task == "prefill" and not model.generates:
+        tape = tape_of(model, Training(tokens=tokens), plan.tensor_parallel)
         return weights + 2 * max(buffer.at(plan.batch) for buffer in tape.buffers) // 2
     setup_of_cache = Serving("bf16", plan.cache_dtype)
     kept = tokens + (plan.answer if plan.task != "prefill" else 0)
-    cached = plan.batch * kept * cache_bytes_per_token(model, setup_of_cache, plan.tensor_parallel)
+    cached = plan.batch * cache_bytes(model, kept, setup_of_cache, plan.tensor_parallel)
     # the widest intermediate result of a chunk of prompts, as servers cut them, and the logits in fp32
-    widest = max(step.work.sizes[2] for step in tape.steps if step.work and step.work.kind == "linear")
     chunk = min(plan.batch * tokens, 8192)
-    return weights + cached + chunk * min(widest, 65_536) * 4 + plan.batch * widest * 4
+    return weights + cached + chunk * min(forward.widest, 65_536) * 4 + plan.batch * forward.widest * 4
+
+
+def _trained_bytes(model: LayeredModel, plan: ModelPlan, tokens: int, in_flight: int) -> int:
+    """Return the bytes of a training step, under autocast on one GPU or on several with whole weights.
+
+    Those that share weights or gradients keep them and the states in fp32, and compute in the dtype of the products, as
+    FSDP's MixedPrecision does. Three blocks are gathered at a time: one computes, one comes, gradients of one leave;
+    embedding and logits stay. https://docs.pytorch.org/docs/stable/fsdp.html
+    """
+    narrow = plan.dtype if plan.dtype in ("bf16", "fp16") else "bf16" if plan.dtype == "fp8" else "none"
+    forward = forward_pass(model, plan)
+    blocks = forward.layers
+    shares = plan.replicas if plan.shard != "none" else 1
+    is_cast = shares > 1 and narrow != "none"
+    setup = Training(narrow if is_cast else "fp32", plan.optimizer, "none" if is_cast else narrow, tokens=tokens)
+    tape = tape_of(model, setup, plan.tensor_parallel)
+    segments = min(blocks, len(tape.items)) if plan.checkpoint and blocks > 1 else 0
+    counts = step_counts(model, setup, how=(plan.tensor_parallel, True, True))
+    whole = counts["weights"]
+    tables = counts["tables"]
+    setup = replace(setup, checkpoints=segments, accumulation=plan.accumulation)
+    gathered = whole if plan.shard == "gradients" else min(whole, 3 * (whole - tables) / blocks) + 2 * tables
+    most_bytes, kept = 0.0, 0.0
+    for moment in step_moments(model, setup, plan.tensor_parallel):
+        sizes = {kind: size.at(plan.batch) for kind, size in moment.sizes.items()}
+        stored = {"parameters", "gradients", "optimizer state"}
+        if moment.phase == "optimizer step":
+            stored.add("temporary")
+        shared = sum(sizes[kind] for kind in stored) * 4 / tape.itemsize / shares
+        rest = sum(size for kind, size in sizes.items() if kind not in stored)
+        most_bytes = max(most_bytes, shared + rest + (gathered * tape.itemsize if shares > 1 else 0))
+        kept = sizes["activations"] if moment.phase == "forward" else kept
+    if plan.checkpoint:  # only what each block begins with stays, in fp32 under autocast
+        kept = min(kept, blocks * forward.passed_bytes * (1 if is_cast or narrow == "none" else 2))
+    return int(most_bytes + (in_flight - 1) * kept)
 
 
 def by_batch(
@@ -349,14 +400,10 @@ def by_batch(
     batches: Sequence[int] = BATCHES,
 ) -> tuple[ModelPrediction, ...]:
     """Return the prediction of each batch, in order, that fits a GPU; of none where even the first does not."""
-    found = []
-    for batch in batches:
-        each = replace(plan, batch=batch)
-        prediction = predict_model(model, each, device, calibration)
-        if prediction.fits is False:
-            break
-        found.append(prediction)
-    return tuple(found)
+    usable = usable_bytes_of(device)
+    each_batch = (replace(plan, batch=batch) for batch in batches)
+    plans = list(takewhile(lambda each: usable is None or memory_of_each(model, each) <= usable, each_batch))
+    return _predict_each(model, plans, device, calibration)
 
 
 def saturating(predictions: Sequence[ModelPrediction]) -> ModelPrediction | None:
@@ -375,11 +422,11 @@ def smallest_that_fits(model: LayeredModel, plan: ModelPlan, device: Device) -> 
         return None
     for gpus in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512):
         if plan.is_trained:
-            each = replace(plan, gpus=gpus, tensor_parallel=1, shard="full", checkpoint=True)
+            each = replace(plan, gpus=gpus, tensor_parallel=1, pipeline=1, shard="full", checkpoint=True)
         elif gpus > 2 * HOST_GPUS:
             return None
         else:
-            each = replace(plan, gpus=gpus, tensor_parallel=gpus)
+            each = replace(plan, gpus=gpus, tensor_parallel=gpus, pipeline=1)
         try:
             if memory_of_each(model, each) <= usable:
                 return each

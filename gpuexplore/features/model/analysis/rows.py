@@ -14,7 +14,7 @@ from gpuexplore.features.model.analysis.models import LayeredModel, model_named
 from gpuexplore.features.model.analysis.parts import tokens_of
 from gpuexplore.features.model.analysis.plan import ModelPlan, Sharding, Task
 from gpuexplore.features.model.analysis.prediction import predict_model
-from gpuexplore.features.model.analysis.step_time import StepTerms, step_of, terms_of
+from gpuexplore.features.model.analysis.step_time import StepTerms, call_seconds, step_of, terms_of
 from gpuexplore.hardware import target_named
 
 OF_TRAINING = ("model", "gpu_key", "gpus", "seq_len", "micro_batch", "precision", "tokens_per_s")
@@ -59,7 +59,8 @@ class MeasuredStep:
     def terms(self, calibration: Calibration | None = None) -> StepTerms:
         """Return what its time is predicted from."""
         step = step_of(self.model, self.plan, context=self.context)
-        return terms_of(step, self.plan, self.device, calibration, context=self.context)
+        known = call_seconds(step.parts, self.device, self.plan, calibration)
+        return terms_of(step, self.plan, self.device, known, context=self.context)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ published steps of whole models by `scripts/fit_models.py`, each with a prior, a
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib.resources import files
@@ -20,7 +20,7 @@ from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Case, Device, Shape
 from gpuexplore.core.once import once
 from gpuexplore.features.model.analysis import OPTIMIZERS
-from gpuexplore.features.model.analysis.models import LayeredModel
+from gpuexplore.features.model.analysis.models import LayeredModel, stages_of
 from gpuexplore.features.model.analysis.network import link_of
 from gpuexplore.features.model.analysis.parts import (
     Part,
@@ -70,6 +70,12 @@ UNFUSED_ACCESSES: Mapping[str, int] = MappingProxyType(
     {"sgd": 3, "momentum": 8, "adamw": 20, "adam": 18, "rmsprop": 13, "adagrad": 11}
 )
 INTERVAL_DEVIATIONS = 1.645
+# Seconds that Python and PyTorch need to issue a step of a forward pass, several calls as most are: 39 ms a token of
+# Llama 2 7B (https://pytorch.org/blog/accelerating-generative-ai-2/), 10 to 13 ms an image of ResNet-50 alone
+# (https://github.com/NVIDIA/DeepLearningExamples/tree/master/PyTorch/Classification/ConvNets/resnet50v1.5)
+ISSUE_S = 70e-6
+ISSUE_DEVIATION = 0.35
+BACKWARD_ISSUES = 0.5  # of that for each step of training: autograd calls from C++
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +106,9 @@ class StepTerms:
         gathered_s: collectives of sharded weights and gradients, which can be hidden.
         parallel_s: those of tensor parallelism.
         kernels: launches of a step.
+        issue_s: that a host needs to issue the step in eager mode, while the GPU computes.
         parts: each operation with its seconds, all of them of a kind together.
+        bubble: seconds that a stage of a pipeline waits, of each that it computes.
     """
 
     task: str
@@ -114,7 +122,9 @@ class StepTerms:
     checkpoint: bool
     longest: float
     is_fp8: bool
+    issue_s: float
     parts: tuple[tuple[Part, float], ...] = field(repr=False)
+    bubble: float = 0.0
 
     @property
     def is_hopper(self) -> bool:
@@ -158,10 +168,14 @@ def seconds_of(terms: StepTerms, fit: StepFit) -> dict[str, float]:
         else:
             seconds["host"] = terms.kernels * CPU_CALL_S
     computed = sum(seconds.values())
+    if is_gpu and terms.issue_s > computed:
+        seconds["host"] += terms.issue_s - computed
+        computed = terms.issue_s
     exposed = max(terms.gathered_s - 0.8 * computed, exp(fit.of("exposed")) * terms.gathered_s)
     seconds["communication"] = terms.parallel_s + exposed  # the next product waits for the former
     if terms.hosts > 1:
         seconds["communication"] += (computed + exposed) * max(0.0, fit.of("hosts")) * log2(terms.hosts)
+    seconds["bubble"] = terms.bubble * (computed - seconds.get("optimizer", 0.0) + terms.parallel_s)
     return {name: value for name, value in seconds.items() if value}
 
 
@@ -171,12 +185,22 @@ STACKED = ("GA100", "GH100", "GB100", "GB110", "GV100", "GP100", "Aldebaran", "A
 def step_of(model: LayeredModel, plan: ModelPlan, *, context: int = 0) -> Pass:
     """Return a training step, the prompts of a batch, or one token more with a `context`.
 
+    Of a pipeline what its last stage computes of all micro-batches; of one token more what all stages do, one after
+    the other, for a micro-batch: as many of them as there are stages are on their way.
+
     Raises:
         InvalidInput: a setting cannot be; names it.
     """
-    forward = forward_pass(model, plan, context=context)
+    if plan.pipeline > 1:
+        _, last = stages_of(model, plan.pipeline)
+        each = plan.batch if plan.is_trained else -(-plan.batch // plan.micro_batches)
+        forward = forward_pass(model if context else last, replace(plan, batch=each), context=context)
+    else:
+        forward = forward_pass(model, plan, context=context)
     if not plan.is_trained:
-        return forward
+        times = 1 if context else plan.micro_batches
+        parts = [replace(part, count=part.count * times) for part in forward.parts]
+        return replace(forward, parts=tuple(parts), steps=forward.steps * times)
     parts = list(forward.parts)
     again = [part for part in parts if part.name != _head(forward)] if plan.checkpoint else []
     parts = [*parts, *again, *backward_parts(parts)]
@@ -188,15 +212,23 @@ def step_of(model: LayeredModel, plan: ModelPlan, *, context: int = 0) -> Pass:
 
 
 def terms_of(
-    step: Pass, plan: ModelPlan, device: Device, calibration: Calibration | None = None, *, context: int = 0
+    step: Pass,
+    plan: ModelPlan,
+    device: Device,
+    known: Mapping[Case, float | None] | None = None,
+    *,
+    context: int = 0,
 ) -> StepTerms:
     """Return the seconds of a step before any coefficient.
+
+    Args:
+        known: seconds of its calls, among those of others; None: as predicted from what ships.
 
     Raises:
         InvalidInput: the device has no units for the dtype; names it.
     """
-    parts = [_from_memory(part) for part in step.parts] if device.kind == "cpu" else step.parts
-    times_s = _times_s(parts, device, plan, calibration or calibrate())
+    parts = _run_on(device, step.parts)
+    times_s = _times_s(parts, device, known or call_seconds(parts, device, plan))
     if device.kind == "cpu":
         times_s = [part_s * exp(_cpu_term(part, plan)) for part, part_s in zip(parts, times_s, strict=True)]
     timed = tuple(zip(parts, times_s, strict=True))
@@ -205,29 +237,42 @@ def terms_of(
         seconds[part.group] += part_s
     row = row_of(device)
     link = link_of(device, plan.tensor_parallel)
-    passes = (2 + plan.checkpoint) * plan.accumulation if plan.is_trained else 1
+    passes = (2 + plan.checkpoint if plan.is_trained else 1) * (1 if context else plan.micro_batches)
+    parallel_s = passes * sum(
+        count * link.all_reduce_s(size, plan.tensor_parallel) for size, count in step.reduced_bytes
+    )
+    if plan.pipeline > 1:  # a stage hands on each micro-batch, and its gradient back
+        between = plan.gpus if plan.is_trained else plan.tensor_parallel * plan.pipeline  # stages are furthest apart
+        sent_s = link_of(device, between, plan.network_gbs).send_s(step.passed_bytes / plan.tensor_parallel)
+        parallel_s += sent_s * (plan.pipeline if context else plan.micro_batches * (2 if plan.is_trained else 1))
+    issue_s = ISSUE_S * (BACKWARD_ISSUES if plan.is_trained else 1.0) if plan.execution == "eager" else 0.0
     return StepTerms(
         "train" if plan.is_trained else "decode" if context else "prefill",
         row.chip if row else "",
         row.key if row else "",
         {name: seconds.get(name, 0.0) for name in ("products", "attention", "elementwise", "optimizer")},
         _gathered_s(step, plan, device) if plan.is_trained else 0.0,
-        passes * sum(count * link.all_reduce_s(size, plan.tensor_parallel) for size, count in step.reduced_bytes),
+        parallel_s,
         step.steps,
         -(-plan.gpus // HOST_GPUS),
         plan.checkpoint,
         plan.longest,
         plan.dtype == "fp8",
+        issue_s * step.steps,
         timed,
+        0.0 if context else (plan.pipeline - 1) / plan.micro_batches,
     )
 
 
-def _from_memory(part: Part) -> Part:
-    """Return an element-wise operation as it is in a step on a CPU: each result is new memory, which no cache has."""
-    if part.group != "elementwise":
-        return part
+def _run_on(device: Device, parts: Iterable[Part]) -> Sequence[Part]:
+    """Return parts as a device runs them: on a CPU each element-wise result is new memory, which no cache has."""
     limit = operation_named("copy").limits["n"]
-    return replace(part, shape=Shape.of(n=limit), calls=part.calls * part.shape["n"] / limit)
+    return [
+        replace(part, shape=Shape.of(n=limit), calls=part.calls * part.shape["n"] / limit)
+        if device.kind == "cpu" and part.group == "elementwise"
+        else part
+        for part in parts
+    ]
 
 
 def _cpu_term(part: Part, plan: ModelPlan) -> float:
@@ -247,36 +292,49 @@ def _gathered_s(forward: Pass, plan: ModelPlan, device: Device) -> float:
     """Return the seconds of collectives of sharded or replicated weights in a step, layer by layer."""
     if plan.replicas == 1:
         return 0.0
-    link = link_of(device, plan.gpus, plan.network_gbs)
-    layer_bytes = forward.weights / forward.layers * itemsize_of("bf16" if plan.dtype != "fp32" else "fp32")
-    gather_s = forward.layers * link.gather_s(layer_bytes, plan.replicas)
+    link = link_of(device, plan.gpus, plan.network_gbs, sharing=plan.tensor_parallel)
+    gather_s = forward.layers * link.gather_s(layer_bytes_of(forward, plan), plan.replicas)
     if plan.shard == "none":
         return 2 * gather_s  # one all-reduce of the gradients
     gathers = {"full": 2, "gradients": 1}[plan.shard] * plan.accumulation
     return gather_s * (gathers + plan.accumulation)
 
 
+def layer_bytes_of(forward: Pass, plan: ModelPlan) -> float:
+    """Return the bytes of a block's weights, or gradients, that data-parallel GPUs exchange at once."""
+    return forward.weights / forward.layers * itemsize_of("bf16" if plan.dtype != "fp32" else "fp32")
+
+
 @lru_cache(maxsize=256)
-def _case_seconds(
+def _seconds_by_call(
     calls: tuple[Case, ...], device: Device, conditions: Conditions, calibration: Calibration
-) -> tuple[float | None, ...]:
-    return tuple(found.time_s for found in predict_each([(case, device) for case in calls], calibration, conditions))
+) -> Mapping[Case, float | None]:
+    found = predict_each([(case, device) for case in calls], calibration, conditions)
+    return {each.case: each.time_s for each in found}
 
 
-def _times_s(parts: Sequence[Part], device: Device, plan: ModelPlan, calibration: Calibration) -> list[float]:
+def call_seconds(
+    parts: Iterable[Part], device: Device, plan: ModelPlan, calibration: Calibration | None = None
+) -> Mapping[Case, float | None]:
+    """Return the seconds of the call of each part; those of many steps at once are faster than step by step."""
+    calls = tuple(dict.fromkeys(_call(part, device) for part in _run_on(device, parts)))
+    return _seconds_by_call(calls, device, CALLS_OF[plan.execution], calibration or calibrate())
+
+
+def _call(part: Part, device: Device) -> Case:
+    library = operation_named(part.operation).vendor_library.name
+    return Case(part.operation, part.shape, part.dtype, library, device.id)
+
+
+def _times_s(parts: Sequence[Part], device: Device, known: Mapping[Case, float | None]) -> list[float]:
     """Return the seconds of each part, all its calls together.
 
     Raises:
         InvalidInput: the device has no units for a dtype.
     """
-    cases = [
-        Case(part.operation, part.shape, part.dtype, operation_named(part.operation).vendor_library.name, device.id)
-        for part in parts
-    ]
-    unique = tuple(dict.fromkeys(cases))
-    known = dict(zip(unique, _case_seconds(unique, device, CALLS_OF[plan.execution], calibration), strict=True))
     found = []
-    for part, case in zip(parts, cases, strict=True):
+    for part in parts:
+        case = _call(part, device)
         time_s = known[case]
         if time_s is None:
             reason = arithmetic(case, device).reason or "nothing is known of it"

@@ -158,6 +158,8 @@ class Tape:
         label_count: labels of a sample.
         parallel: GPUs that share each layer: tensor parallelism.
         context: tokens that are in the cache of keys and values before those that are computed.
+        encoded: what an encoder made, of sound or of a time step, which later layers read beside their input.
+        outer: the value that an open encoder leaves, and the first step of it.
     """
 
     itemsize: int
@@ -172,6 +174,8 @@ class Tape:
     items: list[int] = field(default_factory=list)
     running_count: int = 0
     label_count: int = 1
+    encoded: Value | None = None
+    outer: list[tuple[Value, int]] = field(default_factory=list)
 
     def source(self, shape: tuple[int, ...], itemsize: int) -> Value:
         """Return the data of a batch, which nothing computes."""

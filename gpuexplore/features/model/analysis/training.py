@@ -14,7 +14,8 @@ from gpuexplore.core.units import format_gigabytes
 from gpuexplore.features.model.analysis import OPTIMIZERS, SERVED, Serving, Training, check_count
 from gpuexplore.features.model.analysis.memory_model import Moment, moments_of
 from gpuexplore.features.model.analysis.models import LayeredModel, model_named, tape_of
-from gpuexplore.features.model.analysis.tape import FULL_BYTES, NOTHING, Size
+from gpuexplore.features.model.analysis.parts import step_counts
+from gpuexplore.features.model.analysis.tape import FULL_BYTES, NOTHING, Size, Work
 
 MOST_BYTES = 10**17  # beyond that no table or chart counts
 TRAINED_AS_USUAL = Training()
@@ -143,35 +144,46 @@ def serving_memory(model: LayeredModel | str, batch: int, setup: Serving = SERVE
     asked = model_named(model) if isinstance(model, str) else model
     check_count("batch", batch)
     timeline = _timeline_of(tuple(serving_moments(asked, setup)), batch)
-    return MemoryTimeline(asked, batch, _parameter_count(asked, setup), timeline)
+    weights = step_counts(asked, Training(tokens=setup.tokens))["weights"]
+    return MemoryTimeline(asked, batch, weights, timeline)
 
 
-def cache_bytes_per_token(model: LayeredModel, setup: Serving = SERVED_AS_USUAL, parallel: int = 1) -> int:
-    """Return the bytes of keys and values of one token: 2 x layers x KV heads x head dimension x bytes of a number.
+def cache_bytes(model: LayeredModel, kept: int, setup: Serving = SERVED_AS_USUAL, parallel: int = 1) -> int:
+    """Return the bytes of keys and values of a sequence that keeps so many tokens, from 2 on.
+
+    2 x KV heads x head dimension x bytes of a number for each layer and token, of its window where it has one; and of
+    what an encoder made.
 
     Raises:
         InvalidInput: the model has no attention.
     """
-    steps = tape_of(model, Training(tokens=1 if model.tokens else 0), parallel).steps
-    cached = sum(step.work.cached_count for step in steps if step.work)
-    if not cached or not model.tokens:
-        raise InvalidInput.of("model", model.name, "models that read tokens and have attention, when served")
-    return int(cached * SERVED[setup.cache_dtype or setup.dtype])
+    start = Training(tokens=1 if model.tokens else 0)
+    counts = step_counts(model, start, max(1, kept - 1), (parallel, False, True))
+    cached = sum(
+        work.cached_count * work.sizes[3 if work.kind == "products" else 2] * count
+        for work, count in counts.items()
+        if isinstance(work, Work)
+    )
+    if not cached or not model.generates:
+        raise InvalidInput.of("model", model.name, "models that read tokens and generate some, when served")
+    return int(cached * SERVED[setup.cached])
+
+
+def weight_bytes(model: LayeredModel, dtype: str, parallel: int = 1) -> int:
+    """Return the bytes of a server's weights: embeddings and logits stay in 16 bits, as GPTQ and AWQ leave them."""
+    counts = step_counts(model, Training(tokens=1 if model.tokens else 0), how=(parallel, False, True))
+    wide = counts["tables"]
+    return int(wide * max(2.0, SERVED[dtype]) + (counts["weights"] - wide) * SERVED[dtype])
 
 
 def serving_moments(model: LayeredModel, setup: Serving) -> Iterator[Moment]:
     """Yield the moments of a sequence: the weights alone, then each quarter of its tokens."""
-    per_token = cache_bytes_per_token(model, setup)
     tokens = setup.tokens or model.tokens
-    weights = Size(int(_parameter_count(model, setup) * SERVED[setup.dtype]))
+    weights = Size(weight_bytes(model, setup.dtype))
     logits = Size(0, next(layer.sizes[-1] for layer in reversed(model.layers) if layer.sizes) * FULL_BYTES)
     loaded = {"parameters": weights, "KV cache": NOTHING, "activations": NOTHING}
     yield Moment("weights loaded", 0, "", loaded, weights)
     for quarter in range(1, 5):
         there = tokens * quarter // 4
-        sizes = {"parameters": weights, "KV cache": Size(0, there * per_token), "activations": logits}
+        sizes = {"parameters": weights, "KV cache": Size(0, cache_bytes(model, there, setup)), "activations": logits}
         yield Moment("decoding", quarter, f"token {there:,}", sizes, sum(sizes.values(), NOTHING))
-
-
-def _parameter_count(model: LayeredModel, setup: Serving) -> int:
-    return sum(tape_of(model, Training(tokens=setup.tokens)).weights)

@@ -47,6 +47,7 @@ class AttentionModule(nn.Module):
         self.key = nn.Linear(width, self._kv * self._head, bias=bias)
         self.value = nn.Linear(width, self._kv * self._head, bias=bias)
         self.out = nn.Linear(self._heads * self._head, width, bias=bias and bool(settings["out_bias"]))
+        self.norms = nn.ModuleList(nn.RMSNorm(self._head) for _ in range(2 * settings.get("qk_norm", 0)))
         self._cache: list[Any] = []
 
     def _rotated(self, x: Any) -> Any:
@@ -62,6 +63,8 @@ class AttentionModule(nn.Module):
         query, key, value = (
             part(x).view(batch, tokens, -1, self._head).transpose(1, 2) for part in (self.query, self.key, self.value)
         )
+        if len(self.norms):
+            query, key = (norm(part) for norm, part in zip(self.norms, (query, key), strict=True))
         if self._rotary:
             query, key = (self._rotated(part) for part in (query, key))
         if self._context:
@@ -232,7 +235,11 @@ class Builder:
     def _rms_norm(self, _: ModelLayer, __: Any) -> nn.Module:
         return nn.RMSNorm(self.shape[-1])
 
-    def _attention(self, _: ModelLayer, settings: Any) -> nn.Module:
+    def _attention(self, layer: ModelLayer, settings: Any) -> nn.Module:
+        if settings["cross"] or settings["sinks"] or 0 < settings["window"] < max(self._context, self.shape[0]):
+            raise InvalidInput.of(
+                "layer", layer.label, "attention to all tokens: --measure cannot build others in torch"
+            )
         return AttentionModule(self.shape[-1], self._context, settings=settings)
 
     def _gated(self, _: ModelLayer, settings: Any, features: int) -> nn.Module:

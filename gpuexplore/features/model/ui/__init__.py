@@ -30,7 +30,7 @@ from gpuexplore.features.model.analysis.layer_kinds import KINDS
 from gpuexplore.features.model.analysis.models import LayeredModel, model_named, models, tape_of
 from gpuexplore.features.model.analysis.training import (
     MemoryTimeline,
-    cache_bytes_per_token,
+    cache_bytes,
     micro_batch_of,
     training_memory,
 )
@@ -131,7 +131,7 @@ def show_memory(model: LayeredModel, batch: int, setup: Training | Serving, *, g
             "reserved memory."
         )
     else:
-        per_token = format_gigabytes(cache_bytes_per_token(model, setup))
+        per_token = format_gigabytes(cache_bytes(model, 3, setup) - cache_bytes(model, 2, setup))
         st.caption(
             f"KV cache: {per_token} per token = 2 × layers × KV heads × head dimension × bytes per element. All "
             "sequences share the weights; temporary buffers of the prompt pass (prefill) are not counted."

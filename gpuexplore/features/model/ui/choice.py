@@ -43,7 +43,7 @@ def choose_view() -> str:
     given.pop("view", None)
     if view != before and given == left.get(before):  # a click, and no link
         known = usual_model(given.get("model", ""))
-        first = {"mode": given.get("task", "serve")} if view == "memory" and known and known.tokens else {}
+        first = {"mode": given.get("task", "serve")} if view == "memory" and known and known.generates else {}
         first |= {"gpu": given["gpu"].partition(",")[0]} if "gpu" in given else {}
         shown = left.get(view, first) | {name: given[name] for name in MODEL if name in given}
         for name in given.keys() | shown.keys():
@@ -136,11 +136,11 @@ def model_of(name: str) -> LayeredModel:
 
 
 def _serves(model: LayeredModel) -> bool:
-    if model.tokens:
+    if model.generates:
         purposes = {"train": "Training", "serve": "Serving"}
         return url_widgets.segments("Purpose", "mode", list(purposes), shown=purposes.__getitem__) == "serve"
     if link.parameters().get("mode") == "serve":
-        st.info(f"{plain(model.title)} reads no tokens, so it is shown in training.", icon=":material/info:")
+        st.info(f"{plain(model.title)} generates no tokens, so it is shown in training.", icon=":material/info:")
     return False
 
 

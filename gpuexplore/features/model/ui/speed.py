@@ -5,6 +5,7 @@ from itertools import product
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from gpuexplore.analysis.prediction import calibrate
 from gpuexplore.core.errors import InvalidInput
@@ -29,8 +30,10 @@ from gpuexplore.features.model.analysis.prediction import (
     BATCHES,
     ModelPrediction,
     by_batch,
+    memory_of_each,
     predict_model,
     smallest_that_fits,
+    usable_bytes_of,
 )
 from gpuexplore.features.model.analysis.rows import PublishedPoint, published_points, published_runs
 from gpuexplore.features.model.speed_chart import PHASES, memory_bars, step_shares, throughput
@@ -45,46 +48,46 @@ from gpuexplore.ui.shared.tables import show_table
 NAMES: Mapping[str, str] = {row.key: row.name for row in NEWEST_FIRST}
 USUAL_GPUS = ("h100-sxm5-80gb", "a100-sxm4-80gb")
 MOST_LINES = 6  # of the chart
-TASKS = {"serve": "Serving", "train": "Training"}
+TASKS = {"serve": "Serving", "train": "Training", "prefill": "Inference"}
 Curve = tuple[ModelPrediction, ...]
 
 
 def show_speed() -> None:
     """Draw the answer, its picture and what it consists of above the choices that it follows."""
     answer = st.container()
+    numbers = st.container()  # of which the picture is a curve
+    rest = st.container()
     with st.container(border=True):
         try:
-            model, plans, keys = _choose()
+            model, plans, keys = _choose(numbers)
         except InvalidInput as error:
             url_widgets.show_problem(error)
             return
+    found: list[tuple[ModelPrediction, Curve]] = []
     with answer:
-        asked: list[tuple[ModelPrediction, str]] = []
         for key, plan in product(keys, plans):
             try:
-                asked.append((_predicted(model, plan, key), key))
+                found.append(_line_of(model, plan, key))
             except InvalidInput as error:
                 url_widgets.show_problem(error)
                 continue
-            if len(asked) == 1:  # at once: others and the picture take longer
-                st.markdown(f"#### {plain(headline(asked[0][0]))}")
-        if asked:
-            _show([found for found, _ in asked], [_curve(model, found.plan, key) for found, key in asked], len(plans))
+            if len(found) == 1:  # at once: others and the picture take longer
+                st.markdown(f"#### {plain(headline(found[0][0]))}")
+    if found:
+        with rest:
+            _show(found, len(plans), answer)
 
 
 @shared_values(300)
-def _predicted(model: LayeredModel, plan: ModelPlan, key: str) -> ModelPrediction:
-    return predict_model(model, plan, target_named(key, ()), calibrate())
-
-
-@shared_values(300)
-def _curve(model: LayeredModel, plan: ModelPlan, key: str) -> Curve:
-    """Return the prediction of each batch that fits, the chosen one among them; where none does, on more GPUs."""
+def _line_of(model: LayeredModel, plan: ModelPlan, key: str) -> tuple[ModelPrediction, Curve]:
+    """Return the prediction, and that of each batch that fits, the chosen one among them, if need be on more GPUs."""
     device = target_named(key, ())
-    asked = _predicted(model, plan, key)
-    other = plan if asked.fits is not False else smallest_that_fits(model, plan, device) or plan
-    batches = sorted({*BATCHES[::2], other.batch})
-    return by_batch(model, other, device, calibrate(), batches=batches)
+    usable = usable_bytes_of(device)
+    fits = usable is None or memory_of_each(model, plan) <= usable
+    other = plan if fits else smallest_that_fits(model, plan, device) or plan
+    curve = by_batch(model, other, device, calibrate(), batches=sorted({*BATCHES[::2], other.batch}))
+    asked = next((each for each in curve if each.plan == plan), None)
+    return asked or predict_model(model, plan, device, calibrate()), curve
 
 
 @shared_values(300)
@@ -92,8 +95,8 @@ def _published(model: LayeredModel, plan: ModelPlan, keys: tuple[str, ...]) -> l
     return published_points(model, plan, [target_named(key, ()) for key in keys], calibrate())
 
 
-def _choose() -> tuple[LayeredModel, list[ModelPlan], list[str]]:
-    """Draw the choices; return the model, a plan for each dtype, and the keys of GPUs.
+def _choose(numbers: DeltaGenerator) -> tuple[LayeredModel, list[ModelPlan], list[str]]:
+    """Draw the choices, sliders in `numbers`; return the model, a plan for each dtype, and the keys of GPUs.
 
     A bad value is named and gives way to its default.
 
@@ -102,7 +105,8 @@ def _choose() -> tuple[LayeredModel, list[ModelPlan], list[str]]:
     """
     top = st.columns([3, 2, 4], gap="medium")
     below = st.container()
-    with st.expander("A config.json of your own", icon=":material/upload_file:"):
+    forms = st.columns(2, gap="medium")
+    with forms[0].expander("A config.json of your own", icon=":material/upload_file:"):
         _read_upload(
             st.file_uploader(
                 "config.json",
@@ -112,69 +116,19 @@ def _choose() -> tuple[LayeredModel, list[ModelPlan], list[str]]:
             )
         )
     with top[0]:
-        name = choose_name("llama-3-8b")
-        model = model_of(name)
+        model = model_of(choose_name("llama-3-8b"))
     with top[1]:
-        tasks = list(TASKS) if model.tokens else ["train"]
+        tasks = ["serve", "train"] if model.generates else ["train", "prefill"]
         task = url_widgets.segments("Task", "task", tasks, shown=TASKS.__getitem__)
     with top[2]:
         keys = url_widgets.several("GPUs to compare", "gpu", list(NAMES), default=USUAL_GPUS, shown=NAMES.__getitem__)
-    trains = task == "train"
-    columns = below.columns(5, gap="medium")
-    with columns[0]:
-        gpus = _number("Number of GPUs", "gpus", "1", help="All of them.")
-    with columns[1]:
-        dtypes = url_widgets.several("Dtype", "dtype", DTYPES, default=["bf16"])
-    with columns[2]:
-        batch = _number(
-            "Batch",
-            "batch",
-            str(model.batch if trains else 1),
-            help="Sequences or samples that a GPU, or a group that shares layers, has at once.",
-        )
-    with columns[3]:
-        tokens = (
-            _number(
-                "Tokens" if trains else "Tokens of a prompt",
-                "tokens",
-                str(model.tokens if trains else min(1024, model.tokens)),
-                help="Of a sequence.",
-            )
-            if model.tokens
-            else ""
-        )
-    with columns[4]:
-        usual = {True: "1", False: "all, at most 8"}[trains]
-        parallel = _number(
-            "GPUs that share a layer", "tp", usual, help="Tensor parallelism: a divisor of the number of GPUs."
-        )
-    typed = {"task": task, "gpus": gpus, "tensor_parallel": parallel, "batch": batch, "tokens": tokens}
-    weights = [""]
-    if trains:
-        last = below.columns([3, 2], gap="medium", vertical_alignment="bottom")
-        with last[0]:
-            usual_shard = ["full", "gradients", "none"]
-            typed["shard"] = url_widgets.select(
-                "Sharding between GPUs",
-                "shard",
-                usual_shard,
-                shown=lambda name: f"{name}: {SHARDINGS[name]}",  # type: ignore[index]
-            )
-        with last[1]:
-            typed["checkpoint"] = (
-                "yes"
-                if url_widgets.toggle(
-                    "Checkpointing", "checkpoint", help="Activations are computed again in the backward pass."
-                )
-                else ""
-            )
-    else:
-        last = below.columns([3, 2], gap="medium")
-        with last[0]:
-            weights = url_widgets.several("Stored weights", "weights", list(SERVED), default=()) or [""]
-        with last[1]:
-            typed["answer"] = _number("Tokens of an answer", "answer", "256", help="Generated for each prompt.")
-    kept = _usable(typed, model)
+    with numbers:
+        chosen = _numbers(model, trains=task == "train")
+    with forms[1].expander("Exact numbers", icon=":material/123:"):
+        _exact(chosen)
+    with below:
+        typed, dtypes, weights = _ways(trains=task == "train")
+    kept = _usable({"task": task} | typed | {name: str(number) for name, number in chosen.items()}, model)
     plans = [
         plan_of(kept | {"dtype": dtype, "weights": stored}) for dtype, stored in product(dtypes or ["bf16"], weights)
     ]
@@ -186,8 +140,65 @@ def _choose() -> tuple[LayeredModel, list[ModelPlan], list[str]]:
     return model, plans[:MOST_LINES], keys[:shown]
 
 
-def _number(label: str, name: str, usual: str, *, help: str) -> str:
-    return url_widgets.text(label, name, "", help=f"{help} A whole number.", placeholder=usual)
+def _numbers(model: LayeredModel, *, trains: bool) -> dict[str, int]:
+    """Draw a slider for each length that moves a point along its curve or changes it; return the numbers by name."""
+    sequences = "Sequences or samples that a GPU, or a group that shares layers, has at once."
+    rows = [("Batch", "batch", 4096, model.batch if trains else 1, sequences)]
+    if model.tokens and trains:
+        rows.append(("Tokens", "tokens", model.tokens, model.tokens, "Of a sequence."))
+    elif model.tokens:
+        rows.append(("Tokens of a prompt", "tokens", model.tokens, model.prompt, "Of a sequence."))
+    if model.generates and not trains:
+        rows.append(("Tokens of an answer", "answer", 8192, 256, "Generated for each prompt."))
+    found = {}
+    for (label, name, most, usual, help), column in zip(
+        rows, st.columns(max(2, len(rows)), gap="medium"), strict=False
+    ):
+        with column:
+            found[name] = url_widgets.powers(label, name, most, usual, help=help)
+    return found
+
+
+def _exact(chosen: Mapping[str, int]) -> None:
+    """Draw a field for each number of a slider, which takes those that are no powers of two."""
+    for (name, number), column in zip(chosen.items(), st.columns(len(chosen)), strict=True):
+        key = f"model.{name}.exact"
+        st.session_state[key] = str(number)
+        column.text_input(
+            name.capitalize(),
+            key=key,
+            max_chars=12,
+            on_change=lambda name=name, key=key: link.write(name, st.session_state[key].strip() or None),
+        )
+
+
+def _ways(*, trains: bool) -> tuple[dict[str, str], list[str], list[str]]:
+    """Draw on how many GPUs and in which dtypes; return what was typed, the dtypes, and those of stored weights."""
+    fields = [
+        ("Number of GPUs", "gpus", "gpus", "All of them.", "1"),
+        ("GPUs per layer", "tp", "tensor_parallel", "Tensor parallelism: a divisor of all GPUs.", "1"),
+        ("Pipeline stages", "pipeline", "pipeline", "Each has as many layers; they divide the number of GPUs.", "1"),
+    ]
+    if trains:
+        micro = "Of a step; those of a pipeline follow each other through it."
+        fields.append(("Micro-batches", "accumulate", "accumulation", micro, "1"))
+    else:
+        fields[1] = (*fields[1][:4], "all, at most 8")
+    columns = st.columns([*[2] * len(fields), 3, 4], gap="medium", vertical_alignment="bottom")
+    typed = {}
+    for column, (label, name, key, what, shown) in zip(columns, fields, strict=False):
+        with column:
+            typed[key] = url_widgets.text(label, name, "", help=f"{what} A whole number.", placeholder=shown)
+    with columns[-2]:
+        dtypes = url_widgets.several("Dtype", "dtype", DTYPES, default=["bf16"])
+    with columns[-1]:
+        if not trains:
+            return typed, dtypes, url_widgets.several("Stored weights", "weights", list(SERVED), default=()) or [""]
+        shards = {str(name): f"{name}: {words}" for name, words in list(SHARDINGS.items())[::-1]}
+        typed["shard"] = url_widgets.select("Sharding between GPUs", "shard", list(shards), shown=shards.__getitem__)
+    again = "Activations are computed again in the backward pass."
+    typed["checkpoint"] = "yes" if url_widgets.toggle("Checkpointing", "checkpoint", help=again) else ""
+    return typed, dtypes, [""]
 
 
 def _usable(typed: Mapping[str, str], model: LayeredModel) -> dict[str, str]:
@@ -197,13 +208,14 @@ def _usable(typed: Mapping[str, str], model: LayeredModel) -> dict[str, str]:
         kept["batch"] = str(model.batch)
     for name, text in typed.items():
         try:
-            found = plan_of(kept | {name: text} if text.strip() else kept)
+            plan_of(kept | {name: text})
         except InvalidInput as error:
             url_widgets.show_problem(error)
             continue
         kept |= {name: text} if text.strip() else {}
-        if name == "gpus" and typed["task"] == "serve" and not typed["tensor_parallel"].strip():
-            kept["tensor_parallel"] = str(next(each for each in range(HOST_GPUS, 0, -1) if found.gpus % each == 0))
+    if typed["task"] != "train" and not typed["tensor_parallel"].strip():
+        groups = plan_of(kept).replicas
+        kept["tensor_parallel"] = str(next(each for each in range(HOST_GPUS, 0, -1) if groups % each == 0))
     return kept
 
 
@@ -226,8 +238,10 @@ def _read_upload(file: Any) -> None:
     link.write("layers", ";".join(line.strip() for line in layers.splitlines()))
 
 
-def _show(asked: Sequence[ModelPrediction], curves: Sequence[Curve], plans: int) -> None:
-    """Draw the answers: each as asked, and where that fits no GPU, as it is drawn."""
+def _show(found: Sequence[tuple[ModelPrediction, Curve]], plans: int, picture: DeltaGenerator) -> None:
+    """Draw the answers, their curves in `picture`: each as asked, and where that fits no GPU, as it is drawn."""
+    asked = [each for each, _ in found]
+    curves = [curve for _, curve in found]
     first = asked[0]
     plan = first.plan
     key = (first.model, *((each.plan, each.device.spec_key) for each in asked))
@@ -237,8 +251,9 @@ def _show(asked: Sequence[ModelPrediction], curves: Sequence[Curve], plans: int)
     }
     published = _published(first.model, plan, tuple(each.device.spec_key or "" for each in asked))
     if lines:
-        show_chart(lambda: throughput(lines, plan.batch, published), ("speed", key), key="chart.speed")
-        st.caption(_chart_words(first, lines, published))
+        with picture:
+            show_chart(lambda: throughput(lines, plan.batch, published), ("speed", key), key="chart.speed")
+            st.caption(_chart_words(first, lines, published))
     name, shown = next(iter(drawn.items()), ("", first))
     said = [headline(each) for each in asked[1:] if each.fits is False]
     said += [*comparisons(list(drawn.values()), plans), f"{name}: {batch_words(curves[0])}" if curves[0] else ""]
@@ -265,7 +280,9 @@ def _show(asked: Sequence[ModelPrediction], curves: Sequence[Curve], plans: int)
 
 def _table(drawn: Mapping[str, ModelPrediction], key: object) -> None:
     """Draw the figures of each line at the chosen batch, next to each other."""
-    unit = "Tokens" if next(iter(drawn.values())).model.tokens else "Samples"
+    unit, first = (
+        ("Tokens", "First token") if next(iter(drawn.values())).model.tokens else ("Samples", "Time of a batch")
+    )
     show_table(
         lambda: [
             {
@@ -275,7 +292,7 @@ def _table(drawn: Mapping[str, ModelPrediction], key: object) -> None:
                 "Time of a step": each.train.time_s.value if each.train else None,
                 "MFU": mfu.value if each.train and (mfu := each.mfu()) else None,
                 "Time of a token": each.decode.time_s.value if each.decode else None,
-                "First token": each.prefill.time_s.value if each.prefill else None,
+                first: each.prefill.time_s.value if each.prefill else None,
                 f"US$ per million {unit.lower()}": (cost_of(each) or {}).get("usd"),
                 f"Energy of a million {unit.lower()}, at most": (cost_of(each) or {}).get("joules_at_most"),
             }
@@ -287,7 +304,7 @@ def _table(drawn: Mapping[str, ModelPrediction], key: object) -> None:
             "Time of a step": "s",
             "MFU": "%",
             "Time of a token": "s",
-            "First token": "s",
+            first: "s",
             f"Energy of a million {unit.lower()}, at most": "J",
         },
         alt=f"Table of {len(drawn)} ways to run the model: speed with intervals, cost of a million {unit.lower()}",
@@ -300,7 +317,9 @@ def _line(prediction: ModelPrediction, plans: int) -> str:
 
 
 def _chart_words(first: ModelPrediction, lines: Mapping[str, Curve], published: Sequence[PublishedPoint]) -> str:
-    words = "A point is a batch; dashed: the time in which memory gives all weights once, the least a token can take."
+    words = "A point is a batch."
+    if first.decode:
+        words = "A point is a batch; dashed: the time in which memory gives all weights once, the least of a token."
     if first.train:
         words = "A point is a batch per GPU; dashed: the rate at the GPUs' dense peak."
     if first.fits is False:

@@ -91,7 +91,7 @@ def test_text_that_is_no_layers_is_named_with_its_line(text, message):
         ("input tokens=8;embedding 8 vocabulary=10;attention heads=3", "heads that divide the width 8"),
         ("input tokens=8;embedding 8 vocabulary=10;attention heads=0", "heads that divide the width 8"),
         ("input 8;linear 10 tied=yes", "as many features as the embedding has entries"),
-        ("input 1000000000;linear 1000000000", "fewer than 1,000,000,000,000 parameters"),
+        ("input 1000000000;linear 1000000000", "fewer than 10,000,000,000,000 parameters"),
         ("input", "`input 3x224x224`"),
     ],
 )

@@ -46,6 +46,17 @@ def flops(parts):
     return sum(part.flop_count * part.count for part in parts)
 
 
+@pytest.mark.parametrize(("task", "context"), [("train", 0), ("prefill", 0), ("decode", 70)])
+@pytest.mark.parametrize("fused", ["yes", "no"])
+def test_repeated_layers_are_counted_as_often_as_those_that_are_written_out(task, context, fused):
+    start, rest = DECODER.format(fused=fused, kv=2).split("repeat 2\n")
+    block, end = rest.split("end\n")
+    plan = ModelPlan(task, batch=3, tokens=60, gpus=2, tensor_parallel=2)
+    repeated = forward_pass(model_of_text(f"{start}repeat 7\n{block}end\n{end}"), plan, context=context)
+
+    assert repeated == forward_pass(model_of_text(start + 7 * block + end), plan, context=context)
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_flops_of_a_training_step_are_those_of_torchs_counter(name):
     model = MODELS[name]
@@ -129,10 +140,24 @@ def test_few_rows_read_the_experts_they_go_to():
 
 
 @pytest.mark.parametrize(
-    ("given", "said"), [({"tensor_parallel": 5, "gpus": 5}, "heads"), ({"task": "decode"}, "tokens")]
+    ("name", "given", "said"),
+    [
+        ("llama-3-8b", {"tensor_parallel": 5, "gpus": 5}, "divides the 32 heads, not 5"),
+        ("resnet-50", {"task": "decode"}, "ResNet-50 generates no tokens"),
+        ("bert-base", {"task": "serve"}, "train and prefill: BERT base generates no tokens"),
+    ],
 )
-def test_what_cannot_be_run_is_named(given, said):
-    name = "llama-3-8b" if "gpus" in given else "resnet-50"
-
+def test_what_cannot_be_run_is_named(name, given, said):
     with pytest.raises(InvalidInput, match=said):
         predict_model(model_named(name), ModelPlan(**{"task": "prefill", **given}), H100)
+
+
+@pytest.mark.parametrize("name", ["llama-3-8b", "llama-3-70b"])
+def test_only_the_logits_of_a_server_with_fewer_bits_stay_in_16(name):
+    model = model_named(name)
+    plan = ModelPlan("decode", batch=1, tokens=9, weights="int4")
+    read = sum(part.weight_bytes * part.count for part in forward_pass(model, plan, context=9).parts)
+    table = model.layers[1].sizes[0] * model.layers[1].settings["vocabulary"]
+    rest = sum(tape_of(model, Training()).weights) - 2 * table
+
+    assert read == pytest.approx(rest * 4.25 / 8 + 2 * table, rel=2e-3)

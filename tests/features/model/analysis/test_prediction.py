@@ -9,11 +9,28 @@ from statistics import median
 import pytest
 
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.features.model.analysis.answers import batch_words, compared, headline, mfu_by_definition, rows_of
-from gpuexplore.features.model.analysis.models import model_named
+from gpuexplore.features.model.analysis.answers import (
+    batch_words,
+    collectives_of,
+    compared,
+    headline,
+    mfu_by_definition,
+    rows_of,
+    scaling_of,
+    scaling_words,
+)
+from gpuexplore.features.model.analysis.config import layers_of
+from gpuexplore.features.model.analysis.models import model_named, model_of_text
 from gpuexplore.features.model.analysis.network import link_of
 from gpuexplore.features.model.analysis.plan import ModelPlan, plan_of
-from gpuexplore.features.model.analysis.prediction import by_batch, phase_of, predict_model, saturating
+from gpuexplore.features.model.analysis.prediction import (
+    by_batch,
+    memory_of_each,
+    phase_of,
+    predict_model,
+    saturating,
+    usable_bytes_of,
+)
 from gpuexplore.features.model.analysis.rows import OF_TRAINING, published_steps, read_rows
 from gpuexplore.features.model.analysis.step_time import PRIORS, fitted
 from gpuexplore.hardware import target_named
@@ -72,6 +89,15 @@ def test_a_model_that_does_not_fit_is_said_to_first_with_what_would():
     assert predicted("llama-3-70b", gpus=4, tensor_parallel=4).fits
 
 
+def test_trainings_that_ran_fit():
+    steps = [step for step in published_steps() if step.plan.is_trained]
+    shares = [memory_of_each(step.model, step.plan) / usable_bytes_of(step.device) for step in steps]
+
+    assert max(shares) < 1.03
+    assert sum(share > 1 for share in shares) < 10
+    assert median(shares) > 0.6  # their micro-batches were chosen to fill the memory
+
+
 def test_more_bandwidth_fewer_bits_and_more_gpus_make_tokens_faster():
     base, faster, fewer, shared = (
         predicted("llama-3-8b", A100).decode.time_s.value,
@@ -102,6 +128,49 @@ def test_a_larger_batch_is_no_slower_in_all_and_no_faster_for_each():
     assert rates == sorted(rates)
     assert saturating(found).plan.batch <= found[-1].plan.batch
     assert "from batch" in batch_words(found)
+
+
+def test_a_gpu_whose_memory_is_unknown_has_no_largest_batch():
+    found = by_batch(model_named("gpt2"), SERVED, target_named("apple-m1", ()), batches=(1, 2))
+
+    assert found[0].fits is None
+    assert "fits" not in batch_words(found)
+
+
+def test_an_encoder_is_trained_or_passed_forward():
+    found = predict_model(model_named("bert-base"), ModelPlan("prefill", batch=8, tokens=128), H100)
+
+    assert found.memory_bytes > 2 * found.weights
+    assert found.prefill.limit == "compute"
+
+
+def test_python_issues_small_steps_for_longer_than_a_gpu_computes_them():
+    plan = {"task": "decode", "batch": 1, "tokens": 5, "answer": 200}
+    graph, eager = (predicted("llama-2-7b", A100, execution=name, **plan) for name in ("graph", "eager"))
+    large = predicted("llama-2-7b", A100, execution="eager", task="prefill", batch=8, tokens=2048)
+
+    assert eager.main.limit == "host"
+    # https://pytorch.org/blog/accelerating-generative-ai-2/: 25.5, and 104.9 compiled
+    assert eager.per_second.low < 25.5 < eager.per_second.high < graph.per_second.value
+    assert large.prefill.limit == "compute"
+
+
+@pytest.mark.parametrize(
+    ("name", "plan"),
+    [("gpt2", SERVED), ("mixtral-8x7b", replace(SERVED, gpus=8, tensor_parallel=8)), ("vit-b-16", ModelPlan("train"))],
+)
+def test_batches_that_are_predicted_at_once_are_as_each_alone(name, plan):
+    model = model_named(name)
+    found = by_batch(model, plan, H100, batches=(1, 6, 64))
+
+    assert len(found) > 1
+    for each in found:
+        alone = predict_model(model, each.plan, H100)
+        assert each.per_second.value == pytest.approx(alone.per_second.value, rel=1e-9)
+        assert each.main.seconds == pytest.approx(alone.main.seconds, rel=1e-9)
+        assert replace(each, train=None, prefill=None, decode=None) == replace(
+            alone, train=None, prefill=None, decode=None
+        )
 
 
 def test_shares_and_operations_add_up_to_the_step():
@@ -174,3 +243,89 @@ def test_rows_of_a_file_are_read_and_wrong_ones_named():
     assert [line.partition(":")[0] for line in refused] == ["line 3", "line 4", "line 5"]
     with pytest.raises(InvalidInput, match="columns"):
         read_rows(["a,b", "1,2"])
+
+
+def trained(name="llama-3-8b", device=H100, **plan):
+    usual = {"batch": 1, "tokens": 2048, "checkpoint": True, "execution": "eager", "accumulation": 16}
+    return predict_model(model_named(name), ModelPlan("train", **(usual | plan)), device)
+
+
+def test_stages_of_a_pipeline_wait_for_the_first_and_the_last_micro_batch():
+    found = trained(gpus=4, pipeline=4)
+    seconds = found.train.seconds
+    stage = sum(seconds.values()) - seconds["bubble"] - seconds["optimizer"]
+
+    assert seconds["bubble"] == pytest.approx(3 / 16 * stage, rel=0.05)
+    assert trained(gpus=4, pipeline=4, accumulation=64).train.seconds["bubble"] == pytest.approx(seconds["bubble"])
+    assert found.flop_count == pytest.approx(trained().flop_count)
+    assert "a pipeline of 4 stages" in found.train.basis
+
+
+def test_the_first_stage_keeps_a_micro_batch_for_each_stage_and_weights_are_shared():
+    memory = [trained(gpus=4, pipeline=4, accumulation=n, checkpoint=False).memory_bytes for n in (2, 4, 64)]
+
+    assert memory[0] < memory[1] == memory[2]
+    assert trained(gpus=8, tensor_parallel=2, pipeline=4).memory_bytes < trained(gpus=4, pipeline=4).memory_bytes
+    assert trained(gpus=4, pipeline=4).memory_bytes < 0.4 * trained().memory_bytes
+
+
+def test_a_request_passes_all_stages_and_several_are_served_at_once():
+    def served(**plan):
+        return predicted("llama-3-70b", tokens=512, **plan)
+
+    one, staged, several = served(batch=1), served(gpus=4, pipeline=4, batch=1), served(gpus=4, pipeline=4, batch=4)
+
+    assert staged.decode.time_s.value == pytest.approx(one.decode.time_s.value, rel=0.05)
+    assert several.decode.time_s.value == pytest.approx(staged.decode.time_s.value, rel=0.05)
+    assert several.prefill.time_s.value == pytest.approx(staged.prefill.time_s.value * 7 / 4, rel=0.05)
+    assert (one.fits, staged.fits) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "plan", "said"),
+    [
+        ("llama-3-8b", {"gpus": 3, "pipeline": 3}, "divisors of the 32 blocks"),
+        ("llama-3-8b", {"gpus": 64, "pipeline": 64}, "divisors of the 32 blocks"),
+        ("llama-3-8b", {"gpus": 8, "tensor_parallel": 4, "pipeline": 4}, "divisors of the 2 GPUs or groups"),
+        ("resnet-50", {"gpus": 2, "pipeline": 2, "tokens": 0}, "no equal blocks"),
+        ("whisper-tiny", {"gpus": 2, "pipeline": 2, "tokens": 100}, "no equal blocks"),
+    ],
+)
+def test_stages_that_cannot_be_are_named(name, plan, said):
+    with pytest.raises(InvalidInput, match=said):
+        trained(name, **plan)
+
+
+def test_a_published_training_by_three_kinds_of_parallelism_is_within_its_interval():
+    # table 1 of https://arxiv.org/abs/2104.04473: 145.6 billion parameters, 1,536 GPUs, 148 TFLOP/s each
+    config = {"n_embd": 12288, "n_layer": 80, "n_head": 96, "vocab_size": 51200, "n_positions": 2048}
+    model = model_of_text(layers_of({"model_type": "gpt2", **config}, "config.json"))
+    plan = ModelPlan("train", 1536, 8, pipeline=8, batch=1, accumulation=96, tokens=2048, checkpoint=True)
+    found = predict_model(model, plan, A100)
+    rate = mfu_by_definition(found)["whole"] * 4 / 3 * 312e12
+    wide = found.train.time_s
+
+    assert wide.value / wide.high <= 148e12 / rate <= wide.value / wide.low
+    assert found.fits
+
+
+def test_bandwidths_are_those_of_nccl_tests():
+    found = predicted("llama-3-70b", gpus=8, tensor_parallel=8)
+    (row,) = collectives_of(found)
+
+    assert (row["name"], row["workers"], row["byte_count"]) == ("all-reduce", 8, 4 * 8192 * 2)
+    assert row["time_s"] == link_of(H100, 8).all_reduce_s(4 * 8192 * 2, 8)
+    assert row["bus_bytes_per_s"] == pytest.approx(row["byte_count"] / row["time_s"] * 14 / 8)
+    assert "bus bandwidth" in scaling_words(found)
+    assert collectives_of(predicted("llama-3-8b")) == []
+
+
+def test_gpus_with_batches_of_their_own_scale_and_groups_share_a_hosts_network():
+    found = trained(gpus=16, shard="full", batch=4)
+    of_groups = trained(gpus=16, tensor_parallel=8, shard="none", batch=4)
+    shared, each = collectives_of(of_groups)
+
+    assert 0.5 < scaling_of(found) < 1
+    assert scaling_of(trained()) is None
+    assert (shared["workers"], each["workers"], each["link"]) == (8, 2, "network")
+    assert each["longest_bus_bytes_per_s"] == pytest.approx(link_of(H100, 16).bus_bytes_per_s / 8)

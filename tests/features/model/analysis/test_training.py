@@ -1,9 +1,11 @@
+import re
+
 import pytest
 
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.model.analysis import Serving, Training
-from gpuexplore.features.model.analysis.models import model_named, model_of_text, models
-from gpuexplore.features.model.analysis.training import cache_bytes_per_token, serving_memory, training_memory
+from gpuexplore.features.model.analysis.models import model_named, model_of_text, models, tape_of
+from gpuexplore.features.model.analysis.training import cache_bytes, serving_memory, training_memory
 
 # torch's MemTracker under FakeTensorMode, batch 128, fp32, GB
 TRACKED = {
@@ -51,9 +53,12 @@ def test_a_model_has_as_many_parameters_as_its_maker_says(name):
     assert training_memory(name, 1).parameter_count == PARAMETERS[name]
 
 
-def test_every_model_can_be_trained_at_its_usual_batch():
-    for name, model in models().items():
-        assert training_memory(name, model.batch).total_bytes > 0
+def test_every_model_has_the_parameters_that_it_is_described_with():
+    for model in models().values():
+        count = sum(tape_of(model, Training(tokens=min(model.tokens, 64))).weights)
+        said = re.search(r"([0-9.]+) (b|m)illion parameters", model.about)
+
+        assert not said or count / {"b": 1e9, "m": 1e6}[said[2]] == pytest.approx(float(said[1]), rel=0.01)
 
 
 def test_vgg_with_adamw_takes_16_bytes_a_parameter_before_activations():
@@ -152,7 +157,7 @@ def test_a_setting_that_cannot_be_is_named(settings, message):
         ("mlp", 8, Training(checkpoints=9), "checkpoints '9': expected whole numbers from 0 to 3"),
         ("__import__", 8, Training(), r"model '__import__': expected alexnet-2012, .*784-512-10"),
         ("vgg-16", 10**9, Training(dtype="fp64"), r"batch '1000000000': expected .* 100 PB at most"),
-        ("1000000-1000000-10", 1, Training(), r"1000000-1000000-10, line 2: 'linear 1000000': .* parameters"),
+        ("9000000-9000000-10", 1, Training(), r"9000000-9000000-10, line 2: 'linear 9000000': .* parameters"),
         ("vgg-16", 1, Training(tokens=64), "tokens '64': expected none"),
         ("gpt2", 1, Training(tokens=2048), r"gpt2, line 2: .* at most 1,024 tokens"),
     ],
@@ -164,7 +169,7 @@ def test_a_training_that_cannot_be_is_named_with_what_is_accepted(name, batch, s
 
 @pytest.mark.parametrize("name", PER_TOKEN)
 def test_a_token_takes_keys_and_values_of_every_layer(name):
-    assert cache_bytes_per_token(model_named(name)) == PER_TOKEN[name]
+    assert cache_bytes(model_named(name), 1000) == 1000 * PER_TOKEN[name]
 
 
 def test_the_cache_grows_with_tokens_and_batch_and_the_weights_do_not():
@@ -181,6 +186,15 @@ def test_a_narrow_cache_is_half():
     wide, narrow = (serving_memory("gpt2", 1, Serving(cache_dtype=dtype)).most("KV cache") for dtype in ("", "fp8"))
 
     assert wide == 2 * narrow
+
+
+@pytest.mark.parametrize(("name", "file_gb"), [("llama-3-8b", 5.73), ("llama-2-7b", 3.89)])
+def test_weights_of_4_bits_are_as_large_as_files_of_awq(name, file_gb):
+    # https://huggingface.co/casperhansen/llama-3-8b-instruct-awq and https://huggingface.co/TheBloke/Llama-2-7B-AWQ
+    found = serving_memory(name, 1, Serving("int4"))
+
+    assert found.most("parameters") / 1e9 == pytest.approx(file_gb, rel=0.02)
+    assert found.most("KV cache") == serving_memory(name, 1).most("KV cache")
 
 
 @pytest.mark.parametrize("name", ["vgg-16", "mlp"])

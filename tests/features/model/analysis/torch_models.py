@@ -72,7 +72,7 @@ class Embedding(nn.Module):
 
 
 class Attention(nn.Module):
-    def __init__(self, width, heads, kv, head, bias, out_bias, rotary, fused, causal):
+    def __init__(self, width, heads, kv, head, bias, out_bias, rotary, fused, causal, **_):
         super().__init__()
         self.causal = bool(causal)
         self.heads, self.kv, self.head = heads, kv or heads, head or width // heads
@@ -203,7 +203,7 @@ class Builder:
         self.shape = (torch.Size(self.shape).numel(),)
         return nn.Flatten()
 
-    def embedding(self, width, vocabulary, positions):
+    def embedding(self, width, vocabulary, positions, types):
         self.table = Embedding(width, vocabulary, positions)
         self.shape = (*self.shape, width)
         return self.table
