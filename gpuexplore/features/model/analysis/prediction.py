@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import takewhile
 from math import exp, hypot, log
 from typing import Literal
@@ -29,6 +30,7 @@ from gpuexplore.features.model.analysis.step_time import (
     step_of,
     terms_of,
 )
+from gpuexplore.features.model.analysis.tape import NOTHING, Size
 from gpuexplore.features.model.analysis.training import cache_bytes, step_moments, weight_bytes
 from gpuexplore.hardware import ACCELERATORS, row_of
 
@@ -376,19 +378,29 @@ def _trained_bytes(model: LayeredModel, plan: ModelPlan, tokens: int, in_flight:
     tables = counts["tables"]
     setup = replace(setup, checkpoints=segments, accumulation=plan.accumulation)
     gathered = whole if plan.shard == "gradients" else min(whole, 3 * (whole - tables) / blocks) + 2 * tables
-    most_bytes, kept = 0.0, 0.0
-    for moment in step_moments(model, setup, plan.tensor_parallel):
-        sizes = {kind: size.at(plan.batch) for kind, size in moment.sizes.items()}
-        stored = {"parameters", "gradients", "optimizer state"}
-        if moment.phase == "optimizer step":
-            stored.add("temporary")
-        shared = sum(sizes[kind] for kind in stored) * 4 / tape.itemsize / shares
-        rest = sum(size for kind, size in sizes.items() if kind not in stored)
-        most_bytes = max(most_bytes, shared + rest + (gathered * tape.itemsize if shares > 1 else 0))
-        kept = sizes["activations"] if moment.phase == "forward" else kept
+    lines, activations = _lines_of(model, setup, plan.tensor_parallel)
+    own = 4 / tape.itemsize / shares
+    most = max(own * stored.at(plan.batch) + rest.at(plan.batch) for stored, rest in lines)
+    most += gathered * tape.itemsize if shares > 1 else 0
+    kept: float = activations.at(plan.batch)
     if plan.checkpoint:  # only what each block begins with stays, in fp32 under autocast
         kept = min(kept, blocks * forward.passed_bytes * (1 if is_cast or narrow == "none" else 2))
-    return int(most_bytes + (in_flight - 1) * kept)
+    return int(most + (in_flight - 1) * kept)
+
+
+@lru_cache(maxsize=128)
+def _lines_of(model: LayeredModel, setup: Training, parallel: int) -> tuple[tuple[tuple[Size, Size], ...], Size]:
+    """Return, over the batch, what GPUs can share and the rest at each moment of a step, and what the forward keeps."""
+    lines = []
+    kept = NOTHING
+    for moment in step_moments(model, setup, parallel):
+        shared = ["parameters", "gradients", "optimizer state"]
+        if moment.phase == "optimizer step":
+            shared.append("temporary")
+        stored = sum((moment.sizes[kind] for kind in shared), NOTHING)
+        lines.append((stored, moment.total - stored))
+        kept = moment.sizes["activations"] if moment.phase == "forward" else kept
+    return tuple(dict.fromkeys(lines)), kept
 
 
 def by_batch(
