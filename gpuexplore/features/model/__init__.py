@@ -17,7 +17,7 @@ FEATURE = Feature(
         also="memory",
         script=Path(__file__).with_name("page.py"),
     ),
-    needs=("atlas",),
+    needs=("atlas", "trace"),
     commands={
         "model": "tokens per second, step time, MFU and memory of a whole model on any number of GPUs",
         "memory": "memory for training or serving a model: its peak, when it occurs, and the GPUs it fits",

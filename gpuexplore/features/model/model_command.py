@@ -1,17 +1,18 @@
 """`gpuexplore model`: tokens a second, step time, MFU and memory of a whole model, with intervals."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from gpuexplore.analysis.prediction import calibrate
 from gpuexplore.cli import EXIT_OK
-from gpuexplore.cli.output import print_columns, print_json, say_readings
+from gpuexplore.cli.output import content_of, print_columns, print_json, say_readings
 from gpuexplore.cli.streams import say
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.units import format_gigabytes, format_percent, format_seconds, format_si
+from gpuexplore.core.units import UNKNOWN, format_gigabytes, format_multiple, format_percent, format_seconds, format_si
 from gpuexplore.features.model.analysis.answers import (
     GROUPS,
     MFU_WORDS,
@@ -32,9 +33,11 @@ from gpuexplore.features.model.analysis.models import model_asked, model_reading
 from gpuexplore.features.model.analysis.own_module import predict_module, tracer
 from gpuexplore.features.model.analysis.plan import DTYPES, EXECUTIONS, SHARDINGS, TASKS, plan_of
 from gpuexplore.features.model.analysis.prediction import ModelPrediction, by_batch, predict_model
+from gpuexplore.features.model.analysis.trace_comparison import compared_step, flops_of, read_step
 from gpuexplore.features.model.functions import USUAL_GPU
 from gpuexplore.features.model.measure import activity_of
 from gpuexplore.features.model.memory_command import module_of_file
+from gpuexplore.features.trace.analysis.events import MOST_BYTES
 from gpuexplore.hardware import device_named, ensure_ceiling, readings, target_named
 from gpuexplore.hardware.discovery import discover
 from gpuexplore.measure.conditions.isolation import is_contended
@@ -50,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("model", nargs="*", metavar="MODEL", help=f"{', '.join(models())}, a config.json, or a text file of layers")
     add("--module", default="", metavar="FILE", help="FILE.py[:FUNCTION] that returns an nn.Module and its inputs")
     add("--task", default="", metavar="NAME", help=f"{', '.join(TASKS)} (default: serve; train for other models)")
-    add("--gpu", default=USUAL_GPU, metavar="LIST", help="names of `specs` or devices of this machine (default: h100)")
+    add("--gpu", default="", metavar="LIST", help="names of `specs` or devices of this machine (default: h100)")
     add("--gpus", default="", metavar="N", help="number of GPUs (default: 1)")
     add("--tensor-parallel", default="", metavar="N", help="GPUs that share each layer (default: 1; all for serving)")
     add(
@@ -74,6 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--measure", action="store_true", help="measure steps on a device of this machine beside the prediction")
     add("--device", default="cpu", metavar="NAME", help="device that is measured: cpu or cuda:0 (default: cpu)")
     add("--compile", action="store_true", help="measure with torch.compile")
+    add("--trace", type=Path, metavar="FILE", help="trace of torch.profiler of a step: it is compared, part by part")
     add("--json", action="store_true", help="print JSON")
 
 
@@ -85,7 +89,11 @@ def execute(arguments: argparse.Namespace) -> int:
     if bool(name) == bool(arguments.module):
         raise InvalidInput("give a model or --module FILE.py, one of them")
     known = discover()
-    devices = [ensure_ceiling(target_named(each, known)) for each in split(arguments.gpu)]
+    file = (arguments.trace.name, content_of(arguments.trace, MOST_BYTES), MOST_BYTES) if arguments.trace else None
+    seen = read_step(*file) if file else None
+    usual = USUAL_GPU if seen is None or seen.is_gpu else "cpu"
+    gpus = arguments.gpu or (seen and seen.spec_key) or usual
+    devices = [ensure_ceiling(target_named(each, known)) for each in split(gpus)]
     if not devices:
         raise InvalidInput("no gpu: give at least one of `gpuexplore specs`")
     typed = {option: getattr(arguments, option) for option in OPTIONS}
@@ -97,7 +105,7 @@ def execute(arguments: argparse.Namespace) -> int:
         "network_gbs": arguments.network,
         "checkpoint": "yes" if arguments.checkpoint else "",
     }
-    dtypes = split(arguments.dtype) or ("bf16",)
+    dtypes = split(arguments.dtype or (seen and seen.dtype) or "bf16")
     batches: Sequence[ModelPrediction] = ()
     if arguments.module:
         with tracer().torch.device("meta"):  # nothing is allocated
@@ -118,15 +126,20 @@ def execute(arguments: argparse.Namespace) -> int:
         found = [predict_model(model, plan, device, calibration) for device in devices for plan in plans]
         batches = by_batch(model, plans[0], devices[0], calibration)
     reading = model_reading(name) if name else None
+    if file:
+        phases = found[0].train, found[0].prefill, found[0].decode
+        seen = read_step(*file, [flops_of(each) for each in phases if each])
+        print_json(compared_step(found[0], seen)) if arguments.json else _print_compared(compared_step(found[0], seen))
+        return EXIT_OK
     if arguments.json:
         sentences = [*comparisons(found, len(plans)), batch_words(batches)]
-        read = [*filter(None, [reading]), *readings(split(arguments.gpu))]
+        read = [*filter(None, [reading]), *readings(split(gpus))]
         print_json({"predictions": [to_json(each) for each in found], "comparisons": sentences, "readings": read})
         return EXIT_OK
     _print(found, batches, len(plans))
     if reading:
         say(f"gpuexplore: {reading}")
-    say_readings(split(arguments.gpu))
+    say_readings(split(gpus))
     return EXIT_OK
 
 
@@ -163,6 +176,26 @@ def _measure(arguments: argparse.Namespace, name: str) -> int:
     if is_contended(found["lost_cpu_share"]):
         print(f"contended: other work used {format_percent(found['lost_cpu_share'])} of the CPU")
     return EXIT_OK
+
+
+def _print_compared(found: Mapping[str, Any]) -> None:
+    print(found["sentence"])
+    for note in found["notes"]:
+        print(f"- {note}")
+    for rows in (found["groups"], found["operations"][:MOST_ROWS]):
+        cells = [
+            (
+                row["part"],
+                *(UNKNOWN if row[key] is None else f"{row[key]:,}" for key in ("predicted_calls", "seen_calls")),
+                format_seconds(row["predicted_s"]),
+                f"{format_seconds(row['predicted_low_s'])} to {format_seconds(row['predicted_high_s'])}",
+                format_seconds(row["seen_s"]),
+                UNKNOWN if row["ratio"] is None else format_multiple(row["ratio"]),
+            )
+            for row in rows
+        ]
+        print()
+        print_columns([("part", "calls predicted", "seen", "time predicted", "interval", "seen", "ratio"), *cells])
 
 
 def _print(found: Sequence[ModelPrediction], batches: Sequence[ModelPrediction], dtypes: int) -> None:

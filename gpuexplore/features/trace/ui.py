@@ -32,6 +32,7 @@ from gpuexplore.hardware import NEWEST_FIRST
 from gpuexplore.jobs.reading import read_apart
 from gpuexplore.ui.link import href
 from gpuexplore.ui.markdown import plain
+from gpuexplore.ui.navigation import pages
 from gpuexplore.ui.session import known_devices
 from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.shared.charts import show_chart
@@ -67,6 +68,8 @@ def show_trace(table: TraceTable, said: DeltaGenerator) -> None:
     st.caption(plain(" ".join(notes(table))))
     if not rows:
         return
+    if "model" in pages():
+        st.caption("A step of a whole model: its prediction takes a trace on the page [Model](./model).")
     st.subheader("Operations", anchor="operations")
     shown: list[Cells] = [
         {

@@ -6,6 +6,7 @@ from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
 from gpuexplore.features.model.analysis.fits import WELL_KNOWN
 from gpuexplore.features.model.analysis.models import model_named
 from tests.cli.conftest import answered, home
+from tests.features.trace.analysis.made import DATA, as_bytes, gpu_trace
 
 KEYS = {
     "parameters_bytes",
@@ -165,3 +166,26 @@ def test_a_pipeline_is_predicted_with_its_bubble_and_the_bandwidths_of_collectiv
     assert "over 4 GPUs by NVLink" in capsys.readouterr().out
     assert main(("model", "llama-3-8b", "--pipeline", "5")) == EXIT_UNUSABLE
     assert "pipeline '5': expected divisors of the 32 blocks" in capsys.readouterr().err
+
+
+def test_trace_is_compared_with_its_own_gpu_and_dtype(tmp_path, answered, capsys):
+    path = tmp_path / "t.json"
+    path.write_bytes(as_bytes(gpu_trace()))
+
+    code, told = answered("model", "gpt2", "--task", "prefill", "--trace", str(path), "--json")
+    assert main(("model", "gpt2", "--task", "prefill", "--trace", str(path))) == EXIT_OK
+    said = capsys.readouterr().out
+
+    assert code == EXIT_OK
+    assert (told["traced_on"], told["seen_s"]) == ("H100 SXM5 80GB", pytest.approx(410e-6))
+    assert told["notes"] == ["Step: the whole trace.", "Predicted, and not in the trace: attention."]
+    assert said.startswith(told["sentence"])
+    assert "part                  " in said
+
+
+def test_trace_of_a_cpu_is_compared_with_this_cpu(answered):
+    code, told = answered("model", "gpt2", "--trace", str(DATA), "--json")
+
+    assert code == EXIT_OK
+    assert told["sentence"].startswith("This trace is not of this request")
+    assert "prediction" not in told["notes"][0]

@@ -12,6 +12,7 @@ from gpuexplore.features.model.analysis.models import model_named
 from gpuexplore.features.model.analysis.training import training_memory
 from gpuexplore.features.model.functions import predict_model
 from gpuexplore.ui.identity import OWNER_COOKIE
+from tests.features.trace.analysis.made import DATA
 from tests.pages.conftest import OWNER, compiler, home, page, texts
 from tests.waiting import DEADLINE_S
 
@@ -25,6 +26,10 @@ def figures(app):
 
 def model_of(app):
     return next(box for box in app.selectbox if box.label == "Model")
+
+
+def field_of(app, label):
+    return next(field for field in app.get("file_uploader") if field.label == label)
 
 
 def test_the_first_look_is_at_the_training_of_a_language_model_that_the_link_names(page):
@@ -327,7 +332,7 @@ def test_model_that_no_number_of_gpus_of_a_host_holds_gets_a_sentence_and_its_me
 )
 def test_config_that_cannot_be_used_gets_a_sentence(page, content, said):
     app = page("model", model="gpt2", gpu="l4")
-    app.get("file_uploader")[0].set_value(("config.json", content, "application/json")).run()
+    field_of(app, "config.json").set_value(("config.json", content, "application/json")).run()
 
     assert not app.exception
     assert said in texts(app.error)
@@ -337,13 +342,24 @@ def test_config_that_cannot_be_used_gets_a_sentence(page, content, said):
 def test_layers_of_a_config_are_in_the_link(page):
     config = b'{"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 2, "vocab_size": 500, "n_positions": 32}'
     app = page("model", gpu="l4")
-    app.get("file_uploader")[0].set_value(("config.json", config, "application/json")).run()
+    field_of(app, "config.json").set_value(("config.json", config, "application/json")).run()
 
     assert not app.error
     assert model_of(app).value == "layers"
     assert "embedding 64 vocabulary=500" in str(app.query_params["layers"])
     model_of(app).select("gpt2").run()
     assert model_of(app).value == "gpt2", "a file is read once"
+
+
+def test_trace_is_laid_next_to_the_prediction_and_what_is_none_gets_a_sentence(page):
+    app = page("model", model="gpt2", gpu="l4")
+    field_of(app, "Trace of torch.profiler").set_value(("t.json", DATA.read_bytes(), "application/json")).run()
+
+    assert not app.exception
+    assert "This trace is not of this request: its products have" in texts(app.markdown)
+    assert "The trace is of a CPU, the prediction of L4." in texts(app.caption)
+    field_of(app, "Trace of torch.profiler").set_value(("t.json", b"{}", "application/json")).run()
+    assert "a trace is an object with a list traceEvents" in texts(app.error)
 
 
 def test_old_address_of_memory_leads_to_its_view_with_all_parameters(page, monkeypatch):

@@ -1,6 +1,7 @@
 """Speed of a model on a page: the answer and its picture, then the choices, what a step consists of, and its basis."""
 
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from itertools import product
 from typing import Any
 
@@ -36,19 +37,33 @@ from gpuexplore.features.model.analysis.prediction import (
     usable_bytes_of,
 )
 from gpuexplore.features.model.analysis.rows import PublishedPoint, published_points, published_runs
+from gpuexplore.features.model.analysis.trace_comparison import SeenStep, compared_step, flops_of
 from gpuexplore.features.model.speed_chart import PHASES, memory_bars, step_shares, throughput
 from gpuexplore.features.model.ui.choice import choose_name, model_of
+from gpuexplore.features.trace.ui import MOST_BYTES
 from gpuexplore.hardware import NEWEST_FIRST, target_named
+from gpuexplore.jobs.reading import read_apart
 from gpuexplore.ui import link, url_widgets
 from gpuexplore.ui.markdown import plain
-from gpuexplore.ui.shared import shared_values
+from gpuexplore.ui.shared import Shared, shared_values
 from gpuexplore.ui.shared.charts import show_chart
-from gpuexplore.ui.shared.tables import show_table
+from gpuexplore.ui.shared.tables import show_table, table_of
 
 NAMES: Mapping[str, str] = {row.key: row.name for row in NEWEST_FIRST}
 USUAL_GPUS = ("h100-sxm5-80gb", "a100-sxm4-80gb")
 MOST_LINES = 6  # of the chart
 TASKS = {"serve": "Serving", "train": "Training", "prefill": "Inference"}
+STEPS: Shared[SeenStep] = Shared(32)
+TRACED: Mapping[str, str] = {  # columns of a step in a trace, by their keys in JSON
+    "part": "Part",
+    "predicted_calls": "Calls predicted",
+    "seen_calls": "Calls seen",
+    "predicted_s": "Predicted",
+    "predicted_low_s": "from",
+    "predicted_high_s": "to",
+    "seen_s": "Seen",
+    "ratio": "Ratio",
+}
 Curve = tuple[ModelPrediction, ...]
 
 
@@ -275,7 +290,41 @@ def _show(found: Sequence[tuple[ModelPrediction, Curve]], plans: int, picture: D
         st.markdown("\n".join(("| MFU | Counted |", "| ---: | --- |", *rows)))
     if lines:
         _operations(shown, key)
+    _traced(first)
     st.caption(plain(f"Predicted, with 90 % intervals: {shown.main.basis}."))
+
+
+def _traced(prediction: ModelPrediction) -> None:
+    """Draw the field of a trace, and its step next to the prediction."""
+    with st.expander("A trace of your own next to this prediction", icon=":material/flowsheet:"):
+        file = st.file_uploader(
+            "Trace of torch.profiler",
+            type=["json", "gz"],
+            key="model.trace",
+            help=f"Of a step, with record_shapes=True, up to {MOST_BYTES // 1_000_000} MB unpacked. It is not stored.",
+        )
+        if file is None:
+            return
+        content = file.getvalue()
+        counts = tuple(flops_of(phase) for name in PHASES if (phase := getattr(prediction, name)))
+        read = "gpuexplore.features.model.analysis.trace_comparison:read_step"
+        try:
+            with st.spinner(f"Reading {plain(file.name)} …"):
+                seen = STEPS.get(
+                    (file.name, sha256(content).hexdigest(), counts),
+                    lambda: read_apart(read, file.name, content, MOST_BYTES, counts),
+                )
+        except InvalidInput as error:
+            url_widgets.show_problem(error)
+            return
+        found = compared_step(prediction, seen)
+        st.markdown(f"**{plain(found['sentence'])}**")
+        st.caption(plain(f"{gpus_words(prediction)}, {dtype_words(prediction)}. {' '.join(found['notes'])}"))
+        for words in ("groups", "operations"):
+            shown = [{title: row[name] for name, title in TRACED.items()} for row in found[words]]
+            units = {title: "s" for name, title in TRACED.items() if name.endswith("_s")}
+            units |= {title: "count" for name, title in TRACED.items() if name.endswith("_calls")}
+            table_of(shown, units).show(alt=f"Table of {len(shown)} {words} of a step, as predicted and in the trace")
 
 
 def _table(drawn: Mapping[str, ModelPrediction], key: object) -> None:
