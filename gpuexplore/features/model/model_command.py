@@ -19,6 +19,7 @@ from gpuexplore.features.model.analysis.answers import (
     batch_words,
     comparisons,
     cost_words,
+    dtype_words,
     gpus_words,
     headline,
     measured_words,
@@ -44,6 +45,7 @@ from gpuexplore.measure.conditions.isolation import is_contended
 from gpuexplore.shapes import split
 
 MOST_ROWS = 12
+PHASES = {"train": "training step", "prefill": "prompts", "decode": "next token"}
 OPTIONS = ("gpus", "tensor_parallel", "pipeline", "shard", "batch", "tokens", "answer", "accumulation", "optimizer")
 
 
@@ -62,7 +64,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="stages of equal numbers of layers, one after the other (default: 1)",
     )
-    add("--shard", default="", metavar="NAME", help=f"{', '.join(SHARDINGS)}: what GPUs share in training")
+    add(
+        "--shard",
+        default="",
+        metavar="NAME",
+        help=f"{', '.join(SHARDINGS)}: what GPUs share in training (default: full; none in a pipeline)",
+    )
     add("--batch", default="", metavar="N", help="sequences or samples that a GPU, or a group of them, has at once")
     add("--tokens", default="", metavar="N", help="tokens per training sequence, or per prompt (default: 1024)")
     add("--answer", default="", metavar="N", help="tokens generated per prompt (default: 256)")
@@ -72,12 +79,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--checkpoint", action="store_true", help="recompute activations in training, block by block")
     add("--accumulate", dest="accumulation", default="", metavar="N", help="micro-batches per training step")
     add("--optimizer", default="", metavar="NAME", help="as in `memory` (default: adamw)")
-    add("--execution", default="", metavar="NAME", help=f"{', '.join(EXECUTIONS)}")
+    add(
+        "--execution",
+        default="",
+        metavar="NAME",
+        help=f"{', '.join(EXECUTIONS)} (default: graph for serving, eager for training)",
+    )
     add("--network", default="", metavar="GBS", help="GB/s of a host to others, one direction")
     add("--measure", action="store_true", help="measure steps on a device of this machine beside the prediction")
     add("--device", default="cpu", metavar="NAME", help="device that is measured: cpu or cuda:0 (default: cpu)")
     add("--compile", action="store_true", help="measure with torch.compile")
-    add("--trace", type=Path, metavar="FILE", help="trace of torch.profiler of a step: it is compared, part by part")
+    add("--trace", type=Path, metavar="FILE", help="trace of torch.profiler: a step of it is compared, part by part")
     add("--json", action="store_true", help="print JSON")
 
 
@@ -129,7 +141,8 @@ def execute(arguments: argparse.Namespace) -> int:
     if file:
         phases = found[0].train, found[0].prefill, found[0].decode
         seen = read_step(*file, [flops_of(each) for each in phases if each])
-        print_json(compared_step(found[0], seen)) if arguments.json else _print_compared(compared_step(found[0], seen))
+        compared = compared_step(found[0], seen)
+        print_json(compared) if arguments.json else _print_compared(found[0], compared)
         return EXIT_OK
     if arguments.json:
         sentences = [*comparisons(found, len(plans)), batch_words(batches)]
@@ -178,24 +191,27 @@ def _measure(arguments: argparse.Namespace, name: str) -> int:
     return EXIT_OK
 
 
-def _print_compared(found: Mapping[str, Any]) -> None:
+def _print_compared(of: ModelPrediction, found: Mapping[str, Any]) -> None:
+    print(f"{of.model.title} in {dtype_words(of)} on {gpus_words(of)}, {PHASES[found['phase']]}:")
     print(found["sentence"])
     for note in found["notes"]:
         print(f"- {note}")
+    ends = "predicted_low_s", "predicted_high_s"
+    heads = "part", "calls predicted", "calls seen", "predicted", "90 % interval", "seen", "seen / predicted"
     for rows in (found["groups"], found["operations"][:MOST_ROWS]):
         cells = [
             (
                 row["part"],
                 *(UNKNOWN if row[key] is None else f"{row[key]:,}" for key in ("predicted_calls", "seen_calls")),
                 format_seconds(row["predicted_s"]),
-                f"{format_seconds(row['predicted_low_s'])} to {format_seconds(row['predicted_high_s'])}",
+                " to ".join(format_seconds(row[key]) for key in ends if row[key]) or UNKNOWN,
                 format_seconds(row["seen_s"]),
                 UNKNOWN if row["ratio"] is None else format_multiple(row["ratio"]),
             )
             for row in rows
         ]
         print()
-        print_columns([("part", "calls predicted", "seen", "time predicted", "interval", "seen", "ratio"), *cells])
+        print_columns([heads, *cells], one_unit=False)
 
 
 def _print(found: Sequence[ModelPrediction], batches: Sequence[ModelPrediction], dtypes: int) -> None:
@@ -207,11 +223,12 @@ def _print(found: Sequence[ModelPrediction], batches: Sequence[ModelPrediction],
     for sentence in filter(None, said):
         print(sentence)
     print(f"Interval: {first.main.basis}.\n")
-    for name, phase in (("Training step", first.train), ("Prompts", first.prefill), ("Next token", first.decode)):
+    for key, name in PHASES.items():
+        phase = getattr(first, key)
         if phase is None:
             continue
         shares = ", ".join(f"{words} {format_percent(share)}" for words, share in shares_of(phase).items())
-        print(f"{name}: {format_seconds(phase.time_s.value)}; {shares}")
+        print(f"{name.capitalize()}: {format_seconds(phase.time_s.value)}; {shares}")
         table: list[Any] = [("operation", "dtype", "count", "time", "FLOPs", "bytes", "bound")]
         for row in rows_of(phase)[:MOST_ROWS]:
             flops = format_si(row["flop_count"], "FLOP")

@@ -14,7 +14,7 @@ from gpuexplore.features.model.analysis.answers import GROUPS, rate_words, share
 from gpuexplore.features.model.analysis.prediction import ModelPrediction
 from gpuexplore.features.model.analysis.rows import PublishedPoint
 
-HEIGHT = 420  # of the chart with its axes, without its legend
+HEIGHT = 360  # of the chart with its axes, without its legend
 MOST_WORDS = 3  # at lines that bound others: more would cover the curves
 PHASES: Mapping[str, str] = {"train": "step", "prefill": "prompts", "decode": "next token"}
 
@@ -94,10 +94,11 @@ def _point(name: str, prediction: ModelPrediction, batch: int) -> dict[str, Any]
 
 def _log(name: str, title: str, values: Sequence[float], unit: str) -> Any:
     """Return a log axis, `x` or `y`, a little wider than its values."""
-    ticks = log_ticks(values)
+    low, high = min(values) / 1.15, max(values) * 1.15
+    ticks = [tick for tick in log_ticks(values) if low <= tick <= high]
     decades = [tick for tick in ticks if f"{tick:e}".startswith("1.0")]
-    shown = ticks if len(ticks) <= 7 else decades
-    scale = alt.Scale(type="log", nice=False, domain=[min(values) / 1.15, max(values) * 1.15])
+    shown = decades if len(decades) > 3 else ticks
+    scale = alt.Scale(type="log", nice=False, domain=[low, high])
     axis = alt.Axis(values=shown, labelExpr=si_label(unit), labelOverlap="greedy")
     return (alt.X if name == "x" else alt.Y)(f"{name}:Q", title=title, scale=scale, axis=axis)
 
@@ -176,7 +177,12 @@ def step_shares(predictions: Mapping[str, ModelPrediction]) -> alt.LayerChart:
                 rows.append(row | {"middle": start + share / 2, "share": format_percent(share)})
                 start += share
     frame = pd.DataFrame(rows)
-    x = alt.X("start:Q", title=None, axis=alt.Axis(format="%", tickCount=5), scale=alt.Scale(domain=[0, 1]))
+    x = alt.X(
+        "start:Q",
+        title=None,
+        axis=alt.Axis(labelExpr="round(100 * datum.value) + ' %'", tickCount=5),
+        scale=alt.Scale(domain=[0, 1]),
+    )
     y = alt.Y("of:N", sort=names, title=None, axis=_names_above(), scale=alt.Scale(paddingInner=0.5, paddingOuter=0.4))
     present = [
         group for group in GROUPS.values() if any(row["group"] == group and row["end"] > row["start"] for row in rows)

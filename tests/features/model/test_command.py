@@ -179,8 +179,11 @@ def test_trace_is_compared_with_its_own_gpu_and_dtype(tmp_path, answered, capsys
     assert code == EXIT_OK
     assert (told["traced_on"], told["seen_s"]) == ("H100 SXM5 80GB", pytest.approx(410e-6))
     assert told["notes"] == ["Step: the whole trace.", "Predicted, and not in the trace: attention."]
-    assert said.startswith(told["sentence"])
+    asked, sentence = said.splitlines()[:2]
+    assert asked == "GPT-2 in bf16 on H100 SXM5 80GB, prompts:"
+    assert sentence == told["sentence"]
     assert "part                  " in said
+    assert "— to —" not in said
 
 
 def test_trace_of_a_cpu_is_compared_with_this_cpu(answered):

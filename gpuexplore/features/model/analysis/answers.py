@@ -5,7 +5,14 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from gpuexplore.analysis.prediction import UncertainValue
-from gpuexplore.core.units import format_gigabytes, format_multiple, format_percent, format_seconds, format_si
+from gpuexplore.core.units import (
+    format_gigabytes,
+    format_multiple,
+    format_percent,
+    format_seconds,
+    format_si,
+    round_significant,
+)
 from gpuexplore.features.atlas.analysis.which_gpu import price_of
 from gpuexplore.features.model.analysis.network import link_of
 from gpuexplore.features.model.analysis.parts import tokens_of
@@ -48,6 +55,8 @@ def mfu_by_definition(prediction: ModelPrediction) -> dict[str, float | None]:
         "six_n": prediction.six_n,
         "hfu": prediction.repeated_flop_count,
     }
+    if not prediction.plan.checkpoint:
+        del counts["hfu"]
     if not prediction.model.tokens:
         del counts["six_n"]  # a weight of a convolution is used many times
     shares = {name: prediction.mfu(count) for name, count in counts.items()}
@@ -68,7 +77,7 @@ def headline(prediction: ModelPrediction) -> str:
         return f"{what} does not fit: {_too_large(prediction)}"
     rate = prediction.per_second
     unit = "tokens" if prediction.model.tokens else "samples"
-    limit = f"{prediction.main.limit} limits"
+    limit = f"bottleneck: {prediction.main.limit}"
     if prediction.train:
         mfu = prediction.mfu()
         share = (
@@ -87,11 +96,13 @@ def headline(prediction: ModelPrediction) -> str:
     user = UncertainValue(1 / each.value, 1 / each.high, 1 / each.low)
     words = f"{what}: {rate_words(user)} tokens a second for each of {plan.batch * plan.replicas:,} users"
     if plan.batch * plan.replicas == 1:
-        words = f"{what}: {rate_words(user)} tokens a second"
+        words = f"{what}: {rate_words(user)} tokens a second for one user"
     else:
         words += f", {rate_words(rate)} in all"
     if prediction.prefill:
-        words += f"; first token after {format_seconds(prediction.prefill.time_s.value)}"
+        after = prediction.prefill.time_s
+        ends = f"{format_seconds(after.low)} to {format_seconds(after.high)}"
+        words += f"; first token after {format_seconds(after.value)} ({ends})"
     return f"{words}; {limit}."
 
 
@@ -113,8 +124,9 @@ def _too_large(prediction: ModelPrediction) -> str:
     other = smallest_that_fits(prediction.model, prediction.plan, prediction.device)
     found = []
     if other and other.gpus > 1:
-        how = "with sharded weights and checkpointing" if other.is_trained else "with tensor parallelism"
-        found.append(f"{other.gpus} of them {how} ({format_gigabytes(memory_of_each(prediction.model, other))} each)")
+        of_each = f"({format_gigabytes(memory_of_each(prediction.model, other))} each)"
+        how = f"{other.gpus} of them with sharded weights and checkpointing"
+        found.append(f"{how if other.is_trained else f'tensor parallelism over {other.gpus} of them'} {of_each}")
     elif other and other.is_trained:
         found.append("one with checkpointing")
     if not prediction.plan.is_trained and not prediction.model.is_own:
@@ -189,8 +201,8 @@ def batch_words(predictions: Sequence[ModelPrediction]) -> str:
     best = max(predictions, key=lambda each: each.per_second.value)
     largest = predictions[-1].plan.batch
     rate = f"{format_multiple(best.per_second.value)} {'tokens' if found.model.tokens else 'samples'} a second"
-    within = f"90 % of the best rate{' that fits' if found.fits else ''} ({rate}) from batch {found.plan.batch:,} on"
-    return f"{within}; the largest of these that fits is {largest:,}." if found.fits else f"{within}."
+    within = f"90 % of the best rate ({rate}) is reached from batch {found.plan.batch:,} on"
+    return f"{within}; the largest of the batches tried that fits is {largest:,}." if found.fits else f"{within}."
 
 
 def cost_of(prediction: ModelPrediction) -> dict[str, float | str] | None:
@@ -224,11 +236,12 @@ def cost_words(prediction: ModelPrediction) -> str:
     parts = []
     if "usd" in found:
         parts.append(
-            f"{float(found['usd']):,.2f} US dollars ({found['price_source']}, {found['usd_per_gpu_hour']} per GPU hour)"
+            f"{round_significant(float(found['usd'])):,}".removesuffix(".0") + " US dollars "
+            f"({found['price_source']}: {found['usd_per_gpu_hour']} per GPU hour)"
         )
     if "joules_at_most" in found:
         parts.append(f"at most {format_si(float(found['joules_at_most']), 'J')} at the boards' power limit")
-    return f"A million {unit}: {', '.join(parts)}."
+    return f"A million {unit} cost {', and '.join(parts)}."
 
 
 def collectives_of(prediction: ModelPrediction) -> list[dict[str, Any]]:

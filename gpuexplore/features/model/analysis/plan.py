@@ -25,9 +25,9 @@ TASKS: Mapping[Task, str] = MappingProxyType(
 )
 SHARDINGS: Mapping[Sharding, str] = MappingProxyType(
     {
-        "none": "each GPU has all weights: DistributedDataParallel",
-        "gradients": "gradients and optimizer state are shared: ZeRO-2, FSDP's SHARD_GRAD_OP",
-        "full": "weights are shared as well: ZeRO-3, FSDP's FULL_SHARD",
+        "none": "DDP",
+        "gradients": "ZeRO-2",
+        "full": "ZeRO-3, FSDP",
     }
 )
 EXECUTIONS: Mapping[Execution, str] = MappingProxyType(

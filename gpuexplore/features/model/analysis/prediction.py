@@ -303,7 +303,7 @@ def phase_of(
 def _deviation(terms: StepTerms, model: LayeredModel, plan: ModelPlan, fit: StepFit) -> tuple[float, str]:
     """Return the deviation of the logarithm of a step's time, and the words for what it rests on."""
     if not terms.chip:
-        return CPU_DEVIATION, "its operations as predicted; no step of a whole model on such a device is published"
+        return CPU_DEVIATION, "the sum of its operations; no step of a whole model on such a device is published"
     is_known = f"device:{terms.device}" in fit.coefficients
     is_known_chip = f"chip:{terms.chip}" in fit.coefficients
     level = "configuration" if is_known_chip else "chip"
@@ -325,9 +325,9 @@ def _deviation(terms: StepTerms, model: LayeredModel, plan: ModelPlan, fit: Step
     deviation = hypot(deviation, OTHER_VENDORS.get(vendor, UNKNOWN_VENDOR))
     unlike = [words for words, is_true in facts.items() if is_true]
     rests = "61 published training steps on A100 and H100" if plan.is_trained else "16 published cases of serving"
-    basis = f"its operations as predicted, corrected by {rests}"
-    basis += "" if is_known else f"; none of them on {terms.device}"
-    basis += f"; nor with {', '.join(unlike)}" if unlike else ""
+    basis = f"the sum of its operations, corrected by {rests}"
+    missing = [*([] if is_known else [f"on {terms.device}"]), *(f"with {each}" for each in unlike)]
+    basis += f"; none of these is {' or '.join(missing)}" if missing else ""
     return hypot(deviation, UNLIKE * len(unlike) ** 0.5), basis
 
 

@@ -472,8 +472,9 @@ def _sentence(found: Mapping[str, Any], seen: SeenStep) -> str:
     measured = f"{format_seconds(found['seen_s'])} measured, {format_multiple(found['ratio'])} times {predicted}"
     ratio = found["flop_ratio"]
     if ratio is not None and not 1 / ALIKE <= ratio <= ALIKE:
-        more = f"its products have {format_multiple(ratio)} times as many FLOPs"
-        return f"This trace is not of this request: {more}. {measured}."
+        more = f"{format_multiple(ratio)} times as many" if ratio > 1 else f"{format_percent(ratio)} of the"
+        why = f"its products have {more} FLOPs; check model, task, batch and tokens"
+        return f"This trace is not of this request: {why}. {measured}."
     if count := found["products_of_other_rows"]:
         other = f"{count} of the products have other rows in it, batch × tokens"
         return f"This trace is not of this request: {other}. {measured}."

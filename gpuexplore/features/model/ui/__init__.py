@@ -139,10 +139,10 @@ def show_memory(model: LayeredModel, batch: int, setup: Training | Serving, *, g
     grows = memory.most("KV cache") > 0  # and nothing goes before the end
     st.subheader("Memory by kind" if grows else "Memory by kind, largest and at the peak", anchor="kinds")
     kinds = [(kind, memory.most(kind), size) for kind, size in memory.peak.bytes_by_kind.items() if memory.most(kind)]
-    total = ("sum", sum(most for _, most, _ in kinds), memory.total_bytes)
-    lines = [
-        f"| {kind} | {format_gigabytes(most)} | {format_gigabytes(size)} |" for kind, most, size in (*kinds, total)
-    ]
+    lines = [f"| {kind} | {format_gigabytes(most)} | {format_gigabytes(size)} |" for kind, most, size in kinds]
+    lines += [
+        f"| sum | | {format_gigabytes(memory.total_bytes)} |"
+    ]  # of what is largest at other moments there is none
     st.markdown("\n".join(("| Kind | At most | At the peak |", "| --- | ---: | ---: |", *lines)))
     if not grows:
         st.caption("Kinds are largest at different moments: activations are freed while gradients are allocated.")
@@ -176,7 +176,8 @@ def _summary(memory: MemoryTimeline, fit: Fit, reserve: Reserve) -> None:
     if gpu.memory_bytes is not None and fit.usable_bytes is not None:
         source = f" ([source of the 1.3 GB]({CONTEXT_SOURCE}))" if reserve == DEFAULT_RESERVE else ""
         usable = (
-            f"{gpu.name} has {format_bytes(gpu.memory_bytes)}; reserved, as an assumption: {reserve_words(reserve)}"
+            f"{gpu.name} has {format_bytes(gpu.memory_bytes)}, {format_gigabytes(gpu.memory_bytes)}; "
+            f"reserved, as an assumption: {reserve_words(reserve)}"
             f"{source}. For tensors: {format_gigabytes(fit.usable_bytes)}."
         )
     st.markdown(  # no caption: a link in one is too faint to read

@@ -43,11 +43,14 @@ def choose_view() -> str:
     given.pop("view", None)
     if view != before and given == left.get(before):  # a click, and no link
         known = usual_model(given.get("model", ""))
-        first = {"mode": given.get("task", "serve")} if view == "memory" and known and known.generates else {}
+        serves = known and known.generates and given.get("task", "serve") == "serve"
+        trained = {"optimizer": "adamw", "mixed": "fp16" if given.get("dtype") == "fp16" else "bf16"}  # as Speed
+        first = {"mode": "serve"} if serves else trained
+        first = first if view == "memory" else {}
         first |= {"gpu": given["gpu"].partition(",")[0]} if "gpu" in given else {}
         shown = left.get(view, first) | {name: given[name] for name in MODEL if name in given}
-        for name in given.keys() | shown.keys():
-            link.write(name, shown.get(name))
+        shown |= {name: text for name, text in link.parameters().items() if name == "view"}
+        st.query_params.from_dict(shown)  # at once: each change of the link is a step back
     st.session_state[link.PAGE] = {"speed": "model"}.get(view, view)  # each has choices of its own
     return view
 

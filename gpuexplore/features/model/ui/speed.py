@@ -1,4 +1,4 @@
-"""Speed of a model on a page: the answer and its picture, then the choices, what a step consists of, and its basis."""
+"""Speed of a model on a page: the answer, the picture among its choices, what a step consists of, and the basis."""
 
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
@@ -59,25 +59,24 @@ TRACED: Mapping[str, str] = {  # columns of a step in a trace, by their keys in 
     "predicted_calls": "Calls predicted",
     "seen_calls": "Calls seen",
     "predicted_s": "Predicted",
-    "predicted_low_s": "from",
+    "predicted_low_s": "90 % from",
     "predicted_high_s": "to",
     "seen_s": "Seen",
-    "ratio": "Ratio",
+    "ratio": "Seen / predicted",
 }
 Curve = tuple[ModelPrediction, ...]
 
 
 def show_speed() -> None:
-    """Draw the answer, its picture and what it consists of above the choices that it follows."""
-    answer = st.container()
-    numbers = st.container()  # of which the picture is a curve
-    rest = st.container()
-    with st.container(border=True):
-        try:
-            model, plans, keys = _choose(numbers)
-        except InvalidInput as error:
+    """Draw the answer, what it is of, its picture with what moves it below, and what it consists of."""
+    answer, top, picture, numbers = (st.container() for _ in range(4))
+    ways = st.container(border=True)
+    try:
+        model, plans, keys = _choose(top, numbers, ways)
+    except InvalidInput as error:
+        with answer:
             url_widgets.show_problem(error)
-            return
+        return
     found: list[tuple[ModelPrediction, Curve]] = []
     with answer:
         for key, plan in product(keys, plans):
@@ -89,8 +88,7 @@ def show_speed() -> None:
             if len(found) == 1:  # at once: others and the picture take longer
                 st.markdown(f"#### {plain(headline(found[0][0]))}")
     if found:
-        with rest:
-            _show(found, len(plans), answer)
+        _show(found, len(plans), picture)
 
 
 @shared_values(300)
@@ -110,17 +108,19 @@ def _published(model: LayeredModel, plan: ModelPlan, keys: tuple[str, ...]) -> l
     return published_points(model, plan, [target_named(key, ()) for key in keys], calibrate())
 
 
-def _choose(numbers: DeltaGenerator) -> tuple[LayeredModel, list[ModelPlan], list[str]]:
-    """Draw the choices, sliders in `numbers`; return the model, a plan for each dtype, and the keys of GPUs.
+def _choose(
+    above: DeltaGenerator, numbers: DeltaGenerator, ways: DeltaGenerator
+) -> tuple[LayeredModel, list[ModelPlan], list[str]]:
+    """Draw the model, task and GPUs `above`, sliders, and other `ways`; return model, plan for each dtype, and keys.
 
     A bad value is named and gives way to its default.
 
     Raises:
         InvalidInput: there is no model, or no GPU.
     """
-    top = st.columns([3, 2, 4], gap="medium")
-    below = st.container()
-    forms = st.columns(2, gap="medium")
+    top = above.columns([3, 2, 4], gap="medium")
+    below = ways.container()
+    forms = ways.columns(2, gap="medium")
     with forms[0].expander("A config.json of your own", icon=":material/upload_file:"):
         _read_upload(
             st.file_uploader(
@@ -143,7 +143,8 @@ def _choose(numbers: DeltaGenerator) -> tuple[LayeredModel, list[ModelPlan], lis
         _exact(chosen)
     with below:
         typed, dtypes, weights = _ways(trains=task == "train")
-    kept = _usable({"task": task} | typed | {name: str(number) for name, number in chosen.items()}, model)
+    with ways:
+        kept = _usable({"task": task} | typed | {name: str(number) for name, number in chosen.items()}, model)
     plans = [
         plan_of(kept | {"dtype": dtype, "weights": stored}) for dtype, stored in product(dtypes or ["bf16"], weights)
     ]
@@ -190,7 +191,7 @@ def _exact(chosen: Mapping[str, int]) -> None:
 def _ways(*, trains: bool) -> tuple[dict[str, str], list[str], list[str]]:
     """Draw on how many GPUs and in which dtypes; return what was typed, the dtypes, and those of stored weights."""
     fields = [
-        ("Number of GPUs", "gpus", "gpus", "All of them.", "1"),
+        ("GPU count", "gpus", "gpus", "GPUs in all.", "1"),
         ("GPUs per layer", "tp", "tensor_parallel", "Tensor parallelism: a divisor of all GPUs.", "1"),
         ("Pipeline stages", "pipeline", "pipeline", "Each has as many layers; they divide the number of GPUs.", "1"),
     ]
@@ -209,8 +210,8 @@ def _ways(*, trains: bool) -> tuple[dict[str, str], list[str], list[str]]:
     with columns[-1]:
         if not trains:
             return typed, dtypes, url_widgets.several("Stored weights", "weights", list(SERVED), default=()) or [""]
-        shards = {str(name): f"{name}: {words}" for name, words in list(SHARDINGS.items())[::-1]}
-        typed["shard"] = url_widgets.select("Sharding between GPUs", "shard", list(shards), shown=shards.__getitem__)
+        shards = {str(name): f"{name} ({words})" for name, words in list(SHARDINGS.items())[::-1]}
+        typed["shard"] = url_widgets.select("Sharding", "shard", list(shards), shown=shards.__getitem__)
     again = "Activations are computed again in the backward pass."
     typed["checkpoint"] = "yes" if url_widgets.toggle("Checkpointing", "checkpoint", help=again) else ""
     return typed, dtypes, [""]
@@ -271,8 +272,12 @@ def _show(found: Sequence[tuple[ModelPrediction, Curve]], plans: int, picture: D
             st.caption(_chart_words(first, lines, published))
     name, shown = next(iter(drawn.items()), ("", first))
     said = [headline(each) for each in asked[1:] if each.fits is False]
-    said += [*comparisons(list(drawn.values()), plans), f"{name}: {batch_words(curves[0])}" if curves[0] else ""]
-    said += [f"{name}: {cost_words(shown)}" if name else ""]
+    said += comparisons(list(drawn.values()), plans)
+    said += [
+        f"On {name}, {words[0].lower()}{words[1:]}"
+        for words in (batch_words(curves[0]), cost_words(shown))
+        if name and words
+    ]
     st.markdown("\n".join(f"- {plain(sentence)}" for sentence in said if sentence))
     if len(drawn) > 1:
         _table(drawn, key)
@@ -286,8 +291,10 @@ def _show(found: Sequence[tuple[ModelPrediction, Curve]], plans: int, picture: D
         needs = {_line(each, plans): each for each in asked} | drawn
         show_chart(lambda: memory_bars(needs), ("memory", key), key="chart.memory")
     if shown.train:
-        rows = (f"| {format_percent(share)} | {MFU_WORDS[name]} |" for name, share in mfu_by_definition(shown).items())
-        st.markdown("\n".join(("| MFU | Counted |", "| ---: | --- |", *rows)))
+        st.subheader("MFU by the FLOPs that count", anchor="mfu")
+        shares = {MFU_WORDS[name]: format_percent(share) for name, share in mfu_by_definition(shown).items()}
+        rows = (f"| {words} | {share.replace(' ', chr(160))} |" for words, share in shares.items())
+        st.markdown("\n".join(("| FLOPs | MFU |", "| --- | ---: |", *rows)))
     if lines:
         _operations(shown, key)
     _traced(first)
@@ -329,14 +336,16 @@ def _traced(prediction: ModelPrediction) -> None:
 
 def _table(drawn: Mapping[str, ModelPrediction], key: object) -> None:
     """Draw the figures of each line at the chosen batch, next to each other."""
-    unit, first = (
-        ("Tokens", "First token") if next(iter(drawn.values())).model.tokens else ("Samples", "Time of a batch")
-    )
+    shown = next(iter(drawn.values()))
+    unit = "Tokens" if shown.model.tokens else "Samples"
+    first = "First token" if shown.decode else "Time of a batch"
     show_table(
         lambda: [
             {
                 "On": name,
-                f"{unit} a second": round_significant(each.per_second.value, 3),
+                f"{unit} a second": round(rate)
+                if (rate := round_significant(each.per_second.value, 2)) >= 10
+                else rate,
                 "90 % interval": f"{format_multiple(each.per_second.low)} to {format_multiple(each.per_second.high)}",
                 "Time of a step": each.train.time_s.value if each.train else None,
                 "MFU": mfu.value if each.train and (mfu := each.mfu()) else None,
@@ -357,7 +366,6 @@ def _table(drawn: Mapping[str, ModelPrediction], key: object) -> None:
             f"Energy of a million {unit.lower()}, at most": "J",
         },
         alt=f"Table of {len(drawn)} ways to run the model: speed with intervals, cost of a million {unit.lower()}",
-        config={f"US$ per million {unit.lower()}": st.column_config.NumberColumn(format="%.2f")},
     )
 
 
@@ -366,11 +374,11 @@ def _line(prediction: ModelPrediction, plans: int) -> str:
 
 
 def _chart_words(first: ModelPrediction, lines: Mapping[str, Curve], published: Sequence[PublishedPoint]) -> str:
-    words = "A point is a batch."
+    words = f"Points: batches{' per GPU' if first.train else ''}, with 90 % intervals of the rate."
     if first.decode:
-        words = "A point is a batch; dashed: the time in which memory gives all weights once, the least of a token."
+        words += " Dashed: the time to read the weights from memory once, the shortest possible for a token."
     if first.train:
-        words = "A point is a batch per GPU; dashed: the rate at the GPUs' dense peak."
+        words += " Dashed: the rate at the GPUs' dense peak."
     if first.fits is False:
         words += f" Drawn on GPUs that hold the model: {plain(', '.join(lines))}."
     runs = "; ".join(point.words for point in published) or published_runs(

@@ -1,6 +1,7 @@
 """Predicted speed of whole models: against published steps, against itself, and what it says of what cannot be."""
 
 import csv
+import re
 from dataclasses import replace
 from importlib.resources import files
 from math import log
@@ -13,6 +14,7 @@ from gpuexplore.features.model.analysis.answers import (
     batch_words,
     collectives_of,
     compared,
+    cost_words,
     headline,
     mfu_by_definition,
     rows_of,
@@ -85,7 +87,7 @@ def test_a_model_that_does_not_fit_is_said_to_first_with_what_would():
     assert headline(found).startswith(
         "Llama 3 70B in bf16 on H100 SXM5 80GB does not fit: 144 GB a GPU, 78.6 GB usable"
     )
-    assert "2 of them with tensor parallelism" in headline(found)
+    assert "tensor parallelism over 2 of them" in headline(found)
     assert predicted("llama-3-70b", gpus=4, tensor_parallel=4).fits
 
 
@@ -128,6 +130,7 @@ def test_a_larger_batch_is_no_slower_in_all_and_no_faster_for_each():
     assert rates == sorted(rates)
     assert saturating(found).plan.batch <= found[-1].plan.batch
     assert "from batch" in batch_words(found)
+    assert re.match(r"A million tokens cost \d\.\d\d US dollars \(", cost_words(found[0]))
 
 
 def test_a_gpu_whose_memory_is_unknown_has_no_largest_batch():
@@ -198,7 +201,7 @@ def test_a_gpu_without_published_steps_has_a_wider_interval_that_says_so():
     known, unknown = (predicted("llama-3-8b", device).decode for device in (A100, L4))
 
     assert unknown.deviation > known.deviation
-    assert "none of them on l4" in unknown.basis
+    assert "none of these is on l4" in unknown.basis
 
 
 def test_other_vendors_have_wider_intervals_and_one_without_measurements_the_widest():

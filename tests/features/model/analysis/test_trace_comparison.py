@@ -82,8 +82,11 @@ def test_trace_of_another_batch_is_said_to_be_of_another_request(prediction):
 
     found = compared_step(prediction, seen_of(events, prediction))
 
-    assert found["sentence"].startswith("This trace is not of this request: its products have 3.0 times as many FLOPs.")
+    assert found["sentence"].startswith("This trace is not of this request: its products have 3.0 times as many FLOPs;")
     assert found["flop_ratio"] == pytest.approx(3.0)
+
+    larger = predict_model("gpt2-xl", **GPT2)
+    assert re.search(r"products have [\d.]+ % of the FLOPs", compared_step(larger, seen_of(events, larger))["sentence"])
 
 
 def test_as_many_flops_in_products_of_other_rows_are_another_request(prediction):
