@@ -196,7 +196,6 @@ def _print_compared(of: ModelPrediction, found: Mapping[str, Any]) -> None:
     print(found["sentence"])
     for note in found["notes"]:
         print(f"- {note}")
-    ends = "predicted_low_s", "predicted_high_s"
     heads = "part", "calls predicted", "calls seen", "predicted", "90 % interval", "seen", "seen / predicted"
     for rows in (found["groups"], found["operations"][:MOST_ROWS]):
         cells = [
@@ -204,7 +203,8 @@ def _print_compared(of: ModelPrediction, found: Mapping[str, Any]) -> None:
                 row["part"],
                 *(UNKNOWN if row[key] is None else f"{row[key]:,}" for key in ("predicted_calls", "seen_calls")),
                 format_seconds(row["predicted_s"]),
-                " to ".join(format_seconds(row[key]) for key in ends if row[key]) or UNKNOWN,
+                " to ".join(format_seconds(row[f"predicted_{end}_s"]) for end in ("low", "high") if row["predicted_s"])
+                or UNKNOWN,
                 format_seconds(row["seen_s"]),
                 UNKNOWN if row["ratio"] is None else format_multiple(row["ratio"]),
             )

@@ -104,7 +104,7 @@ def _log(name: str, title: str, values: Sequence[float], unit: str) -> Any:
 
 
 def _legend(lines: Mapping[str, object]) -> alt.Legend | None:
-    return alt.Legend(orient="top", columns=1 if _is_long(lines) else 2, labelLimit=320)
+    return alt.Legend(orient="top", columns=1 if _is_long(lines) else 2, labelLimit=320, symbolOpacity=1)
 
 
 def _is_long(lines: Mapping[str, object]) -> bool:

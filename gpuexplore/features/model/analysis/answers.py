@@ -53,10 +53,7 @@ def mfu_by_definition(prediction: ModelPrediction) -> dict[str, float | None]:
         "whole": prediction.whole_flop_count,
         "dense": prediction.dense_flop_count,
         "six_n": prediction.six_n,
-        "hfu": prediction.repeated_flop_count,
-    }
-    if not prediction.plan.checkpoint:
-        del counts["hfu"]
+    } | ({"hfu": prediction.repeated_flop_count} if prediction.plan.checkpoint else {})
     if not prediction.model.tokens:
         del counts["six_n"]  # a weight of a convolution is used many times
     shares = {name: prediction.mfu(count) for name, count in counts.items()}
@@ -124,9 +121,8 @@ def _too_large(prediction: ModelPrediction) -> str:
     other = smallest_that_fits(prediction.model, prediction.plan, prediction.device)
     found = []
     if other and other.gpus > 1:
-        of_each = f"({format_gigabytes(memory_of_each(prediction.model, other))} each)"
-        how = f"{other.gpus} of them with sharded weights and checkpointing"
-        found.append(f"{how if other.is_trained else f'tensor parallelism over {other.gpus} of them'} {of_each}")
+        how = "%s of them with sharded weights and checkpointing" if other.is_trained else "tensor parallelism over %s"
+        found.append(f"{how % other.gpus} ({format_gigabytes(memory_of_each(prediction.model, other))} each)")
     elif other and other.is_trained:
         found.append("one with checkpointing")
     if not prediction.plan.is_trained and not prediction.model.is_own:

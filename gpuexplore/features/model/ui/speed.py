@@ -291,7 +291,7 @@ def _show(found: Sequence[tuple[ModelPrediction, Curve]], plans: int, picture: D
         needs = {_line(each, plans): each for each in asked} | drawn
         show_chart(lambda: memory_bars(needs), ("memory", key), key="chart.memory")
     if shown.train:
-        st.subheader("MFU by the FLOPs that count", anchor="mfu")
+        st.subheader("MFU by which FLOPs are counted", anchor="mfu")
         shares = {MFU_WORDS[name]: format_percent(share) for name, share in mfu_by_definition(shown).items()}
         rows = (f"| {words} | {share.replace(' ', chr(160))} |" for words, share in shares.items())
         st.markdown("\n".join(("| FLOPs | MFU |", "| --- | ---: |", *rows)))

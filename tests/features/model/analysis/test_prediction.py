@@ -87,7 +87,7 @@ def test_a_model_that_does_not_fit_is_said_to_first_with_what_would():
     assert headline(found).startswith(
         "Llama 3 70B in bf16 on H100 SXM5 80GB does not fit: 144 GB a GPU, 78.6 GB usable"
     )
-    assert "tensor parallelism over 2 of them" in headline(found)
+    assert "tensor parallelism over 2 (" in headline(found)
     assert predicted("llama-3-70b", gpus=4, tensor_parallel=4).fits
 
 
