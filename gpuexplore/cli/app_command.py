@@ -10,6 +10,7 @@ import subprocess
 import sys
 from importlib.util import find_spec
 
+from gpuexplore.cli import declare
 from gpuexplore.cli.streams import say
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.served import LAUNCHER
@@ -19,8 +20,13 @@ from gpuexplore.operations import additions
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `app`."""
-    parser.add_argument("--port", type=int, default=8501, help="default: %(default)s")
-    parser.add_argument("--address", default="127.0.0.1", help="default: %(default)s, this machine only")
+    declare(
+        parser,
+        {
+            "--port": {"type": int, "default": 8501, "help": "default: %(default)s"},
+            "--address": {"default": "127.0.0.1", "help": "default: %(default)s, this machine only"},
+        },
+    )
     for module in additions():
         module.add_app_arguments(parser)
     parser.add_argument(

@@ -13,6 +13,7 @@ from gpuexplore.analysis.prediction.own_results import (
     sweep_of,
     unlike_its_kind,
 )
+from gpuexplore.cli import declare
 from gpuexplore.cli.output import exit_code, print_columns, print_json
 from gpuexplore.cli.predict_command import measured_here
 from gpuexplore.cli.run_command import OWNER, measure
@@ -25,10 +26,14 @@ from gpuexplore.jobs.engines.local import LocalEngine
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `calibrate`."""
-    parser.add_argument(
-        "--device", default="", metavar="ID", help="cpu, cuda:0, .. (default: the first GPU, else the CPU)"
+    declare(
+        parser,
+        {
+            "--device ID": "cpu, cuda:0, .. (default: the first GPU, else the CPU)",
+            "--json": "print JSON",
+        },
+        default="",
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def execute(arguments: argparse.Namespace) -> int:

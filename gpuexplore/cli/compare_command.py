@@ -3,7 +3,7 @@
 import argparse
 
 from gpuexplore.analysis.compare import HEADING, as_json, as_markdown, compare_runs, table_row
-from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE
+from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, declare
 from gpuexplore.cli.output import print_columns, print_json
 from gpuexplore.cli.streams import say
 from gpuexplore.jobs.run_sources import side_named
@@ -14,15 +14,19 @@ FAILS = {"slower": ("slower", "broken"), "different": ("slower", "faster", "brok
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `compare`."""
-    parser.add_argument("before", metavar="A", help="the id of a run or of a recorded run, or the file of a recording")
-    parser.add_argument("after", metavar="B", help="the run to compare with it")
-    parser.add_argument(
-        "--fail-if",
-        choices=FAILS,
-        help="exit with 1 if a case is slower or no longer measured; or if any case is different",
+    declare(
+        parser,
+        {
+            "before A": "the id of a run or of a recorded run, or the file of a recording",
+            "after B": "the run to compare with it",
+            "--fail-if": {
+                "choices": FAILS,
+                "help": "exit with 1 if a case is slower or no longer measured; or if any case is different",
+            },
+            "--json": "print one JSON object",
+            "--markdown": "print Markdown, for a pull request",
+        },
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--markdown", action="store_true", help="print Markdown, for a pull request")
 
 
 def execute(arguments: argparse.Namespace) -> int:

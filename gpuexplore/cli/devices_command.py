@@ -3,6 +3,7 @@
 import argparse
 from contextlib import suppress
 
+from gpuexplore.cli import declare
 from gpuexplore.cli.output import print_json
 from gpuexplore.core.model import Device, ThreadRoofs
 from gpuexplore.core.serialization import encode
@@ -12,8 +13,13 @@ from gpuexplore.hardware import discover, ensure_ceiling
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `devices`."""
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--measure", action="store_true", help="measure the CPU's peaks now (about three seconds)")
+    declare(
+        parser,
+        {
+            "--json": "print JSON",
+            "--measure": "measure the CPU's peaks now (about three seconds)",
+        },
+    )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions on devices, instead of a list")
     for name, about in (
         ("pause", "measure nothing on a device: its current run is stopped and queued again with its results"),
@@ -22,17 +28,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("resume", "make a device available again"),
     ):
         action = actions.add_parser(name, help=about, description=about)
-        action.add_argument("device", metavar="DEVICE", help="cpu or cuda:0 on every host, lab1/cuda:0 on one")
-        action.add_argument("--json", action="store_true", help="print the restricted devices as JSON")
+        declare(
+            action,
+            {
+                "device DEVICE": "cpu or cuda:0 on every host, lab1/cuda:0 on one",
+                "--json": "print the restricted devices as JSON",
+            },
+        )
         if name != "resume":
             action.add_argument(
                 "--reason", default="", metavar="TEXT", help="shown to users whose runs are queued for the device"
             )
         if name == "reserve":
-            action.add_argument(
-                "--for", dest="account", required=True, metavar="ACCOUNT", help="the account's sign-in name"
+            declare(
+                action,
+                {
+                    "--for ACCOUNT": {"dest": "account", "required": True, "help": "the account's sign-in name"},
+                    "--until AGE": {"required": True, "help": "duration from now: 4h, 2d"},
+                },
             )
-            action.add_argument("--until", required=True, metavar="AGE", help="duration from now: 4h, 2d")
 
 
 def execute(arguments: argparse.Namespace) -> int:

@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Iterable
 
+from gpuexplore.cli import declare
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import ALIGNMENTS, CACHE_MODES, DATA_MODES, DEFAULT_BUDGET_S, LAYOUTS, Device
@@ -13,8 +14,13 @@ from gpuexplore.request import Request, listed
 
 def add_operation(parser: argparse.ArgumentParser) -> None:
     """Declare the operation: the first positional argument, or the option `--operation`."""
-    parser.add_argument("operation", nargs="?", metavar="OPERATION", help=", ".join(OPERATIONS))
-    parser.add_argument("--operation", dest="operation_option", metavar="NAME", help="the operation, as an option")
+    declare(
+        parser,
+        {
+            "operation OPERATION": {"nargs": "?", "help": ", ".join(OPERATIONS)},
+            "--operation NAME": {"dest": "operation_option", "help": "the operation, as an option"},
+        },
+    )
 
 
 def operation_of(arguments: argparse.Namespace) -> str:
@@ -31,50 +37,49 @@ def operation_of(arguments: argparse.Namespace) -> str:
 
 def add_experiment_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare sizes, dtypes, implementations, devices and conditions; values stay text."""
-    add = parser.add_argument
-    add("--size", metavar="LIST|RANGE", help="sizes like 512,1024 or 256:8192:x2 or 100:500:+100")
-    add("--shape", action="append", default=[], metavar="m=..|PRESET", help="one shape, or a preset; may be repeated")
-    add("--dtype", metavar="LIST", help=f"{', '.join(DTYPES)} (default: three, native ones first)")
+    declare(
+        parser,
+        {
+            "--size LIST|RANGE": "sizes like 512,1024 or 256:8192:x2 or 100:500:+100",
+            "--shape m=..|PRESET": {
+                "action": "append",
+                "default": [],
+                "help": "one shape, or a preset; may be repeated",
+            },
+            "--dtype LIST": f"{', '.join(DTYPES)} (default: three, native ones first)",
+        },
+    )
     accepted = ["names that `list` prints (default: all that run here)", *(module.ACCEPTED for module in additions())]
-    add("--impl", metavar="LIST", help=", ".join(accepted))
-    add("--device", metavar="LIST", help="cpu, cuda:0, .. (default: every device)")
-    add(
-        "--cache",
+    declare(
+        parser,
+        {
+            "--impl LIST": {"default": None, "help": ", ".join(accepted)},
+            "--device LIST": {"default": None, "help": "cpu, cuda:0, .. (default: every device)"},
+            "--cache": {"metavar": "|".join(CACHE_MODES), "help": "default: cold on a GPU, warm on a CPU"},
+            "--data": {
+                "default": "normal",
+                "metavar": "|".join(DATA_MODES),
+                "help": "values of the inputs (default: %(default)s)",
+            },
+            "--threads N": "CPU threads of every library (default and maximum: one per physical core)",
+            "--budget SECONDS": {
+                "default": f"{DEFAULT_BUDGET_S:g}",
+                "help": "sampling per case (default: %(default)s)",
+            },
+            "--block X[,Y]": "threads per block of our CUDA kernels (default: each kernel's own)",
+            "--layout": {
+                "default": "NN",
+                "metavar": "|".join(LAYOUTS),
+                "help": "memory layout of the matrices of a matmul: N row-major, T column-major (default: %(default)s)",
+            },
+            "--align": {
+                "default": "library",
+                "metavar": "|".join(ALIGNMENTS),
+                "help": "alignment of a CPU's arrays: the library's own, or 2 MiB boundaries (default: %(default)s)",
+            },
+            "--repeat N": "measure in N fresh processes: the interval then covers differences between them",
+        },
         default="",
-        metavar="|".join(CACHE_MODES),
-        help="default: cold on a GPU, warm on a CPU",
-    )
-    add("--data", default="normal", metavar="|".join(DATA_MODES), help="values of the inputs (default: %(default)s)")
-    add(
-        "--threads",
-        default="",
-        metavar="N",
-        help="CPU threads of every library (default and maximum: one per physical core)",
-    )
-    add("--budget", default=f"{DEFAULT_BUDGET_S:g}", metavar="SECONDS", help="sampling per case (default: %(default)s)")
-    add(
-        "--block",
-        default="",
-        metavar="X[,Y]",
-        help="threads per block of our CUDA kernels (default: each kernel's own)",
-    )
-    add(
-        "--layout",
-        default="NN",
-        metavar="|".join(LAYOUTS),
-        help="memory layout of the matrices of a matmul: N row-major, T column-major (default: %(default)s)",
-    )
-    add(
-        "--align",
-        default="library",
-        metavar="|".join(ALIGNMENTS),
-        help="alignment of a CPU's arrays: the library's own, or 2 MiB boundaries (default: %(default)s)",
-    )
-    add(
-        "--repeat",
-        default="",
-        metavar="N",
-        help="measure in N fresh processes: the interval then covers differences between them",
     )
 
 

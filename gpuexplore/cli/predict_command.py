@@ -8,7 +8,7 @@ from gpuexplore.analysis.prediction import CALLS, USUAL_CALLS, Prediction, Uncer
 from gpuexplore.analysis.prediction.calls import CALLS_WORDS
 from gpuexplore.analysis.prediction.request import USUAL_DTYPES, PredictionRequest, predictions
 from gpuexplore.analysis.utilization.utilization import shape_label
-from gpuexplore.cli import EXIT_OK
+from gpuexplore.cli import EXIT_OK, declare
 from gpuexplore.cli.experiment_arguments import add_operation, operation_of
 from gpuexplore.cli.output import print_columns, print_json, say_readings
 from gpuexplore.cli.streams import say
@@ -31,15 +31,23 @@ from gpuexplore.shapes import split
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `predict`; values stay text."""
-    add = parser.add_argument
     add_operation(parser)
-    add("--gpu", required=True, metavar="LIST", help="driver names or keys of `specs`, or cpu, cuda:0 of this machine")
-    add("--size", default="", metavar="LIST|RANGE", help="512,1024 or 256:8192:x2")
-    add("--shape", action="append", default=[], metavar="m=..|PRESET", help="one shape, or a preset; may be repeated")
-    add("--dtype", default=USUAL_DTYPES, metavar="LIST", help=f"{', '.join(FORMATS)} (default: %(default)s)")
-    add("--impl", metavar="NAME", help="an implementation (default: the vendor's library)")
+    declare(
+        parser,
+        {
+            "--gpu LIST": {"required": True, "help": "driver names or keys of `specs`, or cpu, cuda:0 of this machine"},
+            "--size LIST|RANGE": {"default": "", "help": "512,1024 or 256:8192:x2"},
+            "--shape m=..|PRESET": {
+                "action": "append",
+                "default": [],
+                "help": "one shape, or a preset; may be repeated",
+            },
+            "--dtype LIST": {"default": USUAL_DTYPES, "help": f"{', '.join(FORMATS)} (default: %(default)s)"},
+            "--impl NAME": "an implementation (default: the vendor's library)",
+        },
+    )
     add_calls(parser)
-    add("--json", action="store_true", help="print JSON")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def add_calls(parser: argparse.ArgumentParser) -> None:

@@ -16,7 +16,7 @@ from typing import IO, Any
 
 import gpuexplore
 from gpuexplore.analysis.run.estimate import check_threads
-from gpuexplore.cli import EXIT_FAILED, EXIT_OK
+from gpuexplore.cli import EXIT_FAILED, EXIT_OK, declare
 from gpuexplore.cli.device_locking import locked
 from gpuexplore.cli.experiment_arguments import add_experiment_arguments, request_from
 from gpuexplore.cli.output import ProgressLine, check_writable, exit_code
@@ -36,13 +36,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `record`."""
     parser.add_argument("operations", nargs="*", metavar="OPERATION", help="default: every operation")
     add_experiment_arguments(parser)
-    parser.add_argument(
-        "--by", default="", metavar="NAME", help="name of the person who measures and can answer questions"
+    declare(
+        parser,
+        {
+            "--by NAME": "name of the person who measures and can answer questions",
+            "--commit HASH": "commit of this code, where git cannot report it",
+        },
+        default="",
     )
-    parser.add_argument("--commit", default="", metavar="HASH", help="commit of this code, where git cannot report it")
     file = parser.add_mutually_exclusive_group(required=True)
-    file.add_argument("--out", type=Path, metavar="FILE.jsonl", help="the file to write")
-    file.add_argument("--check", type=Path, metavar="FILE.jsonl", help="validate this file instead of measuring")
+    declare(
+        file,
+        {
+            "--out FILE.jsonl": {"type": Path, "help": "the file to write"},
+            "--check FILE.jsonl": {"type": Path, "help": "validate this file instead of measuring"},
+        },
+    )
 
 
 def execute(arguments: argparse.Namespace) -> int:

@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 
-from gpuexplore.cli import EXIT_FAILED, EXIT_OK
+from gpuexplore.cli import EXIT_FAILED, EXIT_OK, declare
 from gpuexplore.cli.output import print_columns, print_json
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import DISTURBED, MOST_PROCESSES, Case, Device, Options, Result, Status
@@ -24,11 +24,14 @@ from gpuexplore.operations import OPERATIONS
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `repeatability`."""
-    parser.add_argument(
-        "--processes", default="12", metavar="N", help="number of fresh processes (default: %(default)s)"
+    declare(
+        parser,
+        {
+            "--processes N": {"default": "12", "help": "number of fresh processes (default: %(default)s)"},
+            "--device ID": {"default": "cpu", "help": "cpu, cuda:0, .. (default: %(default)s)"},
+            "--json": "print one JSON object",
+        },
     )
-    parser.add_argument("--device", default="cpu", metavar="ID", help="cpu, cuda:0, .. (default: %(default)s)")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def execute(arguments: argparse.Namespace) -> int:

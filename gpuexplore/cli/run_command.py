@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
+from gpuexplore.cli import declare
 from gpuexplore.cli.experiment_arguments import add_experiment_arguments, add_operation, operation_of, request_from
 from gpuexplore.cli.streams import say
 from gpuexplore.core.errors import InvalidInput, not_installed
@@ -56,31 +57,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_experiment_arguments(parser)
     parser.add_argument("--baseline", default="", metavar="NAME", help="implementation or dtype to compare with")
     kinds = ", ".join(get_args(PeakKind))
-    parser.add_argument(
-        "--peak", default="", metavar="KIND", help=f"MFU relative to one of {kinds} (default: the device's)"
-    )
-    parser.add_argument(
-        "--memory-limit",
+    declare(
+        parser,
+        {
+            "--peak KIND": f"MFU relative to one of {kinds} (default: the device's)",
+            "--memory-limit SIZE": "memory limit of the process that measures, like 4GB "
+            "(default: 90 %% of free, 50 %% with your own code)",
+            "--time-limit TIME": "time limit for building a case and its first call, like 10s (default: 60s)",
+            "--json": "print one JSON object",
+            "--out FILE": {"type": Path, "default": None, "help": f"write {', '.join(FILE_TYPES)}"},
+            "--no-save": "do not save the run for the app",
+            "--room URL": "send the run to a room on another server: https://host/?room=CODE",
+            "--name NAME": "your name in the room (default: your login name)",
+        },
         default="",
-        metavar="SIZE",
-        help="memory limit of the process that measures, like 4GB (default: 90 %% of free, 50 %% with your own code)",
     )
-    parser.add_argument(
-        "--time-limit",
-        default="",
-        metavar="TIME",
-        help="time limit for building a case and its first call, like 10s (default: 60s)",
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--out", type=Path, metavar="FILE", help=f"write {', '.join(FILE_TYPES)}")
-    parser.add_argument("--no-save", action="store_true", help="do not save the run for the app")
-    parser.add_argument(
-        "--room",
-        default="",
-        metavar="URL",
-        help="send the run to a room on another server: https://host/?room=CODE",
-    )
-    parser.add_argument("--name", default="", metavar="NAME", help="your name in the room (default: your login name)")
     parser.set_defaults(is_shown=True)  # a notebook draws the results itself
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.analysis.run.analyze import analyze
-from gpuexplore.cli import EXIT_OK
+from gpuexplore.cli import EXIT_OK, declare
 from gpuexplore.cli.output import check_writable, print_columns, print_json
 from gpuexplore.cli.run_command import FILE_TYPES, OWNER
 from gpuexplore.cli.streams import say
@@ -20,27 +20,40 @@ from gpuexplore.store.listing import MOST_LISTED
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `runs`."""
-    parser.add_argument("--search", default="", metavar="TEXT", help="words of title, tags, note, device or id")
-    parser.add_argument("--operation", metavar="NAME", help="only runs of this operation")
-    parser.add_argument("--device", metavar="NAME", help="words of the name of the device it was measured on")
-    parser.add_argument("--tag", metavar="TAG", help="only runs with this tag")
-    parser.add_argument("--limit", type=int, default=20, metavar="N", help="number of runs (default: %(default)s)")
-    parser.add_argument(
-        "--before", type=int, metavar="NUMBER", help="the next page, as given in the last line of a list"
+    declare(
+        parser,
+        {
+            "--search TEXT": {"default": "", "help": "words of title, tags, note, device or id"},
+            "--operation NAME": "only runs of this operation",
+            "--device NAME": "words of the name of the device it was measured on",
+            "--tag TAG": "only runs with this tag",
+            "--limit N": {"type": int, "default": 20, "help": "number of runs (default: %(default)s)"},
+            "--before NUMBER": {"type": int, "help": "the next page, as given in the last line of a list"},
+            "--json": "print JSON",
+        },
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
     actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions on runs, instead of a list")
     show = actions.add_parser("show", help="print a run's table and conclusions")
-    show.add_argument("run", metavar="RUN")
-    show.add_argument("--json", action="store_true", help="print one JSON object")
+    declare(
+        show,
+        {
+            "run RUN": "",
+            "--json": "print one JSON object",
+        },
+    )
     for name, text, about in (
         ("name", "TITLE", "give a run a title; an empty one restores the default"),
         ("note", "TEXT", "write a note on a run"),
         ("tag", "TAGS", "replace the tags of a run (comma-separated)"),
     ):
         changed = actions.add_parser(name, help=about, description=about)
-        changed.add_argument("run", metavar="RUN")
-        changed.add_argument("text", metavar=text)
+        declare(
+            changed,
+            {
+                "run RUN": "",
+                f"text {text}": "",
+            },
+        )
         _add_admin(changed)
     for name, about in (
         ("delete", "delete runs; they can be restored for 30 days"),
@@ -50,8 +63,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         several.add_argument("run", nargs="+", metavar="RUN")
         _add_admin(several)
     export = actions.add_parser("export", help="write a run to a file")
-    export.add_argument("run", metavar="RUN")
-    export.add_argument("file", type=Path, metavar="FILE", help=f"ends in {', '.join(FILE_TYPES)}")
+    declare(
+        export,
+        {
+            "run RUN": "",
+            "file FILE": {"type": Path, "help": f"ends in {', '.join(FILE_TYPES)}"},
+        },
+    )
 
 
 def execute(arguments: argparse.Namespace) -> int:

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from gpuexplore.cli import EXIT_FAILED, EXIT_OK
+from gpuexplore.cli import EXIT_FAILED, EXIT_OK, declare
 from gpuexplore.cli.output import print_columns, print_json, say_readings
 from gpuexplore.core.units import format_bytes, format_bytes_per_s, format_flop_per_s
 from gpuexplore.hardware import near_names, peaks_json, search
@@ -11,10 +11,13 @@ from gpuexplore.hardware import near_names, peaks_json, search
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `specs`."""
-    parser.add_argument(
-        "name", nargs="?", metavar="NAME", help="h100, a driver name or a key; without it, every accelerator"
+    declare(
+        parser,
+        {
+            "name NAME": {"nargs": "?", "help": "h100, a driver name or a key; without it, every accelerator"},
+            "--json": "print JSON",
+        },
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def execute(arguments: argparse.Namespace) -> int:

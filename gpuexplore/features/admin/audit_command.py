@@ -2,7 +2,7 @@
 
 import argparse
 
-from gpuexplore.cli import EXIT_OK
+from gpuexplore.cli import EXIT_OK, declare
 from gpuexplore.cli.output import print_columns, print_json, utc_before
 from gpuexplore.cli.streams import say
 from gpuexplore.core.errors import InvalidInput
@@ -12,11 +12,14 @@ from gpuexplore.store.audit import MOST_LISTED, noted
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `audit`."""
-    parser.add_argument("--since", metavar="AGE", help="only entries of the last 7d, 12h, ... (default: all)")
-    parser.add_argument(
-        "--limit", type=int, default=1000, metavar="N", help="maximum number of entries (default: %(default)s)"
+    declare(
+        parser,
+        {
+            "--since AGE": "only entries of the last 7d, 12h, ... (default: all)",
+            "--limit N": {"type": int, "default": 1000, "help": "maximum number of entries (default: %(default)s)"},
+            "--json": "print JSON",
+        },
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def execute(arguments: argparse.Namespace) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from gpuexplore.cli import EXIT_OK
+from gpuexplore.cli import EXIT_OK, declare
 from gpuexplore.cli.output import print_json
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.units import format_bytes
@@ -18,8 +18,13 @@ from gpuexplore.store.database import URL_VARIABLE, database_url
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `backup`."""
-    parser.add_argument("file", type=Path, metavar="FILE", help="the backup to write; it must not exist yet")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    declare(
+        parser,
+        {
+            "file FILE": {"type": Path, "help": "the backup to write; it must not exist yet"},
+            "--json": "print one JSON object",
+        },
+    )
 
 
 def execute(arguments: argparse.Namespace) -> int:

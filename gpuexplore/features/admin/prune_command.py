@@ -3,7 +3,7 @@
 import argparse
 from dataclasses import asdict
 
-from gpuexplore.cli import EXIT_OK
+from gpuexplore.cli import EXIT_OK, declare
 from gpuexplore.cli.output import print_json, utc_before
 from gpuexplore.cli.run_command import OWNER
 from gpuexplore.core.units import format_bytes
@@ -13,12 +13,15 @@ from gpuexplore.store.prune import Space, give_back, prunable, prune
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `prune`."""
-    parser.add_argument(
-        "--older-than", required=True, metavar="AGE", help="time since a run ended or was deleted: 90d, 12h"
+    declare(
+        parser,
+        {
+            "--older-than AGE": {"required": True, "help": "time since a run ended or was deleted: 90d, 12h"},
+            "--marked": "also erase runs with a tag or a note",
+            "--dry-run": "print what would be erased; erase nothing",
+            "--json": "print one JSON object",
+        },
     )
-    parser.add_argument("--marked", action="store_true", help="also erase runs with a tag or a note")
-    parser.add_argument("--dry-run", action="store_true", help="print what would be erased; erase nothing")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def execute(arguments: argparse.Namespace) -> int:

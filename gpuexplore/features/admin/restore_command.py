@@ -5,7 +5,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
-from gpuexplore.cli import EXIT_OK
+from gpuexplore.cli import EXIT_OK, declare
 from gpuexplore.cli.output import print_json
 from gpuexplore.features.admin.backup_command import database_file, said
 from gpuexplore.hardware import lessons_directory
@@ -16,9 +16,14 @@ from gpuexplore.store.database import because, database_url
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `restore`."""
-    parser.add_argument("file", type=Path, metavar="FILE", help="the backup to restore")
-    parser.add_argument("--check", action="store_true", help="verify the backup and print its contents; change nothing")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    declare(
+        parser,
+        {
+            "file FILE": {"type": Path, "help": "the backup to restore"},
+            "--check": "verify the backup and print its contents; change nothing",
+            "--json": "print one JSON object",
+        },
+    )
 
 
 def execute(arguments: argparse.Namespace) -> int:

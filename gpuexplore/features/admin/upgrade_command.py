@@ -3,7 +3,7 @@
 import argparse
 from dataclasses import asdict
 
-from gpuexplore.cli import EXIT_OK
+from gpuexplore.cli import EXIT_OK, declare
 from gpuexplore.cli.output import print_json
 from gpuexplore.core.errors import StoreUnavailable
 from gpuexplore.core.units import format_bytes
@@ -13,10 +13,13 @@ from gpuexplore.store.upgrade import Plan, plan_upgrade
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `upgrade`."""
-    parser.add_argument(
-        "--dry-run", action="store_true", help="print what an upgrade would do, and the disk space it needs"
+    declare(
+        parser,
+        {
+            "--dry-run": "print what an upgrade would do, and the disk space it needs",
+            "--json": "print one JSON object",
+        },
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def execute(arguments: argparse.Namespace) -> int:

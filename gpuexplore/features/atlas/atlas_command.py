@@ -10,7 +10,7 @@ from typing import Any
 from gpuexplore.analysis.prediction import CALLS, USUAL_CALLS
 from gpuexplore.analysis.prediction.request import PredictionRequest
 from gpuexplore.analysis.utilization.utilization import shape_label
-from gpuexplore.cli import EXIT_OK
+from gpuexplore.cli import EXIT_OK, declare
 from gpuexplore.cli.output import print_columns, print_json, say_readings
 from gpuexplore.cli.predict_command import measured_here
 from gpuexplore.cli.streams import say
@@ -51,9 +51,13 @@ MOST_ROWS = 40  # of a table for people
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `atlas`; values stay text."""
-    add = parser.add_argument
-    add("operation", nargs="?", metavar="OPERATION", help=f"{', '.join(OPERATIONS)}, or add; default: a summary")
-    add("recording", nargs="?", metavar="RECORDING", help="after `add`: a file of record or selftest for the atlas")
+    declare(
+        parser,
+        {
+            "operation OPERATION": {"nargs": "?", "help": f"{', '.join(OPERATIONS)}, or add; default: a summary"},
+            "recording RECORDING": {"nargs": "?", "help": "after `add`: a file of record or selftest for the atlas"},
+        },
+    )
     for option, metavar, about in (
         ("--gpu", "LIST", "names or keys of `specs` (default: all that were measured)"),
         ("--dtype", "LIST", f"{', '.join(FORMATS)} (default: all; with --which fp32)"),
@@ -64,11 +68,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("--by", "|".join(ORDERS), "quantity that --which ranks by (default: time)"),
         ("--price", "KEY=AMOUNT,..", f"price per hour, instead of the listed ones: {EXAMPLE}"),
     ):
-        add(option, metavar=metavar, help=about)
-    add("--which", action="store_true", help="rank GPUs for one call, by measured times, else predicted ones")
+        parser.add_argument(option, metavar=metavar, help=about)
+    parser.add_argument(
+        "--which", action="store_true", help="rank GPUs for one call, by measured times, else predicted ones"
+    )
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="print JSON")
-    form.add_argument("--csv", action="store_true", help="print CSV")
+    declare(
+        form,
+        {
+            "--json": "print JSON",
+            "--csv": "print CSV",
+        },
+    )
 
 
 def execute(arguments: argparse.Namespace) -> int:

@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 
+from gpuexplore.cli import declare
 from gpuexplore.features.cluster.dask import check_installed
 from gpuexplore.hardware import discover
 from gpuexplore.jobs.heartbeat import host_name
@@ -18,12 +19,13 @@ SETTINGS = {  # what Dask does apart from its tasks, and would disturb a measure
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `worker`."""
-    parser.add_argument("scheduler", metavar="tls://HOST:PORT", help="the Dask scheduler; TLS is set up as for Dask")
-    parser.add_argument(
-        "--lifetime", metavar="TIME", help="leave the cluster after this time, e.g. 55m for a job of an hour"
-    )
-    parser.add_argument(
-        "--dask", metavar="OPTIONS", default="", help="further options of dask worker, e.g. --dask='--interface ib0'"
+    declare(
+        parser,
+        {
+            "scheduler tls://HOST:PORT": "the Dask scheduler; TLS is set up as for Dask",
+            "--lifetime TIME": "leave the cluster after this time, e.g. 55m for a job of an hour",
+            "--dask OPTIONS": {"default": "", "help": "further options of dask worker, e.g. --dask='--interface ib0'"},
+        },
     )
 
 

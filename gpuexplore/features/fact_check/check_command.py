@@ -6,7 +6,7 @@ from pathlib import Path
 from gpuexplore.analysis.prediction import USUAL_CALLS
 from gpuexplore.analysis.prediction.request import PredictionRequest
 from gpuexplore.analysis.utilization.utilization import shape_label
-from gpuexplore.cli import EXIT_FAILED, EXIT_OK
+from gpuexplore.cli import EXIT_FAILED, EXIT_OK, declare
 from gpuexplore.cli.experiment_arguments import add_operation, operation_of
 from gpuexplore.cli.output import print_columns, print_json, say_readings
 from gpuexplore.cli.predict_command import add_calls, measured_here, prediction_json
@@ -30,28 +30,30 @@ MOST_PRINTED = 50
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `check`; values stay text."""
-    add = parser.add_argument
     parser.epilog = (
         "Exit code 0: nothing is above a roof. 1: the time, or at least one of the claims, is above a roof, or a claim "
         "is invalid; unknown and slow ones are neither. 2: the arguments or the file cannot be used."
     )
     add_operation(parser)
-    add(
-        "--claims",
-        type=Path,
-        metavar="FILE",
-        help="CSV, JSON or JSONL of claims, each with gpu, operation, dtype, shape, and time_us, tflops, gb_s or the "
-        "like; the options below are for those that state none",
+    declare(
+        parser,
+        {
+            "--claims FILE": {
+                "type": Path,
+                "help": "CSV, JSON or JSONL of claims, each with gpu, operation, dtype, shape, and time_us, tflops, "
+                "gb_s or the like; the options below are for those that state none",
+            },
+            "--gpu NAME": {"default": "", "help": "driver name or key of `specs`, or cpu, cuda:0 of this machine"},
+            "--time TIME": "claimed time of a call: 90us, 1.25ms, 2s",
+            "--rate RATE": "claimed rate, instead of a time: 1.2PFLOP/s, 900TFLOPS, 3TB/s",
+            "--size N": {"default": "", "help": "length of every axis"},
+            "--shape m=..|PRESET": {"default": "", "help": "exact axes, or a preset, instead of a size"},
+            "--dtype NAME": f"one of {', '.join(FORMATS)} (default: fp32)",
+            "--impl NAME": {"default": "", "help": "implementation to compare with (default: the vendor's library)"},
+        },
     )
-    add("--gpu", default="", metavar="NAME", help="driver name or key of `specs`, or cpu, cuda:0 of this machine")
-    add("--time", metavar="TIME", help="claimed time of a call: 90us, 1.25ms, 2s")
-    add("--rate", metavar="RATE", help="claimed rate, instead of a time: 1.2PFLOP/s, 900TFLOPS, 3TB/s")
-    add("--size", default="", metavar="N", help="length of every axis")
-    add("--shape", default="", metavar="m=..|PRESET", help="exact axes, or a preset, instead of a size")
-    add("--dtype", metavar="NAME", help=f"one of {', '.join(FORMATS)} (default: fp32)")
-    add("--impl", default="", metavar="NAME", help="implementation to compare with (default: the vendor's library)")
     add_calls(parser)
-    add("--json", action="store_true", help="print JSON")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def execute(arguments: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import closing
 
 from gpuexplore.analysis.run.estimate import check_limits
-from gpuexplore.cli import EXIT_OK
+from gpuexplore.cli import EXIT_OK, declare
 from gpuexplore.cli.output import exit_code, print_columns, print_json
 from gpuexplore.cli.predict_command import measured_here
 from gpuexplore.cli.run_command import measure, save
@@ -20,11 +20,14 @@ from gpuexplore.jobs.engines.local import LocalEngine
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `factcheck`."""
-    parser.add_argument("row", nargs="?", metavar="ROW", help="row of the notebooks, like B5 (default: every claim)")
-    parser.add_argument(
-        "--measure", action="store_true", help="measure what would confirm it, on the devices of this machine"
+    declare(
+        parser,
+        {
+            "row ROW": {"nargs": "?", "help": "row of the notebooks, like B5 (default: every claim)"},
+            "--measure": "measure what would confirm it, on the devices of this machine",
+            "--json": "print JSON",
+        },
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def execute(arguments: argparse.Namespace) -> int:

@@ -15,7 +15,7 @@ from markupsafe import Markup
 from gpuexplore.activity import Activity
 from gpuexplore.analysis.figure import QuantityRow
 from gpuexplore.backends.host import installed_versions
-from gpuexplore.cli import EXIT_FAILED, EXIT_OK
+from gpuexplore.cli import EXIT_FAILED, EXIT_OK, declare
 from gpuexplore.cli.activity_run import perform_on
 from gpuexplore.cli.output import check_writable, print_columns, print_json
 from gpuexplore.core.model import Case, Device, Experiment, Origin, Result
@@ -36,13 +36,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     check = actions.add_parser("check", help="check a file with a lesson; errors name file and line")
     check.add_argument("file", type=Path, metavar="FILE")
     run = actions.add_parser("run", help="measure every step of a lesson on this machine, and print the results")
-    run.add_argument("name", metavar="NAME")
-    run.add_argument("--step", default="", metavar="LETTER", help="only this step")
+    declare(
+        run,
+        {
+            "name NAME": "",
+            "--step LETTER": "only this step",
+        },
+        default="",
+    )
     printing = actions.add_parser("print", help="write a printable sheet: one HTML file")
-    printing.add_argument("name", metavar="NAME")
-    printing.add_argument("--out", type=Path, required=True, metavar="FILE.html")
-    printing.add_argument(
-        "--answered", action="store_true", help="with answers measured on this machine, for the teacher"
+    declare(
+        printing,
+        {
+            "name NAME": "",
+            "--out FILE.html": {"type": Path, "required": True},
+            "--answered": "with answers measured on this machine, for the teacher",
+        },
     )
     for action in (listing, check, run):
         action.add_argument("--json", action="store_true", help="print JSON")

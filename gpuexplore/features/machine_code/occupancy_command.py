@@ -6,7 +6,7 @@ from math import prod
 from typing import Any
 
 from gpuexplore.analysis.occupancy import Occupancy, occupancy, read_multiprocessors, waves
-from gpuexplore.cli import EXIT_OK
+from gpuexplore.cli import EXIT_OK, declare
 from gpuexplore.cli.output import print_columns, print_json, say_readings
 from gpuexplore.core.dtypes import spelled
 from gpuexplore.core.errors import InvalidInput
@@ -23,30 +23,40 @@ from gpuexplore.shapes import parse_shape
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `occupancy`; values stay text."""
-    add = parser.add_argument
-    add("kernel", nargs="?", default="", metavar="OPERATION/IMPLEMENTATION", help="a CUDA kernel, compiled here")
+    parser.add_argument(
+        "kernel", nargs="?", default="", metavar="OPERATION/IMPLEMENTATION", help="a CUDA kernel, compiled here"
+    )
     multiprocessor = parser.add_mutually_exclusive_group(required=True)
-    multiprocessor.add_argument("--gpu", metavar="NAME", help="a driver name or key of `specs`")
-    multiprocessor.add_argument("--cc", metavar="NUMBER", help=f"compute capability: {', '.join(CAPABILITIES)}")
-    add(
+    declare(
+        multiprocessor,
+        {
+            "--gpu NAME": "a driver name or key of `specs`",
+            "--cc NUMBER": f"compute capability: {', '.join(CAPABILITIES)}",
+        },
+    )
+    parser.add_argument(
         "--multiprocessors",
         metavar="N",
         help="multiprocessors of the GPU (default: those of --gpu); needs --size or --shape",
     )
     size = parser.add_mutually_exclusive_group()
-    size.add_argument(
-        "--size",
-        metavar="N",
-        help="size of the kernel's operation, else number of elements, one per thread; prints waves",
+    declare(
+        size,
+        {
+            "--size N": "size of the kernel's operation, else number of elements, one per thread; prints waves",
+            "--shape AXES": "shape of the kernel's operation, like m=100000,n=100; prints waves",
+        },
     )
-    size.add_argument(
-        "--shape", metavar="AXES", help="shape of the kernel's operation, like m=100000,n=100; prints waves"
+    declare(
+        parser,
+        {
+            "--block X[,Y[,Z]]": "threads per block (default: the kernel's own)",
+            "--dtype NAME": f"dtype of the kernel (default: {DEFAULT_DTYPE})",
+            "--registers N": "registers per thread, without a kernel",
+            "--shared BYTES": "shared memory per block, without a kernel (default: 0)",
+            "--json": "print JSON",
+        },
     )
-    add("--block", metavar="X[,Y[,Z]]", help="threads per block (default: the kernel's own)")
-    add("--dtype", metavar="NAME", help=f"dtype of the kernel (default: {DEFAULT_DTYPE})")
-    add("--registers", metavar="N", help="registers per thread, without a kernel")
-    add("--shared", metavar="BYTES", help="shared memory per block, without a kernel (default: 0)")
-    add("--json", action="store_true", help="print JSON")
 
 
 def execute(arguments: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpuexplore.analysis.occupancy import Occupancy, occupancy
-from gpuexplore.cli import EXIT_FAILED, EXIT_OK
+from gpuexplore.cli import EXIT_FAILED, EXIT_OK, declare
 from gpuexplore.cli.output import print_json, say_readings
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.units import format_bytes, format_bytes_per_s, format_flop_per_s, format_percent, read_whole
@@ -61,34 +61,38 @@ OF_A_RUN = ("grid", "arg")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `sass`; values stay text."""
-    add = parser.add_argument
-    add(
-        "kernel",
-        metavar="OPERATION/IMPLEMENTATION|FILE",
-        help="a CUDA kernel of gpuexplore, or a file: PTX or a cubin",
+    declare(
+        parser,
+        {
+            "kernel OPERATION/IMPLEMENTATION|FILE": "a CUDA kernel of gpuexplore, or a file: PTX or a cubin",
+            "--gpu NAME": {"required": True, "help": "a driver name or key of `specs`"},
+            "--dtype NAME": f"dtype of gpuexplore's kernel (default: {DEFAULT_DTYPE})",
+        },
     )
-    add("--gpu", required=True, metavar="NAME", help="a driver name or key of `specs`")
-    add("--dtype", metavar="NAME", help=f"dtype of gpuexplore's kernel (default: {DEFAULT_DTYPE})")
     size = parser.add_mutually_exclusive_group()
-    size.add_argument("--size", metavar="N", help=f"size of the operation, for the roofline (default: {DEFAULT_SIZE})")
-    size.add_argument("--shape", metavar="AXES", help="shape of the operation, like m=100000,n=100, for the roofline")
-    add(
-        "--block",
-        metavar="X[,Y[,Z]]",
-        help="threads per block (default: the kernel's own; 256 for a file that states none)",
+    declare(
+        size,
+        {
+            "--size N": f"size of the operation, for the roofline (default: {DEFAULT_SIZE})",
+            "--shape AXES": "shape of the operation, like m=100000,n=100, for the roofline",
+        },
     )
-    add("--kernel", dest="kernel_name", metavar="NAME", help="kernel of a file with several: its name or a part of it")
-    add("--dynamic-shared", metavar="BYTES", help="dynamic shared memory per block, for the kernel of a file")
-    add("--run", action="store_true", help="run the kernel of a PTX file in the interpreter instead, without a GPU")
-    add("--grid", metavar="X[,Y[,Z]]", help="grid of --run, in blocks (default: 1)")
-    add(
-        "--arg",
-        action="append",
-        metavar="NAME=VALUE",
-        help="argument of --run, in order: a=randn:fp32:256, out=zeros:fp32:256, n=256",
+    declare(
+        parser,
+        {
+            "--block X[,Y[,Z]]": "threads per block (default: the kernel's own; 256 for a file that states none)",
+            "--kernel NAME": {"dest": "kernel_name", "help": "kernel of a file with several: its name or a part of it"},
+            "--dynamic-shared BYTES": "dynamic shared memory per block, for the kernel of a file",
+            "--run": "run the kernel of a PTX file in the interpreter instead, without a GPU",
+            "--grid X[,Y[,Z]]": "grid of --run, in blocks (default: 1)",
+            "--arg NAME=VALUE": {
+                "action": "append",
+                "help": "argument of --run, in order: a=randn:fp32:256, out=zeros:fp32:256, n=256",
+            },
+            "--all": "print all instructions, not the main loop only",
+            "--json": "print JSON",
+        },
     )
-    add("--all", action="store_true", help="print all instructions, not the main loop only")
-    add("--json", action="store_true", help="print JSON")
 
 
 def execute(arguments: argparse.Namespace) -> int:

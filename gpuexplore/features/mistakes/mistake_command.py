@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from gpuexplore.analysis.verdict import Estimate, Verdict, Words, compare
-from gpuexplore.cli import EXIT_OK
+from gpuexplore.cli import EXIT_OK, declare
 from gpuexplore.cli.activity_run import perform
 from gpuexplore.cli.output import print_columns, print_json
 from gpuexplore.core.serialization import decode, encode
@@ -21,10 +21,14 @@ from gpuexplore.features.mistakes.catalog import (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `mistake`."""
-    add = parser.add_argument
-    add("name", nargs="?", metavar="NAME", help="the mistake to reproduce, like no-synchronise; without it, a list")
-    add("--device", default="cpu", metavar="NAME", help="device to measure on: cpu or cuda:0 (default: cpu)")
-    add("--json", action="store_true", help="print JSON")
+    declare(
+        parser,
+        {
+            "name NAME": {"nargs": "?", "help": "the mistake to reproduce, like no-synchronise; without it, a list"},
+            "--device NAME": {"default": "cpu", "help": "device to measure on: cpu or cuda:0 (default: cpu)"},
+            "--json": "print JSON",
+        },
+    )
 
 
 def execute(arguments: argparse.Namespace) -> int:

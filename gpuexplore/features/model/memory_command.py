@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
-from gpuexplore.cli import EXIT_OK
+from gpuexplore.cli import EXIT_OK, declare
 from gpuexplore.cli.output import print_columns, print_json, say_readings
 from gpuexplore.cli.streams import say
 from gpuexplore.core.errors import InvalidInput
@@ -44,40 +44,34 @@ OF_A_MODULE = "--optimizer, --gpu and --json"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `memory`; values stay text."""
-    add = parser.add_argument
-    add("model", nargs="*", metavar="MODEL", help=f"{', '.join(models())}, or an MLP by its widths: 784-512-10")
-    add("--layers", metavar="FILE", help=f"a text file instead of MODEL, one layer per line: {', '.join(KINDS)}")
-    add(
-        "--module",
+    declare(
+        parser,
+        {
+            "model MODEL": {"nargs": "*", "help": f"{', '.join(models())}, or an MLP by its widths: 784-512-10"},
+            "--layers FILE": {
+                "default": None,
+                "help": f"a text file instead of MODEL, one layer per line: {', '.join(KINDS)}",
+            },
+            "--module": {
+                "metavar": FORM,
+                "help": "a Python file instead of MODEL; its FUNCTION (default: model) returns "
+                f"an nn.Module and its inputs; can be combined with {OF_A_MODULE}",
+            },
+            "--batch N": "samples per step (default: a usual value for the model)",
+            "--dtype NAME": f"{', '.join(ITEMSIZES)}; with --serve {', '.join(SERVED)}",
+            "--optimizer NAME": f"{', '.join(OPTIMIZERS)} (default: sgd)",
+            "--mixed NAME": f"autocast over fp32 parameters: {', '.join(MIXED)}",
+            "--checkpoint N": "number of checkpointed segments, whose activations are recomputed (default: 0)",
+            "--accumulate N": "micro-batches per step; must divide the batch (default: 1)",
+            "--tokens N": "tokens per sequence (default: the model's own)",
+            "--serve": "weights and KV cache of a language model, instead of training",
+            "--cache-dtype NAME": "dtype of keys and values, with --serve (default: as the weights, bf16 at least)",
+            "--gpu LIST": {"default": ",".join(WELL_KNOWN), "help": "names of `specs`, memory sizes like 12GB, or all"},
+            "--reserve GB": "memory that is not available to tensors (default: 1.3 GB and 7 %%)",
+            "--json": "print JSON",
+        },
         default="",
-        metavar=FORM,
-        help="a Python file instead of MODEL; its FUNCTION (default: model) returns "
-        f"an nn.Module and its inputs; can be combined with {OF_A_MODULE}",
     )
-    add("--batch", default="", metavar="N", help="samples per step (default: a usual value for the model)")
-    add("--dtype", default="", metavar="NAME", help=f"{', '.join(ITEMSIZES)}; with --serve {', '.join(SERVED)}")
-    add("--optimizer", default="", metavar="NAME", help=f"{', '.join(OPTIMIZERS)} (default: sgd)")
-    add("--mixed", default="", metavar="NAME", help=f"autocast over fp32 parameters: {', '.join(MIXED)}")
-    add(
-        "--checkpoint",
-        default="",
-        metavar="N",
-        help="number of checkpointed segments, whose activations are recomputed (default: 0)",
-    )
-    add("--accumulate", default="", metavar="N", help="micro-batches per step; must divide the batch (default: 1)")
-    add("--tokens", default="", metavar="N", help="tokens per sequence (default: the model's own)")
-    add("--serve", action="store_true", help="weights and KV cache of a language model, instead of training")
-    add(
-        "--cache-dtype",
-        default="",
-        metavar="NAME",
-        help="dtype of keys and values, with --serve (default: as the weights, bf16 at least)",
-    )
-    add("--gpu", default=",".join(WELL_KNOWN), metavar="LIST", help="names of `specs`, memory sizes like 12GB, or all")
-    add(
-        "--reserve", default="", metavar="GB", help="memory that is not available to tensors (default: 1.3 GB and 7 %%)"
-    )
-    add("--json", action="store_true", help="print JSON")
 
 
 def execute(arguments: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuexplore.analysis.prediction import calibrate
-from gpuexplore.cli import EXIT_OK
+from gpuexplore.cli import EXIT_OK, declare
 from gpuexplore.cli.output import content_of, print_columns, print_json, say_readings
 from gpuexplore.cli.streams import say
 from gpuexplore.core.errors import InvalidInput
@@ -51,46 +51,40 @@ OPTIONS = ("gpus", "tensor_parallel", "pipeline", "shard", "batch", "tokens", "a
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `model`; values stay text."""
-    add = parser.add_argument
-    add("model", nargs="*", metavar="MODEL", help=f"{', '.join(models())}, a config.json, or a text file of layers")
-    add("--module", default="", metavar="FILE", help="FILE.py[:FUNCTION] that returns an nn.Module and its inputs")
-    add("--task", default="", metavar="NAME", help=f"{', '.join(TASKS)} (default: serve; train for other models)")
-    add("--gpu", default="", metavar="LIST", help="names of `specs` or devices of this machine (default: h100)")
-    add("--gpus", default="", metavar="N", help="number of GPUs (default: 1)")
-    add("--tensor-parallel", default="", metavar="N", help="GPUs that share each layer (default: 1; all for serving)")
-    add(
-        "--pipeline",
+    declare(
+        parser,
+        {
+            "model MODEL": {"nargs": "*", "help": f"{', '.join(models())}, a config.json, or a text file of layers"},
+            "--module FILE": "FILE.py[:FUNCTION] that returns an nn.Module and its inputs",
+            "--task NAME": f"{', '.join(TASKS)} (default: serve; train for other models)",
+            "--gpu LIST": "names of `specs` or devices of this machine (default: h100)",
+            "--gpus N": "number of GPUs (default: 1)",
+            "--tensor-parallel N": "GPUs that share each layer (default: 1; all for serving)",
+            "--pipeline N": "stages of equal numbers of layers, one after the other (default: 1)",
+            "--shard NAME": f"{', '.join(SHARDINGS)}: what GPUs share in training (default: full; none in a pipeline)",
+            "--batch N": "sequences or samples that a GPU, or a group of them, has at once",
+            "--tokens N": "tokens per training sequence, or per prompt (default: 1024)",
+            "--answer N": "tokens generated per prompt (default: 256)",
+            "--dtype LIST": f"{', '.join(DTYPES)} (default: bf16)",
+            "--weights NAME": "dtype of stored weights in serving: bf16, fp8, int8, int4",
+            "--cache-dtype NAME": "dtype of keys and values in serving",
+            "--checkpoint": "recompute activations in training, block by block",
+            "--accumulate N": {"dest": "accumulation", "help": "micro-batches per training step"},
+            "--optimizer NAME": "as in `memory` (default: adamw)",
+            "--execution NAME": f"{', '.join(EXECUTIONS)} (default: graph for serving, eager for training)",
+            "--network GBS": "GB/s of a host to others, one direction",
+            "--measure": "measure steps on a device of this machine beside the prediction",
+            "--device NAME": {"default": "cpu", "help": "device that is measured: cpu or cuda:0 (default: cpu)"},
+            "--compile": "measure with torch.compile",
+            "--trace FILE": {
+                "type": Path,
+                "default": None,
+                "help": "trace of torch.profiler: a step of it is compared, part by part",
+            },
+            "--json": "print JSON",
+        },
         default="",
-        metavar="N",
-        help="stages of equal numbers of layers, one after the other (default: 1)",
     )
-    add(
-        "--shard",
-        default="",
-        metavar="NAME",
-        help=f"{', '.join(SHARDINGS)}: what GPUs share in training (default: full; none in a pipeline)",
-    )
-    add("--batch", default="", metavar="N", help="sequences or samples that a GPU, or a group of them, has at once")
-    add("--tokens", default="", metavar="N", help="tokens per training sequence, or per prompt (default: 1024)")
-    add("--answer", default="", metavar="N", help="tokens generated per prompt (default: 256)")
-    add("--dtype", default="", metavar="LIST", help=f"{', '.join(DTYPES)} (default: bf16)")
-    add("--weights", default="", metavar="NAME", help="dtype of stored weights in serving: bf16, fp8, int8, int4")
-    add("--cache-dtype", default="", metavar="NAME", help="dtype of keys and values in serving")
-    add("--checkpoint", action="store_true", help="recompute activations in training, block by block")
-    add("--accumulate", dest="accumulation", default="", metavar="N", help="micro-batches per training step")
-    add("--optimizer", default="", metavar="NAME", help="as in `memory` (default: adamw)")
-    add(
-        "--execution",
-        default="",
-        metavar="NAME",
-        help=f"{', '.join(EXECUTIONS)} (default: graph for serving, eager for training)",
-    )
-    add("--network", default="", metavar="GBS", help="GB/s of a host to others, one direction")
-    add("--measure", action="store_true", help="measure steps on a device of this machine beside the prediction")
-    add("--device", default="cpu", metavar="NAME", help="device that is measured: cpu or cuda:0 (default: cpu)")
-    add("--compile", action="store_true", help="measure with torch.compile")
-    add("--trace", type=Path, metavar="FILE", help="trace of torch.profiler: a step of it is compared, part by part")
-    add("--json", action="store_true", help="print JSON")
 
 
 def execute(arguments: argparse.Namespace) -> int:

@@ -14,7 +14,7 @@ from pathlib import Path
 from platform import node
 
 import gpuexplore
-from gpuexplore.cli import EXIT_FAILED, EXIT_OK
+from gpuexplore.cli import EXIT_FAILED, EXIT_OK, declare
 from gpuexplore.cli.device_locking import report_lock_holder
 from gpuexplore.cli.output import check_writable, print_json
 from gpuexplore.cli.streams import say
@@ -48,17 +48,22 @@ CLEAR_LINE = "\r\033[K"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `selftest`."""
-    add = parser.add_argument
-    add("--quick", action="store_true", help="two minutes instead of ten: fewer shapes and dtypes, no recording")
-    add("--device", default="", metavar="ID", help="cpu, cuda:0, .. (default: the first GPU, else the CPU)")
-    add("--json", action="store_true", help="print the report as JSON")
-    add("--out", type=Path, metavar="FOLDER", help="folder for the report and the recording (default: selftest-<time>)")
-    add("--html", type=Path, metavar="FILE.html", help="the HTML report to send (default: report.html in that folder)")
-    add(
-        "--by",
-        default=DEFAULT_SOURCE,
-        metavar="NAME",
-        help="name of the person who measures, for the recording (default: %(default)s)",
+    declare(
+        parser,
+        {
+            "--quick": "two minutes instead of ten: fewer shapes and dtypes, no recording",
+            "--device ID": {"default": "", "help": "cpu, cuda:0, .. (default: the first GPU, else the CPU)"},
+            "--json": "print the report as JSON",
+            "--out FOLDER": {
+                "type": Path,
+                "help": "folder for the report and the recording (default: selftest-<time>)",
+            },
+            "--html FILE.html": {"type": Path, "help": "the HTML report to send (default: report.html in that folder)"},
+            "--by NAME": {
+                "default": DEFAULT_SOURCE,
+                "help": "name of the person who measures, for the recording (default: %(default)s)",
+            },
+        },
     )
 
 

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from gpuexplore.cli import EXIT_OK
+from gpuexplore.cli import EXIT_OK, declare
 from gpuexplore.cli.output import print_columns, print_json
 from gpuexplore.features.tensors.analysis import Chain
 from gpuexplore.features.tensors.analysis.evaluate import evaluate
@@ -12,8 +12,13 @@ from gpuexplore.features.tensors.analysis.explain import words, write_sentences
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `tensor`."""
-    parser.add_argument("expression", metavar="EXPRESSION", help='like "x = 4x4; y = x.t(); x[0] = 100"')
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    declare(
+        parser,
+        {
+            "expression EXPRESSION": 'like "x = 4x4; y = x.t(); x[0] = 100"',
+            "--json": "print JSON",
+        },
+    )
 
 
 def execute(arguments: argparse.Namespace) -> int:

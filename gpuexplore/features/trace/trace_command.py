@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpuexplore.cli import EXIT_OK
+from gpuexplore.cli import EXIT_OK, declare
 from gpuexplore.cli.output import content_of, print_columns, print_json
 from gpuexplore.core.units import format_percent, format_seconds, format_si, format_work_rate
 from gpuexplore.features.trace.analysis.events import MOST_BYTES, read_trace
@@ -23,17 +23,17 @@ from gpuexplore.shapes import whole_number
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `trace`; values stay text."""
-    add = parser.add_argument
-    add("file", type=Path, metavar="FILE", help="output of prof.export_chrome_trace: .json or .json.gz")
-    add(
-        "--gpu",
+    declare(
+        parser,
+        {
+            "file FILE": {"type": Path, "help": "output of prof.export_chrome_trace: .json or .json.gz"},
+            "--gpu NAME": "GPU the trace was taken on, a name of `specs` (default: as the trace states)",
+            "--device cpu": "cpu, if the trace was taken on this machine: its roof is used",
+            "--top N": {"default": "20", "help": "number of rows to print, the longest first (default: %(default)s)"},
+            "--json": "print JSON, with every row",
+        },
         default="",
-        metavar="NAME",
-        help="GPU the trace was taken on, a name of `specs` (default: as the trace states)",
     )
-    add("--device", default="", metavar="cpu", help="cpu, if the trace was taken on this machine: its roof is used")
-    add("--top", default="20", metavar="N", help="number of rows to print, the longest first (default: %(default)s)")
-    add("--json", action="store_true", help="print JSON, with every row")
 
 
 def execute(arguments: argparse.Namespace) -> int:

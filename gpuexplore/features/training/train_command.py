@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from gpuexplore.activity import Payload
-from gpuexplore.cli import EXIT_OK
+from gpuexplore.cli import EXIT_OK, declare
 from gpuexplore.cli.activity_run import perform
 from gpuexplore.cli.output import print_columns, print_json
 from gpuexplore.core.errors import GpuExploreError
@@ -21,8 +21,9 @@ CLEAR_LINE = "\r\033[K"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `train`; values stay text."""
-    add = parser.add_argument
-    add("model", nargs="?", default="", metavar="MODEL", help=f"{', '.join(PRESETS)}, or widths like 784-256-10")
+    parser.add_argument(
+        "model", nargs="?", default="", metavar="MODEL", help=f"{', '.join(PRESETS)}, or widths like 784-256-10"
+    )
     for option, metavar, about in (
         ("--batch", "N", "samples per step (default: a usual value for the model)"),
         ("--steps", "N", f"steps of each mode (default: {DEFAULTS['steps']})"),
@@ -33,9 +34,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("--processes", "N", "number of processes, compared with one process (default: 1)"),
         ("--seed", "N", "seed of weights and batches (default: 0)"),
     ):
-        add(option, default="", metavar=metavar, help=about)
-    add("--device", default="cpu", metavar="NAME", help="device: cpu or cuda:0 (default: cpu)")
-    add("--json", action="store_true", help="print JSON")
+        parser.add_argument(option, default="", metavar=metavar, help=about)
+    declare(
+        parser,
+        {
+            "--device NAME": {"default": "cpu", "help": "device: cpu or cuda:0 (default: cpu)"},
+            "--json": "print JSON",
+        },
+    )
 
 
 def execute(arguments: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 
 from gpuexplore.analysis.prediction import calibrate
 from gpuexplore.analysis.verdict import Relation
-from gpuexplore.cli import EXIT_OK
+from gpuexplore.cli import EXIT_OK, declare
 from gpuexplore.cli.activity_run import perform
 from gpuexplore.cli.output import print_columns, print_json, say_readings
 from gpuexplore.core.errors import InvalidInput
@@ -31,16 +31,26 @@ from gpuexplore.operations import OPERATIONS, operation_named
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `transfer`."""
-    add = parser.add_argument
-    add(
-        "operation", nargs="?", default="matmul", metavar="OPERATION", help=f"{', '.join(OPERATIONS)} (default: matmul)"
+    declare(
+        parser,
+        {
+            "operation OPERATION": {
+                "nargs": "?",
+                "default": "matmul",
+                "help": f"{', '.join(OPERATIONS)} (default: matmul)",
+            },
+            "--gpu NAME": {"default": "Tesla T4", "help": "GPU to predict, a name of `specs` (default: %(default)s)"},
+            "--link NAME": {"default": OWN, "help": f"{OWN}, the GPU's own link, or {', '.join(LINKS)}"},
+            "--memory": {
+                "default": "pageable",
+                "choices": tuple(SHARES),
+                "help": "kind of host memory (default: %(default)s)",
+            },
+            "--device NAME": {"default": "cpu", "help": "device to measure on: cpu or cuda:0 (default: cpu)"},
+            "--predict": "measure nothing, predict the CPU too",
+            "--json": "print JSON",
+        },
     )
-    add("--gpu", default="Tesla T4", metavar="NAME", help="GPU to predict, a name of `specs` (default: %(default)s)")
-    add("--link", default=OWN, metavar="NAME", help=f"{OWN}, the GPU's own link, or {', '.join(LINKS)}")
-    add("--memory", default="pageable", choices=tuple(SHARES), help="kind of host memory (default: %(default)s)")
-    add("--device", default="cpu", metavar="NAME", help="device to measure on: cpu or cuda:0 (default: cpu)")
-    add("--predict", action="store_true", help="measure nothing, predict the CPU too")
-    add("--json", action="store_true", help="print JSON")
 
 
 def execute(arguments: argparse.Namespace) -> int:

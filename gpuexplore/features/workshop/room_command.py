@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from gpuexplore.cli import EXIT_OK
+from gpuexplore.cli import EXIT_OK, declare
 from gpuexplore.cli.output import print_columns, print_json
 from gpuexplore.cli.run_command import OWNER
 from gpuexplore.core.errors import InvalidInput, NotFound
@@ -31,31 +31,48 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
     actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions, instead of a list")
     opened = actions.add_parser("open", help="open a room, and print its code and the leader's link")
-    opened.add_argument("--title", default="", metavar="TEXT", help="title of the room")
-    opened.add_argument("--hours", default="4", metavar="N", help="hours until the room ends (default: %(default)s)")
-    opened.add_argument(
-        "--address",
-        default="http://127.0.0.1:8501",
-        metavar="URL",
-        help="where the app is served (default: %(default)s)",
+    declare(
+        opened,
+        {
+            "--title TEXT": "title of the room",
+            "--hours N": {"default": "4", "help": "hours until the room ends (default: %(default)s)"},
+            "--address URL": {
+                "default": "http://127.0.0.1:8501",
+                "help": "where the app is served (default: %(default)s)",
+            },
+            "--json": "print one JSON object",
+        },
+        default="",
     )
-    opened.add_argument("--json", action="store_true", help="print one JSON object")
     shown = actions.add_parser("show", help="list the participants of a room")
     shown.add_argument("--json", action="store_true", help="print one JSON object")
     said = actions.add_parser("say", help="put a message on all participants' pages; an empty one removes it")
     weighed = actions.add_parser("share", help="share of device time for a room, relative to other users")
-    weighed.add_argument("code", metavar="CODE")
-    weighed.add_argument(
-        "weight", metavar="N", help="multiple of another user's share while both have queued runs: 30 for a class"
+    declare(
+        weighed,
+        {
+            "code CODE": "",
+            "weight N": "multiple of another user's share while both have queued runs: 30 for a class",
+        },
     )
     asked = actions.add_parser("ask", help="set a goal, or open a step of a lesson")
-    asked.add_argument("code", metavar="CODE")
-    asked.add_argument("kind", metavar="KIND", help=f"{LESSON}, {', '.join(KINDS)}")
-    asked.add_argument("settings", nargs="*", metavar="NAME=VALUE", help="settings such as operation=matmul percent=50")
+    declare(
+        asked,
+        {
+            "code CODE": "",
+            "kind KIND": f"{LESSON}, {', '.join(KINDS)}",
+            "settings NAME=VALUE": {"nargs": "*", "help": "settings such as operation=matmul percent=50"},
+        },
+    )
     exported = actions.add_parser("export", help="write all answers and results to a file")
-    exported.add_argument("code", metavar="CODE")
-    exported.add_argument("file", metavar="FILE", help=f"its name ends with {' or '.join(FORMATS)}")
-    exported.add_argument("--anonymous", action="store_true", help="without names")
+    declare(
+        exported,
+        {
+            "code CODE": "",
+            "file FILE": f"its name ends with {' or '.join(FORMATS)}",
+            "--anonymous": "without names",
+        },
+    )
     closed = actions.add_parser("close", help="close a room: it can be read, but not joined")
     deleted = actions.add_parser("delete", help="delete a room with all its data")
     for each in (shown, said, closed, deleted):
