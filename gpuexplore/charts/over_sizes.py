@@ -172,8 +172,7 @@ def _rate(source: Source, panel: str | Lines | None, *, by_memory: bool) -> alt.
     y = log_axis(title, [*ends_of(shown if by_memory else own), *on_axis], "B/s" if by_memory else "FLOP/s")
     domain: Any = y["scale"]["domain"]
     rules = peak_rules(peaks, domain, _drawn_at(own, domain))
-    description = _alt_text(title, drawn, analysis, words)
-    return lines(shown, analysis, y=y, description=description, rules=rules)
+    return lines(shown, analysis, y=y, description=_alt_text(title, drawn, analysis, words), rules=rules)
 
 
 def _drawn_at(points: pd.DataFrame, domain: tuple[float, float]) -> list[tuple[float, float]]:

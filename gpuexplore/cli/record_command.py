@@ -44,9 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         },
         default="",
     )
-    file = parser.add_mutually_exclusive_group(required=True)
     declare(
-        file,
+        parser.add_mutually_exclusive_group(required=True),
         {
             "--out FILE.jsonl": {"type": Path, "help": "the file to write"},
             "--check FILE.jsonl": {"type": Path, "help": "validate this file instead of measuring"},

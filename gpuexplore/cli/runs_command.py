@@ -33,9 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         },
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions on runs, instead of a list")
-    show = actions.add_parser("show", help="print a run's table and conclusions")
     declare(
-        show,
+        actions.add_parser("show", help="print a run's table and conclusions"),
         {
             "run RUN": "",
             "--json": "print one JSON object",
@@ -62,9 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         several = actions.add_parser(name, help=about, description=about)
         several.add_argument("run", nargs="+", metavar="RUN")
         _add_admin(several)
-    export = actions.add_parser("export", help="write a run to a file")
     declare(
-        export,
+        actions.add_parser("export", help="write a run to a file"),
         {
             "run RUN": "",
             "file FILE": {"type": Path, "help": f"ends in {', '.join(FILE_TYPES)}"},

@@ -195,9 +195,8 @@ def this_instance(*, side_by_side: bool = False) -> Supervisor:
     host = host_name()
     boot = _boot()
     locks = lock_directory().stat()  # of this container: two of one kernel share none
-    name = f"{host}/{boot[:8]}/{secrets.token_hex(4)}"
     return Supervisor(
-        name,
+        f"{host}/{boot[:8]}/{secrets.token_hex(4)}",
         host,
         scope=f"{boot}/{locks.st_dev}:{locks.st_ino}",
         pid=os.getpid(),

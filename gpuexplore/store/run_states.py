@@ -162,8 +162,7 @@ def askers_in(connection: Connection, run_id: str) -> tuple[str, ...]:
 
 def was_asked_for_by(owner: str) -> ColumnElement[bool]:
     """Return the condition on a run that `owner` asked for it, then or later, while another owned it."""
-    asked = select(RUN_ASKERS.c.run_id).where(RUN_ASKERS.c.owner == owner)
-    return RUNS.c.id.in_(asked)
+    return RUNS.c.id.in_(select(RUN_ASKERS.c.run_id).where(RUN_ASKERS.c.owner == owner))
 
 
 def _hand_over(connection: Connection, run_id: str, owner: str) -> bool:

@@ -130,8 +130,7 @@ def _show_measuring() -> None:
 
 def _queued(device: Device, devices: Sequence[Device]) -> Sequence[str]:
     check(Right.MEASURE)
-    experiments = sweep_of(device)
-    seconds = {experiment: estimate(experiment, devices).seconds for experiment in experiments}
+    seconds = {experiment: estimate(experiment, devices).seconds for experiment in sweep_of(device)}
     queued = store().submit_all(seconds, owner(), address=address())
     for run_id in queued:
         store().describe(run_id, owner(), Description(title=TITLE), admin=is_admin())

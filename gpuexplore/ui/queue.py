@@ -150,7 +150,6 @@ def _timeline(rows: Sequence[tuple[str, float, float, str, str]]) -> alt.LayerCh
     label = "datum.value == 0 ? 'now' : format(datum.value, '+d') + ' min'"
     states = alt.Scale(domain=["ended", "running", "waiting"], range=[NEUTRAL, "#00816e", "#c6871c"])
     x = alt.X("first:Q", title=None, scale=scale, axis=alt.Axis(labelExpr=label, tickCount=7, grid=False))
-    color = alt.Color("state:N", scale=states, legend=alt.Legend(title=None, orient="top"))
     bars = (
         alt.Chart(frame)
         .transform_filter("datum.state")
@@ -159,7 +158,7 @@ def _timeline(rows: Sequence[tuple[str, float, float, str, str]]) -> alt.LayerCh
             y=alt.Y("device:N", sort=names, title=None),
             x=x,
             x2="last:Q",
-            color=color,
+            color=alt.Color("state:N", scale=states, legend=alt.Legend(title=None, orient="top")),
             stroke=alt.Stroke("state:N", scale=states, legend=None),
             tooltip=[alt.Tooltip(f"{name}:N") for name in ("device", "state", "words")],
         )

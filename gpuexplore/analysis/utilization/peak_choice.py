@@ -23,8 +23,7 @@ def comparison_for(experiment: Experiment, baseline: str = "", peak: str = "") -
 def baselines(experiment: Experiment) -> tuple[str, ...]:
     """Return what a speedup can be over: the default first, then the other implementations, then the dtypes."""
     default = default_baseline(experiment.operation, experiment.implementations)
-    names = sorted(experiment.implementations, key=lambda name: name != default)
-    return (*names, *experiment.dtypes)
+    return (*sorted(experiment.implementations, key=lambda name: name != default), *experiment.dtypes)
 
 
 def _peak_kind(text: str) -> PeakKind | None:

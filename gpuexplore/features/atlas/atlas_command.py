@@ -72,9 +72,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--which", action="store_true", help="rank GPUs for one call, by measured times, else predicted ones"
     )
-    form = parser.add_mutually_exclusive_group()
     declare(
-        form,
+        parser.add_mutually_exclusive_group(),
         {
             "--json": "print JSON",
             "--csv": "print CSV",

@@ -290,11 +290,10 @@ def _roofs(device: Device) -> Iterator[Row]:
             continue
         ridge = peak.flop_per_s / device.bandwidth.bytes_per_s
         for intensity in (MIN_INTENSITY, ridge, MAX_INTENSITY):
-            rate = min(peak.flop_per_s, intensity * device.bandwidth.bytes_per_s)
             yield {
                 "dtype": dtype,
                 "key": device.id,
                 "here": device.id not in GPUS,
                 "intensity": intensity,
-                "rate": rate,
+                "rate": min(peak.flop_per_s, intensity * device.bandwidth.bytes_per_s),
             }

@@ -44,9 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         },
         default="",
     )
-    printing = actions.add_parser("print", help="write a printable sheet: one HTML file")
     declare(
-        printing,
+        actions.add_parser("print", help="write a printable sheet: one HTML file"),
         {
             "name NAME": "",
             "--out FILE.html": {"type": Path, "required": True},

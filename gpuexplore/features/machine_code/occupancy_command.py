@@ -26,9 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "kernel", nargs="?", default="", metavar="OPERATION/IMPLEMENTATION", help="a CUDA kernel, compiled here"
     )
-    multiprocessor = parser.add_mutually_exclusive_group(required=True)
     declare(
-        multiprocessor,
+        parser.add_mutually_exclusive_group(required=True),
         {
             "--gpu NAME": "a driver name or key of `specs`",
             "--cc NUMBER": f"compute capability: {', '.join(CAPABILITIES)}",
@@ -39,9 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="multiprocessors of the GPU (default: those of --gpu); needs --size or --shape",
     )
-    size = parser.add_mutually_exclusive_group()
     declare(
-        size,
+        parser.add_mutually_exclusive_group(),
         {
             "--size N": "size of the kernel's operation, else number of elements, one per thread; prints waves",
             "--shape AXES": "shape of the kernel's operation, like m=100000,n=100; prints waves",

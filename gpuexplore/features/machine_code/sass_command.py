@@ -69,9 +69,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "--dtype NAME": f"dtype of gpuexplore's kernel (default: {DEFAULT_DTYPE})",
         },
     )
-    size = parser.add_mutually_exclusive_group()
     declare(
-        size,
+        parser.add_mutually_exclusive_group(),
         {
             "--size N": f"size of the operation, for the roofline (default: {DEFAULT_SIZE})",
             "--shape AXES": "shape of the operation, like m=100000,n=100, for the roofline",

@@ -26,6 +26,6 @@ FEATURE = Feature(
     lesson_blocks=("memory", "model"),
     functions={
         "memory_of": "gpuexplore.features.model.analysis.own_module",
-        "predict_model": "gpuexplore.features.model.functions",
+        "predict_model": "gpuexplore.features.model.analysis.own_module",
     },
 )

@@ -23,9 +23,9 @@ from gpuexplore.features.model.analysis import Training
 from gpuexplore.features.model.analysis.fits import batch_of, fits_of, gpus_named, reserve_of, setup_of
 from gpuexplore.features.model.analysis.memory_model import KINDS_OF_MEMORY
 from gpuexplore.features.model.analysis.models import model_named
+from gpuexplore.features.model.analysis.own_module import predict_model
 from gpuexplore.features.model.analysis.prediction import ModelPrediction
 from gpuexplore.features.model.analysis.training import training_memory
-from gpuexplore.features.model.functions import predict_model
 
 
 def rows(block: Any) -> tuple[QuantityRow, ...]:

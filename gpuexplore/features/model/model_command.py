@@ -31,11 +31,10 @@ from gpuexplore.features.model.analysis.answers import (
     uncounted_words,
 )
 from gpuexplore.features.model.analysis.models import model_asked, model_reading, models
-from gpuexplore.features.model.analysis.own_module import predict_module, tracer
+from gpuexplore.features.model.analysis.own_module import USUAL_GPU, predict_module, tracer
 from gpuexplore.features.model.analysis.plan import DTYPES, EXECUTIONS, SHARDINGS, TASKS, plan_of
 from gpuexplore.features.model.analysis.prediction import ModelPrediction, by_batch, predict_model
 from gpuexplore.features.model.analysis.trace_comparison import compared_step, flops_of, read_step
-from gpuexplore.features.model.functions import USUAL_GPU
 from gpuexplore.features.model.measure import activity_of
 from gpuexplore.features.model.memory_command import module_of_file
 from gpuexplore.features.trace.analysis.events import MOST_BYTES
@@ -226,7 +225,6 @@ def _print(found: Sequence[ModelPrediction], batches: Sequence[ModelPrediction],
         table: list[Any] = [("operation", "dtype", "count", "time", "FLOPs", "bytes", "bound")]
         for row in rows_of(phase)[:MOST_ROWS]:
             flops = format_si(row["flop_count"], "FLOP")
-            moved = format_gigabytes(row["byte_count"])
             table.append(
                 (
                     row["name"],
@@ -234,7 +232,7 @@ def _print(found: Sequence[ModelPrediction], batches: Sequence[ModelPrediction],
                     f"{row['count']:,}",
                     format_seconds(row["seconds"]),
                     flops,
-                    moved,
+                    format_gigabytes(row["byte_count"]),
                     row["bound"],
                 )
             )

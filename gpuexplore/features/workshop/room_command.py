@@ -30,9 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `room`."""
     parser.add_argument("--json", action="store_true", help="print JSON")
     actions = parser.add_subparsers(dest="action", metavar="ACTION", title="actions, instead of a list")
-    opened = actions.add_parser("open", help="open a room, and print its code and the leader's link")
     declare(
-        opened,
+        actions.add_parser("open", help="open a room, and print its code and the leader's link"),
         {
             "--title TEXT": "title of the room",
             "--hours N": {"default": "4", "help": "hours until the room ends (default: %(default)s)"},
@@ -47,26 +46,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     shown = actions.add_parser("show", help="list the participants of a room")
     shown.add_argument("--json", action="store_true", help="print one JSON object")
     said = actions.add_parser("say", help="put a message on all participants' pages; an empty one removes it")
-    weighed = actions.add_parser("share", help="share of device time for a room, relative to other users")
     declare(
-        weighed,
+        actions.add_parser("share", help="share of device time for a room, relative to other users"),
         {
             "code CODE": "",
             "weight N": "multiple of another user's share while both have queued runs: 30 for a class",
         },
     )
-    asked = actions.add_parser("ask", help="set a goal, or open a step of a lesson")
     declare(
-        asked,
+        actions.add_parser("ask", help="set a goal, or open a step of a lesson"),
         {
             "code CODE": "",
             "kind KIND": f"{LESSON}, {', '.join(KINDS)}",
             "settings NAME=VALUE": {"nargs": "*", "help": "settings such as operation=matmul percent=50"},
         },
     )
-    exported = actions.add_parser("export", help="write all answers and results to a file")
     declare(
-        exported,
+        actions.add_parser("export", help="write all answers and results to a file"),
         {
             "code CODE": "",
             "file FILE": f"its name ends with {' or '.join(FORMATS)}",

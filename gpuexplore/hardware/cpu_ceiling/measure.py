@@ -234,8 +234,7 @@ def _cache_roof(function: Callable[..., None], plan: tuple[int, int, int], team:
 
 def _iteration_seconds(function: Callable[..., None], length: int) -> float:
     """Return about how long one pass over arrays in the cache takes."""
-    arrays = _zeros(length)
-    pointers = [array.ctypes.data for array in arrays]
+    pointers = [array.ctypes.data for array in _zeros(length)]
     iterations = max(1, FIRST_ITERATIONS * CACHED_LENGTH // length)
     return min(_seconds(lambda: function(iterations, length, *pointers)) for _ in range(3)) / iterations
 

@@ -159,7 +159,6 @@ def _built(case: Case, operation: Operation, device: Device, *, inputs: Inputs, 
     )
     views = (_transposed(array) if transposed else array for array, transposed in zip(stored, by_columns, strict=True))
     run = build(tuple(views), out, dtype, **chosen)
-    flush = new_flush(cache_mode(case, device), device, backend)
     return Candidate(
         case=case,
         device=device,
@@ -168,7 +167,7 @@ def _built(case: Case, operation: Operation, device: Device, *, inputs: Inputs, 
         run=run.run if isinstance(run, Phased) else run,
         out=out,
         timer=backend.timer(case.device, clock),
-        flush=flush,
+        flush=new_flush(cache_mode(case, device), device, backend),
         phases=run.phases if isinstance(run, Phased) else {},
         inputs=stored,
         threads=threads,

@@ -95,10 +95,9 @@ def _judged(
     if accuracy.relative_error is None:
         return accuracy
     bound = bound_of(reference.operation, shape, reference.dtype, growth)
-    parts = zip(reference.parts, reference.scales, reference.leeways, strict=True)
     found = [
         _worst(out, part, scale, replace(bound, least=bound.least + leeway), in_output=in_output)
-        for part, scale, leeway in parts
+        for part, scale, leeway in zip(reference.parts, reference.scales, reference.leeways, strict=True)
         if part[1].size
     ]
     if reference.sums:

@@ -264,10 +264,9 @@ class BlockedReference:
             source.part(lengths, number * prod(lengths)) if is_cut else source
             for (source, is_cut), lengths in zip(self._sources, self._cut.inputs, strict=True)
         )
-        reference = DeviceReference(self.operation, self.dtype, inputs, self.seed + number, self.torch_device)
         return (
             out.product(number, self._cut.output),
-            reference,
+            DeviceReference(self.operation, self.dtype, inputs, self.seed + number, self.torch_device),
             partial(_in_product, self._cut.leading, number),
             lambda: None,  # its reference proves itself
         )

@@ -33,8 +33,7 @@ def restore(fallback: Request, device_ids: Iterable[str]) -> tuple[str, ...]:
         return tuple(st.session_state[PROBLEMS])  # another page drops the state of this one's widgets
     known = tuple(device_ids)
     base = Request() if "operation" in given else fallback  # of another operation it would mean something else
-    asked = replace(base, **given)
-    usable, problems = _usable(asked, known)
+    usable, problems = _usable(replace(base, **given), known)
     st.session_state[PROBLEMS] = problems
     st.session_state[WRITTEN] = (given, fallback)
     st.session_state[LINKED_REQUEST] = usable

@@ -282,13 +282,12 @@ def _show_known_peaks(analysis: RunAnalysis) -> None:
 
 def _in_one_unit(rows: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
     """Return rows whose columns have one unit each, and whose figures do not break."""
-    cells = in_one_unit([tuple(row.values()) for row in rows])
     return [
         {
             name: cell if name in ("Relative to", WHY) else cell.replace(" ", "\N{NO-BREAK SPACE}")
             for name, cell in zip(rows[0], row, strict=True)
         }
-        for row in cells
+        for row in in_one_unit([tuple(row.values()) for row in rows])
     ]
 
 

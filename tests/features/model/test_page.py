@@ -9,8 +9,8 @@ from gpuexplore.core.units import format_gigabytes
 from gpuexplore.features.model.analysis import Training
 from gpuexplore.features.model.analysis.answers import headline
 from gpuexplore.features.model.analysis.models import model_named
+from gpuexplore.features.model.analysis.own_module import predict_model
 from gpuexplore.features.model.analysis.training import training_memory
-from gpuexplore.features.model.functions import predict_model
 from gpuexplore.ui.identity import OWNER_COOKIE
 from tests.features.trace.analysis.made import DATA
 from tests.pages.conftest import OWNER, compiler, home, page, texts

@@ -325,10 +325,9 @@ def _bound(facts: LoopFacts, made: CompiledKernel, choice: KernelChoice, gpu: Ta
 
 def _show_file_code(gpu: TargetGpu) -> None:
     """Let a visitor drop a file, of which nothing is kept, and show the machine code of a kernel; or why it cannot."""
-    suffixes = [suffix.removeprefix(".") for suffix in SUFFIXES]
     dropped = st.file_uploader(
         "PTX or a cubin",
-        type=suffixes,
+        type=[suffix.removeprefix(".") for suffix in SUFFIXES],
         key="kernels.file",
         help=f"At most {format_bytes(MOST_BYTES)}. PTX is what `nvcc -ptx`, NVRTC, Triton and numba-cuda write; a "
         "cubin is machine code for one compute capability. The file is not stored.",

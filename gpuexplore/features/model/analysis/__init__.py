@@ -3,11 +3,12 @@
 Torch is not needed. What is counted is what PyTorch allocates: tests compare the peaks with its own MemTracker.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.units import read_length
 
 ITEMSIZES: Mapping[str, int] = MappingProxyType({"fp32": 4, "bf16": 2, "fp16": 2, "fp64": 8})
 MIXED = ("none", "bf16", "fp16")
@@ -64,9 +65,9 @@ class Training:
     tokens: int = 0
 
     def __post_init__(self) -> None:
-        _check_choice("dtype", self.dtype, ITEMSIZES)
-        _check_choice("optimizer", self.optimizer, OPTIMIZERS)
-        _check_choice("mixed", self.mixed, MIXED)
+        check_choices(
+            ("dtype", self.dtype, ITEMSIZES), ("optimizer", self.optimizer, OPTIMIZERS), ("mixed", self.mixed, MIXED)
+        )
         check_count("checkpoints", self.checkpoints)
         check_count("accumulation", self.accumulation)
         check_count("tokens", self.tokens, least=0)
@@ -89,8 +90,7 @@ class Serving:
     tokens: int = 0
 
     def __post_init__(self) -> None:
-        _check_choice("dtype", self.dtype, SERVED)
-        _check_choice("cache dtype", self.cache_dtype or self.dtype, SERVED)
+        check_choices(("dtype", self.dtype, SERVED), ("cache dtype", self.cache_dtype or self.dtype, SERVED))
         check_count("tokens", self.tokens, least=0)
 
     @property
@@ -105,18 +105,28 @@ SERVED: Mapping[str, float] = MappingProxyType(
 )
 
 
-def _check_choice(what: str, value: str, accepted: Mapping[str, object] | tuple[str, ...]) -> None:
-    if value not in accepted:
-        raise InvalidInput.of(what, value, accepted)
+def check_choices(*choices: tuple[str, str, Iterable[str]]) -> None:
+    """Accept values that are among those accepted: their names, the values, and what is accepted.
+
+    Raises:
+        InvalidInput: one is not.
+    """
+    for what, value, accepted in choices:
+        if value not in accepted:
+            raise InvalidInput.of(what, value, accepted)
 
 
-def check_count(what: str, value: int, *, least: int | None = None) -> None:
-    """Accept a number within its LIMITS, or from another `least` on.
+def check_count(
+    what: str, value: int | str, *, least: int | None = None, limits: Mapping[str, tuple[int, int]] = LIMITS
+) -> int:
+    """Return a number, or what was typed as one, within its limits, or from another `least` on.
 
     Raises:
         InvalidInput: it is no whole number, or beyond its limits.
     """
-    first, most = LIMITS[what]
+    first, most = limits[what]
     first = first if least is None else least
-    if isinstance(value, bool) or not isinstance(value, int) or not first <= value <= most:
-        raise InvalidInput.of(what, value, f"whole numbers from {first} to {most:,}")
+    number = read_length(value) if isinstance(value, str) else value
+    if isinstance(number, bool) or not isinstance(number, int) or not first <= number <= most:
+        raise InvalidInput.of(what.replace("_", " "), value, f"whole numbers from {first} to {most:,}")
+    return number

@@ -286,13 +286,12 @@ def _dit(sizes: Mapping[str, int]) -> str:
     patch = sizes["patch"] or 2
     out = patch**2 * (sizes["out_channels"] or 2 * (sizes["channels"] or 4))
     attention = f"attention heads={sizes['heads']} bias=yes causal=no"
-    perceptron = f"linear {4 * width}\ngelu\nlinear {width}"
     return "\n".join(
         (
             f"input {sizes['channels'] or 4}x{side}x{side}",
             f"encode 256\nlinear {width}\nsilu\nlinear {width}\nlabels {sizes['labels'] + 1}\ndecode",
             f"patches {width} size={patch} extra=0",
-            _block(sizes["layers"], "adaptive_norm 3", attention, perceptron),
+            _block(sizes["layers"], "adaptive_norm 3", attention, f"linear {4 * width}\ngelu\nlinear {width}"),
             f"adaptive_norm 2\nlinear {out}",
         )
     )

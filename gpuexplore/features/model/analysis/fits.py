@@ -8,8 +8,8 @@ from typing import Any
 from gpuexplore.core.dtypes import spelled
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.typed_text import in_any_case
-from gpuexplore.core.units import read_length, read_number
-from gpuexplore.features.model.analysis import LIMITS, OPTIMIZERS, Serving, Training
+from gpuexplore.core.units import read_number
+from gpuexplore.features.model.analysis import LIMITS, OPTIMIZERS, Serving, Training, check_count
 from gpuexplore.features.model.analysis.memory_model import Moment
 from gpuexplore.features.model.analysis.models import LayeredModel
 from gpuexplore.features.model.analysis.tape import Size
@@ -174,20 +174,7 @@ def batch_of(text: str, model: LayeredModel) -> int:
     Raises:
         InvalidInput: no whole number from 1.
     """
-    return _read_count("batch", text) if text else model.batch
-
-
-def _read_count(what: str, text: str) -> int:
-    """Return the whole number that was typed.
-
-    Raises:
-        InvalidInput: it is none, or beyond its LIMITS.
-    """
-    least, most = LIMITS[what]
-    number = read_length(text)
-    if number is None or not least <= number <= most:
-        raise InvalidInput.of(what, text, f"whole numbers from {least} to {most:,}")
-    return number
+    return check_count("batch", text) if text else model.batch
 
 
 def setup_of(typed: Mapping[str, str], *, serves: bool = False) -> Training | Serving:
@@ -204,7 +191,7 @@ def setup_of(typed: Mapping[str, str], *, serves: bool = False) -> Training | Se
             said = f"{name.replace('_', ' ')} {given[name][:60]!r}"
             raise InvalidInput(f"{said} applies to {only} only: leave it out")
     setup: dict[str, Any] = {name: spelled(text) for name, text in given.items()}
-    setup |= {name: _read_count(name, given[name]) for name in LIMITS if name in given}
+    setup |= {name: check_count(name, given[name]) for name in LIMITS if name in given}
     if serves:
         return Serving(**setup)
     if "optimizer" in given:

@@ -1,4 +1,4 @@
-"""Memory and speed of one's own `nn.Module`: what torch tracks, what its parameters need, and what it calls."""
+"""Memory and speed of one's own `nn.Module`, and `gx.predict_model`, which takes one or the name of a model."""
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,18 +11,20 @@ from gpuexplore.core.errors import GpuExploreError, InvalidInput
 from gpuexplore.core.model import Device
 from gpuexplore.core.typed_text import in_any_case
 from gpuexplore.core.units import UNKNOWN, format_gigabytes
-from gpuexplore.features.model.analysis import OPTIMIZERS, Optimizer
+from gpuexplore.features.model.analysis import OPTIMIZERS, Optimizer, prediction
 from gpuexplore.features.model.analysis.fits import DEFAULT_RESERVE, gpus_named
 from gpuexplore.features.model.analysis.layer_kinds import ModelLayer
-from gpuexplore.features.model.analysis.models import LayeredModel
+from gpuexplore.features.model.analysis.models import LayeredModel, model_asked
 from gpuexplore.features.model.analysis.parts import Pass, optimizer_part
-from gpuexplore.features.model.analysis.plan import ModelPlan
+from gpuexplore.features.model.analysis.plan import ModelPlan, plan_of
 from gpuexplore.features.model.analysis.prediction import ModelPrediction, peak_of, phase_of, usable_bytes_of
 from gpuexplore.features.model.analysis.step_time import terms_of
-from gpuexplore.hardware import readings
+from gpuexplore.hardware import readings, target_named
+from gpuexplore.hardware.discovery import discover
 from gpuexplore.measure.candidates.failure import describe_error
 from gpuexplore.shapes import split
 
+USUAL_GPU = "h100"
 CALLS_OF_A_STEP = 5  # of a layer's, by which the time to issue it is known; a module's calls are counted one by one
 
 if TYPE_CHECKING:
@@ -235,6 +237,37 @@ def _prediction(own: LayeredModel, plan: ModelPlan, step: Pass, *, device: Devic
         step.weights,
         counted["unknown"],
     )
+
+
+def predict_model(
+    model: Any, inputs: Any = None, *, gpu: str = USUAL_GPU, loss: Callable[..., Any] | None = None, **plan: Any
+) -> ModelPrediction:
+    """Return how fast a model is on a GPU, with an interval, and the memory that each GPU needs.
+
+    Args:
+        model: a name like ``llama-3-8b`` or ``gpt2``, a `config.json`, a text file of layers, or an `nn.Module`, which
+            is trained or passes forward; nothing of it is allocated.
+        inputs: of a module: a tensor, or a sequence of what it is called with.
+        loss: of what a module returns; None: the sum of it.
+        gpu: a name of `gx.specs`, or the id of a device of this machine.
+        plan: task (train, prefill, decode, serve), gpus, tensor_parallel, pipeline, shard, batch, tokens, answer,
+            dtype, weights, cache, checkpoint, accumulation, optimizer, execution, network_gbs.
+
+    Raises:
+        InvalidInput: names the value and what is accepted.
+    """
+    asked = plan_of({name: _text(value) for name, value in plan.items()})
+    device = target_named(gpu, discover())
+    if not isinstance(model, str):
+        (found,) = predict_module(model, inputs, asked, (device,), loss=loss)
+        return found
+    if inputs is not None or loss is not None:
+        raise InvalidInput("inputs and loss are those of a module: leave them out with the name of a model")
+    return prediction.predict_model(model_asked(model), asked, device)
+
+
+def _text(value: object) -> str:
+    return {True: "yes", False: "", None: ""}.get(value, str(value)) if isinstance(value, bool | None) else str(value)
 
 
 def tracer() -> Any:

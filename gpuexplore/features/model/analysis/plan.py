@@ -8,8 +8,8 @@ from typing import Any, Literal
 from gpuexplore.core.dtypes import spelled
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.typed_text import in_any_case
-from gpuexplore.core.units import read_length, read_number
-from gpuexplore.features.model.analysis import OPTIMIZERS, SERVED
+from gpuexplore.core.units import read_number
+from gpuexplore.features.model.analysis import OPTIMIZERS, SERVED, check_choices, check_count
 
 Task = Literal["train", "prefill", "decode", "serve"]
 Sharding = Literal["none", "gradients", "full"]
@@ -104,13 +104,9 @@ class ModelPlan:
         Raises:
             InvalidInput: names the value and what is accepted.
         """
-        for name, (least, most) in LIMITS.items():
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value > most:
-                raise InvalidInput.of(name.replace("_", " "), value, f"whole numbers from {least} to {most:,}")
-            if value < (0 if name == "tokens" else least):
-                raise InvalidInput.of(name.replace("_", " "), value, f"whole numbers from {least} to {most:,}")
-        for what, value, accepted in (
+        for name in LIMITS:
+            check_count(name, getattr(self, name), limits=LIMITS, least=0 if name == "tokens" else None)
+        check_choices(
             ("task", self.task, TASKS),
             ("shard", self.shard, SHARDINGS),
             ("execution", self.execution, EXECUTIONS),
@@ -118,9 +114,7 @@ class ModelPlan:
             ("weights", self.weights or "bf16", SERVED),
             ("cache dtype", self.cache or "bf16", SERVED),
             ("optimizer", self.optimizer, OPTIMIZERS),
-        ):
-            if value not in accepted:
-                raise InvalidInput.of(what, value, accepted)
+        )
         if self.gpus % self.tensor_parallel:
             raise InvalidInput.of("tensor parallel", self.tensor_parallel, f"divisors of the {self.gpus} GPUs")
         if self.gpus % (self.tensor_parallel * self.pipeline):
@@ -186,11 +180,7 @@ def _read(name: str, text: str) -> object:
         InvalidInput: no such field, or no number where one is wanted.
     """
     if name in LIMITS:
-        least, most = LIMITS[name]
-        number = read_length(text)
-        if number is None or not least <= number <= most:
-            raise InvalidInput.of(name.replace("_", " "), text, f"whole numbers from {least} to {most:,}")
-        return number
+        return check_count(name, text, limits=LIMITS)
     if name == "network_gbs":
         rate = read_number(text)
         if rate is None:

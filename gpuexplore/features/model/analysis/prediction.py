@@ -207,8 +207,7 @@ def _predict_each(
     for plan, of_plan in zip(plans, steps, strict=True):
         phases = {}
         for name, context, step in of_plan:
-            terms = terms_of(step, plan, device, known, context=context)
-            phases[name] = phase_of(terms, model, plan, software)
+            phases[name] = phase_of(terms_of(step, plan, device, known, context=context), model, plan, software)
         found.append(_prediction(model, plan, device, phases))
     return tuple(found)
 
@@ -252,8 +251,7 @@ def usable_bytes_of(device: Device) -> int | None:
 
 def peak_of(device: Device, dtype: str) -> float | None:
     """Return the dense peak of products in a dtype, in FLOP/s; None where it is unknown."""
-    product = Case("linear", Shape.of(b=8192, d=8192, k=8192), dtype, "torch", device.id)
-    peak = arithmetic(product, device).peak
+    peak = arithmetic(Case("linear", Shape.of(b=8192, d=8192, k=8192), dtype, "torch", device.id), device).peak
     return peak.flop_per_s if peak else None
 
 

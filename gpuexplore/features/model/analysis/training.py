@@ -144,8 +144,7 @@ def serving_memory(model: LayeredModel | str, batch: int, setup: Serving = SERVE
     asked = model_named(model) if isinstance(model, str) else model
     check_count("batch", batch)
     timeline = _timeline_of(tuple(serving_moments(asked, setup)), batch)
-    weights = step_counts(asked, Training(tokens=setup.tokens))["weights"]
-    return MemoryTimeline(asked, batch, weights, timeline)
+    return MemoryTimeline(asked, batch, step_counts(asked, Training(tokens=setup.tokens))["weights"], timeline)
 
 
 def cache_bytes(model: LayeredModel, kept: int, setup: Serving = SERVED_AS_USUAL, parallel: int = 1) -> int:

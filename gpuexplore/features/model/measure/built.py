@@ -1,6 +1,6 @@
 """Models in torch, built from their layers; attention keeps keys and values where one token more is computed."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -11,7 +11,18 @@ from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.model.analysis.layer_kinds import ModelLayer
 from gpuexplore.features.model.analysis.models import LayeredModel
 
-POINTWISE = {"relu": nn.ReLU, "sigmoid": nn.Sigmoid, "tanh": nn.Tanh, "gelu": nn.GELU, "silu": nn.SiLU}
+PLAIN: Mapping[str, Callable[[tuple[int, ...]], nn.Module]] = {  # layers of the shape that they get
+    "relu": lambda _: nn.ReLU(),
+    "sigmoid": lambda _: nn.Sigmoid(),
+    "tanh": lambda _: nn.Tanh(),
+    "gelu": lambda _: nn.GELU(),
+    "silu": lambda _: nn.SiLU(),
+    "softmax": lambda _: nn.Softmax(-1),
+    "dropout": lambda _: nn.Dropout(0.1),
+    "batch_norm": lambda shape: nn.BatchNorm2d(shape[0]),
+    "layer_norm": lambda shape: nn.LayerNorm(shape[-1]),
+    "rms_norm": lambda shape: nn.RMSNorm(shape[-1]),
+}
 
 
 class Embedding(nn.Module):
@@ -125,18 +136,6 @@ class Patches(nn.Module):
         return torch.cat((self.more.expand(len(x), -1, -1), tokens), 1) + self.places
 
 
-class Tied(nn.Module):
-    """The product with the table of an embedding."""
-
-    def __init__(self, embedding: Embedding) -> None:
-        super().__init__()
-        self.weight = embedding.table.weight
-
-    def forward(self, x: Any) -> Any:
-        """Compute logits."""
-        return nn.functional.linear(x, self.weight)
-
-
 class Builder:
     """Layers as modules, one after the other; `shape` is that of a sample so far.
 
@@ -172,8 +171,8 @@ class Builder:
         return Residual(main, shortcut)
 
     def _module(self, layer: ModelLayer) -> nn.Module:
-        if layer.kind in POINTWISE:
-            return POINTWISE[layer.kind]()
+        if layer.kind in PLAIN:
+            return PLAIN[layer.kind](self.shape)
         making = getattr(self, f"_{layer.kind}", None)
         if making is None:
             raise InvalidInput.of("layer", layer.label, "models without it: --measure cannot build it in torch")
@@ -199,7 +198,11 @@ class Builder:
     def _linear(self, _: ModelLayer, settings: Any, features: int) -> nn.Module:
         width = self.shape[-1]
         self.shape = (*self.shape[:-1], features)
-        return Tied(self._table) if settings["tied"] and self._table else nn.Linear(width, features, settings["bias"])
+        if self._table is None or not settings["tied"]:
+            return nn.Linear(width, features, settings["bias"])
+        made = nn.Linear(width, features, bias=False, device="meta")
+        made.weight = self._table.table.weight
+        return made
 
     def _max_pool(self, _: ModelLayer, settings: Any, kernel: int) -> nn.Module:
         self.shape = (self.shape[0], *self._pooled(kernel, settings))
@@ -219,21 +222,6 @@ class Builder:
         self._table = Embedding(width, settings["vocabulary"], settings["positions"], before)
         self.shape = (*self.shape, width)
         return self._table
-
-    def _softmax(self, _: ModelLayer, __: Any) -> nn.Module:
-        return nn.Softmax(-1)
-
-    def _dropout(self, _: ModelLayer, __: Any) -> nn.Module:
-        return nn.Dropout(0.1)
-
-    def _batch_norm(self, _: ModelLayer, __: Any) -> nn.Module:
-        return nn.BatchNorm2d(self.shape[0])
-
-    def _layer_norm(self, _: ModelLayer, __: Any) -> nn.Module:
-        return nn.LayerNorm(self.shape[-1])
-
-    def _rms_norm(self, _: ModelLayer, __: Any) -> nn.Module:
-        return nn.RMSNorm(self.shape[-1])
 
     def _attention(self, layer: ModelLayer, settings: Any) -> nn.Module:
         if settings["cross"] or settings["sinks"] or 0 < settings["window"] < max(self._context, self.shape[0]):

@@ -348,8 +348,7 @@ class _Recorder(TorchDispatchMode):
             part = _convolution(args[1], args[2], args[0], dtype=dtype, transposed=args[7])
             yield from (part for wanted in args[10][:2] if wanted)
         elif name.removesuffix("_backward") in ATTENTION and dtype:
-            is_backward = name.endswith("_backward")
-            yield _attention(args, dtype=dtype, is_backward=is_backward)
+            yield _attention(args, dtype=dtype, is_backward=name.endswith("_backward"))
 
 
 def _attention(args: Any, *, dtype: str, is_backward: bool) -> Part:

@@ -132,8 +132,7 @@ def read_trace(name: str, content: bytes, most_bytes: int = MOST_BYTES) -> Profi
         InvalidInput: it cannot be read, or no operation of torch is in it; a sentence says which.
     """
     data = _open_trace(name, content, most_bytes)
-    events = data["traceEvents"]
-    timed = [event for event in events if isinstance(event, Mapping) and event.get("ph") == "X"]
+    timed = [event for event in data["traceEvents"] if isinstance(event, Mapping) and event.get("ph") == "X"]
     known = [_event(event, category) for event in timed if (category := _category(event)) in (*HOST, *GPU)]
     found = tuple(event for event in known if isinstance(event, Call))
     work = tuple(event for event in known if isinstance(event, Kernel))

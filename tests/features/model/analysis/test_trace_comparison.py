@@ -6,8 +6,8 @@ import re
 import pytest
 
 from gpuexplore.core.errors import InvalidInput
+from gpuexplore.features.model.analysis.own_module import predict_model
 from gpuexplore.features.model.analysis.trace_comparison import compared_step, flops_of, group_of, read_step
-from gpuexplore.features.model.functions import predict_model
 from tests.features.trace.analysis.made import DATA, H100, as_bytes, event, kernel, launch, operation
 
 MOST = 10**8
