@@ -22,7 +22,7 @@ from gpuexplore.request import Request, with_defaults
 from gpuexplore.shapes import split
 
 
-class Offered(NamedTuple):
+class _Offered(NamedTuple):
     """An operation that Explore offers: its short title, powers of two of its first and last size, its first size."""
 
     title: str
@@ -32,14 +32,14 @@ class Offered(NamedTuple):
 
 
 OFFERED = {
-    "matmul": Offered("Matmul", 6, 14, 4096),
-    "attention": Offered("Attention", 6, 14, 4096),
-    "linear": Offered("Linear layer", 4, 14, 1024),
-    "conv2d": Offered("Convolution", 3, 9, 64),
-    "softmax": Offered("Softmax", 6, 14, 1024),
-    "layer_norm": Offered("Layer norm", 6, 14, 1024),
-    "vector_add": Offered("Vector add", 10, 27, 2**24),
-    "transformer_step": Offered("Transformer step", 6, 12, 1024),
+    "matmul": _Offered("Matmul", 6, 14, 4096),
+    "attention": _Offered("Attention", 6, 14, 4096),
+    "linear": _Offered("Linear layer", 4, 14, 1024),
+    "conv2d": _Offered("Convolution", 3, 9, 64),
+    "softmax": _Offered("Softmax", 6, 14, 1024),
+    "layer_norm": _Offered("Layer norm", 6, 14, 1024),
+    "vector_add": _Offered("Vector add", 10, 27, 2**24),
+    "transformer_step": _Offered("Transformer step", 6, 12, 1024),
 }
 DTYPES_SHOWN = ("fp32", "bf16", "fp16")
 GPUS = {  # rows of the table of accelerators, by their short names

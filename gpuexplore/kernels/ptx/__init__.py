@@ -212,7 +212,7 @@ class LaunchOptions:
     arguments: Callable[[Sequence[int], Arrays], list[int]] | None = None
 
 
-def numba_arguments(addresses: Sequence[int], arrays: Arrays) -> list[int]:
+def _numba_arguments(addresses: Sequence[int], arrays: Arrays) -> list[int]:
     """Return arrays in C order as numba-cuda passes them to a kernel.
 
     For each: two pointers that a kernel never follows, how many elements, the bytes of one, the address of the first,
@@ -277,7 +277,9 @@ class _Machine:
         if size > most_bytes:
             raise TooLarge(f"arrays of {size:,} bytes exceed the interpreter's limit of {most_bytes:,}")
         device = DeviceMemory(arrays, options.unwritten)
-        values = (options.arguments or numba_arguments)([device.address(index) for index in range(len(arrays))], arrays)
+        values = (options.arguments or _numba_arguments)(
+            [device.address(index) for index in range(len(arrays))], arrays
+        )
         if len(values) != len(program.parameters):
             raise InvalidInput(
                 f"{len(arrays)} arrays make {len(values)} parameters: the kernel takes {len(program.parameters)}"

@@ -134,11 +134,11 @@ def test_a_step_on_a_cpu_takes_longer_than_its_calls_alone(times_on_a_cpu):
     trained, prompts = (times_on_a_cpu("resnet-50", ModelPlan(task)) for task in ("train", "prefill"))
 
     convolutions = sum(part_s for part, part_s in prompts.parts if part.operation == "conv2d")
-    assert convolutions == pytest.approx(exp(step_time.CPU_CONVOLUTIONS) * 20)  # unlike ones
+    assert convolutions == pytest.approx(exp(step_time.CPU["convolutions"]) * 20)  # unlike ones
     sizes = {part.shape["n"] for part, _ in trained.parts if part.group == "elementwise"}
     assert sizes == {operation_named("copy").limits["n"]}  # which no cache holds
     fit = step_time.fitted()
-    assert step_time.seconds_of(prompts, fit)["host"] == prompts.kernels * step_time.CPU_CALL_S > 1e-3
+    assert step_time.seconds_of(prompts, fit)["host"] == prompts.kernels * step_time.CPU["call_s"] > 1e-3
 
 
 @pytest.mark.slow

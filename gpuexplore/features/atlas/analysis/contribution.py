@@ -31,7 +31,7 @@ ROUNDED = 1e-6  # relative difference of two figures that are the same
 
 
 @dataclass(frozen=True, slots=True)
-class Contribution:
+class _Contribution:
     """A recording that may become part of the package, and what it changes.
 
     Attributes:
@@ -48,7 +48,7 @@ class Contribution:
     judged: int
 
 
-def contribution(path: Path) -> Contribution:
+def contribution(path: Path) -> _Contribution:
     """Return what the recording in a file changes.
 
     Raises:
@@ -79,9 +79,9 @@ def contribution(path: Path) -> Contribution:
         for calibration in calibrations
     ]
     if not found[0]:
-        return Contribution(recording, points, None, None, 0)
+        return _Contribution(recording, points, None, None, 0)
     errors, widths = ([median([pair[at] for pair in pairs]) for pairs in found] for at in (0, 1))
-    return Contribution(recording, points, (errors[0], errors[1]), (widths[0], widths[1]), len(found[0]))
+    return _Contribution(recording, points, (errors[0], errors[1]), (widths[0], widths[1]), len(found[0]))
 
 
 def _asked(result: Result, device: Device) -> tuple[Case, Device]:
@@ -203,7 +203,7 @@ def _proportional(measured: Sequence[Result]) -> Iterator[str]:
             yield f"{' '.join(names)}: the medians of {len(rates)} sizes are exactly proportional to their FLOPs"
 
 
-def written(found: Contribution, path: Path) -> Path:
+def written(found: _Contribution, path: Path) -> Path:
     """Copy a recording into the package's data, under a name that says what it is, and return where.
 
     Raises:

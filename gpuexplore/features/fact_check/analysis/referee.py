@@ -102,7 +102,7 @@ NOTES: Mapping[str, str] = {
 }
 
 
-class StatedCall(NamedTuple):
+class _StatedCall(NamedTuple):
     """One claim, read.
 
     Attributes:
@@ -128,7 +128,7 @@ def verdicts_on(rows: Iterable[Any], defaults: Mapping[str, Any]) -> dict[str, A
         defaults: what is stated of claims that state nothing else.
     """
     results: list[dict[str, Any]] = []
-    groups: dict[Conditions, list[tuple[dict[str, Any], StatedCall]]] = {}
+    groups: dict[Conditions, list[tuple[dict[str, Any], _StatedCall]]] = {}
     for number, row in enumerate(rows, start=1):
         result: dict[str, Any] = {
             "name": f"claim {number}",
@@ -153,7 +153,7 @@ def verdicts_on(rows: Iterable[Any], defaults: Mapping[str, Any]) -> dict[str, A
     return {"claims": len(results), **{verdict: counts[verdict] for verdict in VERDICTS}, "results": results}
 
 
-def _verdict(call: StatedCall, prediction: Prediction) -> dict[str, Any]:
+def _verdict(call: _StatedCall, prediction: Prediction) -> dict[str, Any]:
     verdict, reason, nearest, possible = judged(prediction, call.time_s, call.rounded, call.hints)
     known = prediction.interval_s
     as_known = "slow" if known and call.time_s > known[1] else "as_known"
@@ -197,7 +197,7 @@ def _conditions(fields: Mapping[str, str]) -> Conditions:
     return conditions_stated(timing, fields.get("conditions", ""))
 
 
-def _stated(fields: Mapping[str, str]) -> StatedCall:
+def _stated(fields: Mapping[str, str]) -> _StatedCall:
     """Return what a claim states.
 
     Raises:
@@ -229,7 +229,7 @@ def _stated(fields: Mapping[str, str]) -> StatedCall:
     named = (each.name for each in operation.implementations if each.name == fields.get("implementation"))
     implementation = next(named, operation.vendor_library.name)
     case = Case(name, Shape((*shape.axes, *flags)), format_named(fields["dtype"]).name, implementation, rows[0].key)
-    return StatedCall(case, tuple(map(as_device, rows)), *_time(fields, case), frozenset(hints))
+    return _StatedCall(case, tuple(map(as_device, rows)), *_time(fields, case), frozenset(hints))
 
 
 def _time(fields: Mapping[str, str], case: Case) -> tuple[float, float]:

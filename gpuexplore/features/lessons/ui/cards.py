@@ -50,7 +50,7 @@ a.lesson:focus-visible { outline: 2px solid light-dark(#134a8a, #cfe3fb); outlin
 
 
 @dataclass(frozen=True, slots=True)
-class LearnCard:
+class _LearnCard:
     """One result: the sentence, where its figures come from, and its chart as HTML."""
 
     text: str
@@ -70,7 +70,7 @@ def linked(name: str, title: str, href: str, *, about: str, footer: str = "") ->
 
 
 @once
-def cards() -> Mapping[str, LearnCard]:
+def cards() -> Mapping[str, _LearnCard]:
     """Return the cards by the name of their lesson or page; none of what needs a feature that is switched off."""
     found = {}
     for name, given in tomllib.loads(Path(__file__).with_name("cards.toml").read_text(encoding="utf-8")).items():
@@ -81,7 +81,7 @@ def cards() -> Mapping[str, LearnCard]:
     return found
 
 
-def _card(given: Mapping[str, Any]) -> LearnCard:
+def _card(given: Mapping[str, Any]) -> _LearnCard:
     """Return a card.
 
     Raises:
@@ -105,7 +105,7 @@ def _card(given: Mapping[str, Any]) -> LearnCard:
     source = given.get("source") or (said.removesuffix(": ") if origins else "Computed")
     focus = given.get("focus", next(iter(chart), ""))
     picture = _cells(*cells) if cells else _chart(chart, focus, given.get("columns", ""))
-    return LearnCard(text.said(names), source, picture)
+    return _LearnCard(text.said(names), source, picture)
 
 
 def _chart(figures: Mapping[str, LessonFigure], focus: str, columns: str) -> str:

@@ -46,7 +46,7 @@ UNITS: dict[Quantity, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Sign:
+class _Sign:
     """The sign that detects a mistake.
 
     Attributes:
@@ -188,7 +188,7 @@ class Mistake:
     wrong_code: str
     right_code: str
     why: str
-    gives_away: Sign | None = None
+    gives_away: _Sign | None = None
     why_none: str | None = None
     live_on: tuple[str, ...] = ()
     elsewhere: str | None = None
@@ -215,7 +215,7 @@ class Mistake:
 def _mistake(file: str, row: Mapping[str, Any]) -> Mistake:
     sign = row.get("gives_away")
     lists = {name: tuple(row.get(name, ())) for name in ("rows", "live_on")}
-    return Mistake(file, **{**row, **lists, "gives_away": sign and Sign(**sign)})
+    return Mistake(file, **{**row, **lists, "gives_away": sign and _Sign(**sign)})
 
 
 def _mistakes() -> Mapping[str, Mistake]:

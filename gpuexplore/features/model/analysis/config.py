@@ -23,11 +23,13 @@ LIKE_LLAMA = (
     *("cohere", "cohere2", "stablelm", "internlm2", "baichuan", *WITH_EXPERTS),
 )
 LIKE_GPT = ("gpt2", "gpt_neox", "opt", "mpt", "gpt_bigcode", "starcoder2", "phi", "falcon", "bloom", "gptj")
-FOUR_NORMS = ("gemma2", "gemma3_text", "glm4")  # after each part of a block too
-LAYER_NORMS = ("cohere", "cohere2", "stablelm", "phimoe")
-# where a config does not say so, as transformers leaves out what is its default
-TIED = ("gemma", "gemma2", "gemma3_text", "smollm3", "cohere", "cohere2")
-UNTIED = ("gpt_neox", "phi", "gptj")
+HAVING: Mapping[str, tuple[str, ...]] = {
+    "four norms": ("gemma2", "gemma3_text", "glm4"),  # after each part of a block too
+    "layer norms": ("cohere", "cohere2", "stablelm", "phimoe"),
+    # where a config does not say so, as transformers leaves out what is its default
+    "tied tables": ("gemma", "gemma2", "gemma3_text", "smollm3", "cohere", "cohere2"),
+    "tables of their own": ("gpt_neox", "phi", "gptj"),
+}
 ENCODERS = ("bert", "roberta", "xlm-roberta", "distilbert", "vit")
 READ = (*LIKE_LLAMA, *LIKE_GPT, *ENCODERS, "whisper", "resnet", "DiTTransformer2DModel")
 NAMES: Mapping[str, tuple[str, ...]] = {  # of a size, in the configs of different models
@@ -167,8 +169,8 @@ def _like_llama(kind: str, config: Mapping[str, Any], sizes: Mapping[str, int]) 
     only = config.get("mlp_only_layers")
     first = max(sizes["dense"], sizes["layers"] - sparse, len(only) if isinstance(only, list) else 0)
     first = min(first, sizes["layers"]) if experts != dense else 0
-    norm = "layer_norm" if kind in LAYER_NORMS else "rms_norm"
-    if kind in FOUR_NORMS:
+    norm = "layer_norm" if kind in HAVING["layer norms"] else "rms_norm"
+    if kind in HAVING["four norms"]:
         attention, dense, experts = (f"{part}\n{norm}" for part in (attention, dense, experts))
     every, window = _windows(kind, config, sizes)
     local = attention.replace("attention ", f"attention window={window} ") if window else attention
@@ -179,7 +181,7 @@ def _like_llama(kind: str, config: Mapping[str, Any], sizes: Mapping[str, int]) 
         f"repeat {rest // every}\n{period}end" if every > 1 and rest >= every else "",
         _block(rest % every if every else rest, norm, local, experts),
     ]
-    tied = "yes" if config.get("tie_word_embeddings", kind in TIED) else "no"
+    tied = "yes" if config.get("tie_word_embeddings", kind in HAVING["tied tables"]) else "no"
     return "\n".join(
         (
             f"input tokens={_tokens(sizes)}",
@@ -225,7 +227,7 @@ def _like_gpt(kind: str, config: Mapping[str, Any], sizes: Mapping[str, int]) ->
         norms = ("", "layer_norm\n") if is_new else ("layer_norm\n", "")
         both = f"split\n{norms[1]}{attention}\nshortcut\n{norms[1]}{perceptron}\nadd"
         block = f"repeat {sizes['layers']}\nsplit\n{norms[0]}{both}\nadd\nend"
-    is_tied = config.get("tie_word_embeddings", kind not in UNTIED)
+    is_tied = config.get("tie_word_embeddings", kind not in HAVING["tables of their own"])
     positions = f" positions={(sizes['tokens'] or _tokens(sizes)) + 2 * (kind == 'opt')}" if has_positions else ""
     return "\n".join(
         (

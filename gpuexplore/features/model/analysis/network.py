@@ -5,6 +5,7 @@ over PCIe. Bus bandwidth is NCCL's: what each GPU sends, whatever their number.
 https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import sqrt
 
@@ -15,13 +16,17 @@ from gpuexplore.hardware import row_of
 STEP_S = 4e-6  # of each further GPU of a collective
 FIRST_S = 6e-6
 RAMP = 4e-3  # root of a second: short messages do not fill a link
-LINK_SHARE = 0.78
-SWITCH_SHARE = 1.05  # NVSwitch of Hopper and later adds up in the switch, with all eight GPUs
-PCIE_SHARE = 0.37
-NETWORK_SHARE = 0.7
-ASSUMED_PCIE = 31.5e9  # PCIe 4.0 x16
-NETWORK_BYTES_PER_S = 200e9  # of a host of eight A100s, 1.6 Tb/s; a ring enters it over each of its cards
-NETWORK_OF_HOPPER = 400e9  # of a host of eight H100s, 3.2 Tb/s
+SHARES: Mapping[str, float] = {  # of a link's peak that collectives reach
+    "link": 0.78,
+    "switch": 1.05,  # NVSwitch of Hopper and later adds up in the switch, with all eight GPUs
+    "PCIe": 0.37,
+    "network": 0.7,
+}
+ASSUMED: Mapping[str, float] = {  # bytes a second
+    "PCIe": 31.5e9,  # 4.0 x16
+    "network": 200e9,  # of a host of eight A100s, 1.6 Tb/s; a ring enters it over each of its cards
+    "network of Hopper": 400e9,  # of a host of eight H100s, 3.2 Tb/s
+}
 REDUCING_SWITCHES = ("Hopper", "Blackwell")
 
 
@@ -52,7 +57,7 @@ class GpuLink:
 
     def send_s(self, byte_count: float) -> float:
         """Return the seconds of sending `byte_count` from one GPU to another, as all of a host do at once."""
-        share = min(self.share, LINK_SHARE) / (HOST_GPUS if self.title == "network" else 1)
+        share = min(self.share, SHARES["link"]) / (HOST_GPUS if self.title == "network" else 1)
         return FIRST_S + byte_count / (self.bytes_per_s * share)
 
     def gather_s(self, byte_count: float, workers: int) -> float:
@@ -74,13 +79,13 @@ def link_of(device: Device, workers: int, network_gbs: float | None = None, *, s
     row = row_of(device)
     if workers > HOST_GPUS:
         own = link_of(device, HOST_GPUS)
-        usual = NETWORK_OF_HOPPER if row and row.architecture in REDUCING_SWITCHES else NETWORK_BYTES_PER_S
+        usual = ASSUMED["network of Hopper" if row and row.architecture in REDUCING_SWITCHES else "network"]
         peak = min((network_gbs * 1e9 if network_gbs else usual) / min(sharing, HOST_GPUS), own.bytes_per_s)
-        return GpuLink("network", peak, min(NETWORK_SHARE, own.share), is_assumed=not network_gbs)
+        return GpuLink("network", peak, min(SHARES["network"], own.share), is_assumed=not network_gbs)
     if row and row.link_bytes_per_s:
         reduces = row.architecture in REDUCING_SWITCHES and workers == HOST_GPUS
         name = "NVLink" if row.vendor == "NVIDIA" else "Infinity Fabric"
-        share = SWITCH_SHARE if reduces else LINK_SHARE
+        share = SHARES["switch" if reduces else "link"]
         return GpuLink(name, row.link_bytes_per_s / 2, share, is_assumed=row.vendor != "NVIDIA")
     known = row.pcie_bytes_per_s if row else None
-    return GpuLink("PCIe", known or ASSUMED_PCIE, PCIE_SHARE, is_assumed=workers > 2 or not known)
+    return GpuLink("PCIe", known or ASSUMED["PCIe"], SHARES["PCIe"], is_assumed=workers > 2 or not known)

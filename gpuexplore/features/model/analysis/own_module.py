@@ -97,7 +97,7 @@ def memory_of(
     if not load_backend("torch").is_available():
         raise GpuExploreError("memory_of needs torch, which is not installed: pip install 'gpuexplore[torch]'")
     tracker = import_module("gpuexplore.features.model.measure.tracked")  # loads torch
-    check_module(module, inputs, loss)
+    _check_module(module, inputs, loss)
     wanted = gpus_named(_names(gpus)) if gpus else ()
     for reading in readings(_names(gpus) if gpus else ()):
         warnings.warn(reading, stacklevel=2)
@@ -131,7 +131,7 @@ def memory_of(
     )
 
 
-def check_module(module: Any, inputs: object, loss: object, *, is_trained: bool = True) -> None:
+def _check_module(module: Any, inputs: object, loss: object, *, is_trained: bool = True) -> None:
     """Refuse what no step can be taken of.
 
     Raises:
@@ -189,7 +189,7 @@ def predict_module(
     """
     _check_plan(plan)
     traced = tracer()
-    check_module(module, inputs, loss, is_trained=plan.is_trained)
+    _check_module(module, inputs, loss, is_trained=plan.is_trained)
     given: Sequence[Any] = inputs if isinstance(inputs, list | tuple) else (inputs,)
     try:
         found = traced.traced_step(module, given, loss=loss, plan=plan)

@@ -5,7 +5,7 @@ multiply-add as 2; those of attention with a causal mask count the pairs it leav
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import ceil, prod
@@ -21,8 +21,10 @@ from gpuexplore.features.model.analysis.tape import NOTHING, Tape, TapeStep, Wor
 from gpuexplore.operations import operation_named
 
 Group = Literal["products", "attention", "elementwise", "optimizer"]
-BACKWARD_OF_ATTENTION = 2.5  # of its forward pass: five products instead of two, with the scores computed again
-BACKWARD_OF_ELEMENTS = 1.5  # a gradient and what was kept are read, a gradient is written
+BACKWARD: Mapping[str, float] = {  # times of the forward pass
+    "attention": 2.5,  # five products instead of two, with the scores computed again
+    "elementwise": 1.5,  # a gradient and what was kept are read, a gradient is written
+}
 ROWS_OF_AN_EXPERT = 128  # fewer rows and its weights are read for longer than they are computed with
 FUSED = 0.5  # of the bytes of element-wise operations, which fused kernels need not move
 
@@ -337,9 +339,9 @@ def backward_parts(forward: Sequence[Part]) -> Iterator[Part]:
                 calls, shape = within_limits("linear", Shape(tuple(zip("bdk", axes, strict=True))))
                 yield replace(part, name=name, shape=shape, calls=part.calls * calls)
         elif part.operation == "attention":
-            yield replace(part, name=name, calls=part.calls * BACKWARD_OF_ATTENTION, flop_count=2 * part.flop_count)
+            yield replace(part, name=name, calls=part.calls * BACKWARD["attention"], flop_count=2 * part.flop_count)
         elif part.group == "elementwise":
-            yield replace(part, name=name, calls=part.calls * BACKWARD_OF_ELEMENTS)
+            yield replace(part, name=name, calls=part.calls * BACKWARD["elementwise"])
         else:
             yield replace(part, name=name, count=2 * part.count)
 

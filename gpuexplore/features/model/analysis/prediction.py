@@ -34,11 +34,14 @@ from gpuexplore.features.model.analysis.tape import NOTHING, Size
 from gpuexplore.features.model.analysis.training import cache_bytes, step_moments, weight_bytes
 from gpuexplore.hardware import ACCELERATORS, row_of
 
-UNKNOWN_VENDOR = 0.6  # deviation of a vendor whose single calls are not measured either
-OTHER_VENDORS = {"NVIDIA": 0.0, "AMD": 0.25}  # that of vendors whose calls are: published steps are of the first
-OTHER_CARD = 0.08  # deviation between two cards with the same chip
-OTHER_SOFTWARE = 0.15  # deviation between codebases: published steps are of one for training and one for serving
-UNLIKE = 0.15  # deviation of what no published step of a whole model is like: other dtypes, experts, convolutions
+OTHERWISE: Mapping[str, float] = {  # deviations of what no published step of a whole model is like
+    "vendor": 0.6,  # whose single calls are not measured either
+    "AMD": 0.25,  # whose single calls are
+    "NVIDIA": 0.0,
+    "card": 0.08,  # between two with the same chip
+    "software": 0.15,  # published steps are of one codebase for training and one for serving
+    "unlike": 0.15,  # of other dtypes, experts, convolutions
+}
 Limit = Literal["compute", "memory bandwidth", "communication", "host", "pipeline bubble"]
 SATURATED = 0.9
 BATCHES = tuple(2**power for power in range(13))
@@ -187,7 +190,7 @@ def predict_model(
     Raises:
         InvalidInput: the model cannot be run so, or the device has no units for the dtype; says why.
     """
-    software = 0.0 if is_same_software else OTHER_SOFTWARE
+    software = 0.0 if is_same_software else OTHERWISE["software"]
     return _predict_each(model, [plan], device, calibration, software=software)[0]
 
 
@@ -197,7 +200,7 @@ def _predict_each(
     device: Device,
     calibration: Calibration | None,
     *,
-    software: float = OTHER_SOFTWARE,
+    software: float = OTHERWISE["software"],
 ) -> tuple[ModelPrediction, ...]:
     """Return the prediction of each plan, all with one execution: their calls are predicted at once."""
     steps = [list(_steps(model, plan)) for plan in plans]
@@ -282,7 +285,7 @@ def _counted(model: LayeredModel, plan: ModelPlan, tokens: int) -> tuple[float, 
 
 
 def phase_of(
-    terms: StepTerms, model: LayeredModel, plan: ModelPlan, software: float = OTHER_SOFTWARE
+    terms: StepTerms, model: LayeredModel, plan: ModelPlan, software: float = OTHERWISE["software"]
 ) -> StepPrediction:
     """Return the time of a step with its interval.
 
@@ -306,7 +309,7 @@ def _deviation(terms: StepTerms, model: LayeredModel, plan: ModelPlan, fit: Step
     is_known_chip = f"chip:{terms.chip}" in fit.coefficients
     level = "configuration" if is_known_chip else "chip"
     deviation = fit.deviation[f"{level}:{terms.task}:{'stacked' if terms.chip in STACKED else 'gddr'}"]
-    deviation = deviation if is_known or not is_known_chip else hypot(deviation, OTHER_CARD)
+    deviation = deviation if is_known or not is_known_chip else hypot(deviation, OTHERWISE["card"])
     kinds = {layer.kind for layer in model.layers}
     facts = {
         "modules of one's own": model.is_own,
@@ -319,14 +322,14 @@ def _deviation(terms: StepTerms, model: LayeredModel, plan: ModelPlan, fit: Step
         f"{plan.execution} execution": plan.execution != "graph" and terms.task != "train",
         f"tensor parallelism over {plan.tensor_parallel} GPUs": plan.tensor_parallel > (4, 1)[terms.task == "train"],
     }
-    vendor = next((row.vendor for row in ACCELERATORS if row.key == terms.device), "")
-    deviation = hypot(deviation, OTHER_VENDORS.get(vendor, UNKNOWN_VENDOR))
+    vendor = next((row.vendor for row in ACCELERATORS if row.key == terms.device), "vendor")
+    deviation = hypot(deviation, OTHERWISE.get(vendor, OTHERWISE["vendor"]))
     unlike = [words for words, is_true in facts.items() if is_true]
     rests = "61 published training steps on A100 and H100" if plan.is_trained else "16 published cases of serving"
     basis = f"the sum of its operations, corrected by {rests}"
     missing = [*([] if is_known else [f"on {terms.device}"]), *(f"with {each}" for each in unlike)]
     basis += f"; none of these is {' or '.join(missing)}" if missing else ""
-    return hypot(deviation, UNLIKE * len(unlike) ** 0.5), basis
+    return hypot(deviation, OTHERWISE["unlike"] * len(unlike) ** 0.5), basis
 
 
 def memory_of_each(model: LayeredModel, plan: ModelPlan, in_flight: int = 1) -> int:

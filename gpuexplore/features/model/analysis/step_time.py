@@ -62,7 +62,7 @@ PRIORS: Mapping[str, tuple[float, float]] = MappingProxyType(
 # Of CPUs, from steps of GPT-2 and ResNet-50 in fp32 by PyTorch on two cores of a Sapphire Rapids: logarithms of how
 # many times as long products in training and convolutions take as at the machine's peaks (cold weights, other
 # layouts), and seconds of a call besides its work.
-CPU_PRODUCTS, CPU_CONVOLUTIONS, CPU_CALL_S = 0.5, 0.9, 10e-6
+CPU: Mapping[str, float] = {"products": 0.5, "convolutions": 0.9, "call_s": 10e-6}
 CPU_DEVIATION = 0.35
 # Reads and writes of weights, gradients and states by PyTorch's loop over parameters, e.g. of AdamW: mul_ 2, lerp_ 3,
 # mul_ 2, addcmul_ 3, sqrt 2, div_ 2, add_ 2, addcdiv_ 4. https://github.com/pytorch/pytorch/tree/main/torch/optim
@@ -73,9 +73,8 @@ INTERVAL_DEVIATIONS = 1.645
 # Seconds that Python and PyTorch need to issue a step of a forward pass, several calls as most are: 39 ms a token of
 # Llama 2 7B (https://pytorch.org/blog/accelerating-generative-ai-2/), 10 to 13 ms an image of ResNet-50 alone
 # (https://github.com/NVIDIA/DeepLearningExamples/tree/master/PyTorch/Classification/ConvNets/resnet50v1.5)
-ISSUE_S = 70e-6
+ISSUE_S: Mapping[str, float] = {"forward": 70e-6, "trained": 35e-6}  # in training autograd calls from C++
 ISSUE_DEVIATION = 0.35
-BACKWARD_ISSUES = 0.5  # of that for each step of training: autograd calls from C++
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,27 +145,19 @@ def seconds_of(terms: StepTerms, fit: StepFit) -> dict[str, float]:
     slower = exp(fit.of(kind) + fit.of(f"chip:{terms.chip}") + fit.of(f"device:{terms.device}")) if is_gpu else 1.0
     if terms.is_fp8:
         slower *= exp(fit.of("fp8"))
-    seconds = dict(terms.seconds)
-    if terms.task == "decode":
-        seconds["products"] *= exp(fit.of("decode")) if is_gpu else 1.0
-        seconds["attention"] *= exp(fit.of("cache")) * terms.longest ** fit.of("ragged") if is_gpu else 1.0
-        if is_gpu:
-            seconds["host"] = exp(fit.of("token"))
-        else:
-            seconds["host"] = terms.kernels * CPU_CALL_S
-    else:
+    seconds = {**terms.seconds, "host": terms.kernels * CPU["call_s"]}
+    if terms.task != "decode":
         seconds["products"] *= slower
-        if terms.task == "train" and not terms.checkpoint and is_gpu:
-            seconds["products"] *= exp(fit.of("kept"))
-        if is_gpu:
-            attention = fit.of("attention") if terms.task == "train" else 0.0
-            seconds["attention"] *= exp(
-                attention + (fit.of("attention:hopper") if terms.is_hopper else 0.0) * bool(attention)
-            )
-            seconds["elementwise"] *= exp(fit.of("elementwise"))
-            seconds["host"] = terms.kernels * exp(fit.of("kernel"))
-        else:
-            seconds["host"] = terms.kernels * CPU_CALL_S
+    if is_gpu and terms.task == "decode":
+        seconds["products"] *= exp(fit.of("decode"))
+        seconds["attention"] *= exp(fit.of("cache")) * terms.longest ** fit.of("ragged")
+        seconds["host"] = exp(fit.of("token"))
+    elif is_gpu:
+        if terms.task == "train":
+            seconds["products"] *= 1.0 if terms.checkpoint else exp(fit.of("kept"))
+            seconds["attention"] *= exp(fit.of("attention") + (fit.of("attention:hopper") if terms.is_hopper else 0.0))
+        seconds["elementwise"] *= exp(fit.of("elementwise"))
+        seconds["host"] = terms.kernels * exp(fit.of("kernel"))
     computed = sum(seconds.values())
     if is_gpu and terms.issue_s > computed:
         seconds["host"] += terms.issue_s - computed
@@ -245,7 +236,7 @@ def terms_of(
         between = plan.gpus if plan.is_trained else plan.tensor_parallel * plan.pipeline  # stages are furthest apart
         sent_s = link_of(device, between, plan.network_gbs).send_s(step.passed_bytes / plan.tensor_parallel)
         parallel_s += sent_s * (plan.pipeline if context else plan.micro_batches * (2 if plan.is_trained else 1))
-    issue_s = ISSUE_S * (BACKWARD_ISSUES if plan.is_trained else 1.0) if plan.execution == "eager" else 0.0
+    issue_s = ISSUE_S["trained" if plan.is_trained else "forward"] if plan.execution == "eager" else 0.0
     return StepTerms(
         "train" if plan.is_trained else "decode" if context else "prefill",
         row.chip if row else "",
@@ -280,8 +271,8 @@ def _cpu_term(part: Part, plan: ModelPlan) -> float:
     if part.group == "optimizer" and plan.execution == "eager":  # PyTorch calls operation by operation
         return log(UNFUSED_ACCESSES[plan.optimizer] / (3 + 2 * OPTIMIZERS[plan.optimizer].state_count))
     if part.operation == "conv2d":
-        return CPU_CONVOLUTIONS
-    return CPU_PRODUCTS if part.group == "products" and plan.is_trained else 0.0
+        return CPU["convolutions"]
+    return CPU["products"] if part.group == "products" and plan.is_trained else 0.0
 
 
 def _head(forward: Pass) -> str:

@@ -51,7 +51,7 @@ VIEWS = re.compile(  # that compute nothing
 )
 
 
-class StepOperation(NamedTuple):
+class _StepOperation(NamedTuple):
     """Alike calls of a step, as seen in a trace or as predicted.
 
     Attributes:
@@ -70,7 +70,7 @@ class StepOperation(NamedTuple):
     flop_count: int | None
 
 
-Pair = tuple[StepOperation | None, StepOperation | None]
+Pair = tuple[_StepOperation | None, _StepOperation | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class SeenStep:
     idle_s: float
     longest_s: float
     kernels: int
-    operations: tuple[StepOperation, ...]
+    operations: tuple[_StepOperation, ...]
 
     @property
     def dtype(self) -> str | None:
@@ -258,7 +258,7 @@ def _in_context(trace: ProfilerTrace) -> Iterator[Call]:
             yield replace(call, name=f"{within}: {call.name}") if within else call
 
 
-def _seen(row: TraceRow, exposed: float, *, is_gpu: bool) -> StepOperation:
+def _seen(row: TraceRow, exposed: float, *, is_gpu: bool) -> _StepOperation:
     """Return a row of a trace as what a prediction knows.
 
     Args:
@@ -281,7 +281,7 @@ def _seen(row: TraceRow, exposed: float, *, is_gpu: bool) -> StepOperation:
         title = f"linear {sizes[1]} → {sizes[2]}"
     is_part = row.operation.startswith(("attention: ", "outer: "))
     is_part = is_part or (group == "products" and row.shapes is not None and not row.flop_count)
-    return StepOperation(
+    return _StepOperation(
         group,
         title,
         tuple(sorted(sizes)),
@@ -339,20 +339,20 @@ def compared_step(prediction: ModelPrediction, seen: SeenStep) -> dict[str, Any]
     return {"sentence": _sentence(found, seen), "notes": list(_notes(found, prediction, seen, head))} | found
 
 
-def _groups(phase: StepPrediction, predicted: Sequence[StepOperation], seen: SeenStep) -> Iterator[Pair]:
+def _groups(phase: StepPrediction, predicted: Sequence[_StepOperation], seen: SeenStep) -> Iterator[Pair]:
     """Yield what each group takes, as predicted and as seen."""
-    idle = StepOperation("host", "", (), (), 0, seen.idle_s, None)
+    idle = _StepOperation("host", "", (), (), 0, seen.idle_s, None)
     for group, title in {**GROUPS, "host": "idle, or host"}.items():
         sides = [[each for each in side if each.group == group] for side in (predicted, (*seen.operations, idle))]
         calls = [0 if group == "host" else sum(each.calls for each in side) for side in sides]
         times = phase.seconds.get(group, 0.0), sum(each.time_s for each in sides[1])
-        found = [StepOperation(group, title, (), (), *both, None) for both in zip(calls, times, strict=True)]
+        found = [_StepOperation(group, title, (), (), *both, None) for both in zip(calls, times, strict=True)]
         if any(times):
             yield found[0], found[1]
 
 
-def _row(predicted: StepOperation | None, seen: StepOperation | None, wide: float) -> dict[str, Any]:
-    sides = [each or StepOperation("", "", (), (), 0, 0.0, None) for each in (predicted, seen)]
+def _row(predicted: _StepOperation | None, seen: _StepOperation | None, wide: float) -> dict[str, Any]:
+    sides = [each or _StepOperation("", "", (), (), 0, 0.0, None) for each in (predicted, seen)]
     calls = [each.calls or None for each in sides]
     times = [each.time_s or None for each in sides]
     return {
@@ -372,7 +372,7 @@ def _longest_first(row: Mapping[str, Any]) -> float:
     return -max(row["predicted_s"] or 0.0, row["seen_s"] or 0.0)
 
 
-def _predicted(phase: StepPrediction) -> list[StepOperation]:
+def _predicted(phase: StepPrediction) -> list[_StepOperation]:
     """Return the parts of a predicted step, with seconds that add up to it."""
     raw_s: dict[str, float] = defaultdict(float)
     for part, part_s in phase.parts:
@@ -386,14 +386,14 @@ def _predicted(phase: StepPrediction) -> list[StepOperation]:
         time_s = phase.seconds.get(part.group, 0.0) * part_s / (raw_s[part.group] or 1.0)
         flop_count = round(part.flop_count * part.count)
         found.append(
-            StepOperation(part.group, title, tuple(sorted(sizes)), (part.dtype,), part.count, time_s, flop_count)
+            _StepOperation(part.group, title, tuple(sorted(sizes)), (part.dtype,), part.count, time_s, flop_count)
         )
     return found
 
 
 def _product_rows(
-    predicted: Sequence[StepOperation], products: Sequence[StepOperation]
-) -> tuple[list[Pair], list[tuple[StepOperation, StepOperation]]]:
+    predicted: Sequence[_StepOperation], products: Sequence[_StepOperation]
+) -> tuple[list[Pair], list[tuple[_StepOperation, _StepOperation]]]:
     """Return each product as predicted and as seen; and again those that have other rows in the trace."""
     wanted = _pooled(each for each in predicted if each.group == "products")
     pool = _pooled(products)
@@ -414,15 +414,15 @@ def _product_rows(
     return [*((each, taken[key]) for key, each in wanted.items()), *((None, each) for each in left)], unlike
 
 
-def _pooled(operations: Iterable[StepOperation]) -> dict[Any, StepOperation]:
+def _pooled(operations: Iterable[_StepOperation]) -> dict[Any, _StepOperation]:
     """Return operations with those of equal sizes, or without sizes of equal title, as one."""
-    alike: dict[Any, list[StepOperation]] = defaultdict(list)
+    alike: dict[Any, list[_StepOperation]] = defaultdict(list)
     for each in operations:
         alike[each.sizes or each.title].append(each)
     return {key: _added(found) for key, found in alike.items()}
 
 
-def _added(operations: Sequence[StepOperation]) -> StepOperation:
+def _added(operations: Sequence[_StepOperation]) -> _StepOperation:
     return operations[0]._replace(
         calls=sum(each.calls for each in operations),
         time_s=sum(each.time_s for each in operations),
@@ -430,9 +430,9 @@ def _added(operations: Sequence[StepOperation]) -> StepOperation:
     )
 
 
-def _take(pool: dict[Any, StepOperation], key: Any, count: int) -> StepOperation:
+def _take(pool: dict[Any, _StepOperation], key: Any, count: int) -> _StepOperation:
     """Return up to `count` calls out of a pool, with their share of the time."""
-    there = pool.get(key, StepOperation("products", "", (), (), 0, 0.0, 0))
+    there = pool.get(key, _StepOperation("products", "", (), (), 0, 0.0, 0))
     share = min(1.0, count / there.calls) if there.calls else 0.0
     taken, pool[key] = (
         there._replace(
@@ -445,12 +445,12 @@ def _take(pool: dict[Any, StepOperation], key: Any, count: int) -> StepOperation
     return taken
 
 
-def _lengths(product: StepOperation) -> list[int]:
+def _lengths(product: _StepOperation) -> list[int]:
     """Return the terms and columns of a product, sorted: a backward pass swaps them."""
     return sorted(map(int, re.findall(r"\d+", product.title)))
 
 
-def _merged(whole: StepOperation, pool: Mapping[Any, StepOperation], count: int) -> Iterator[tuple[Any, ...]]:
+def _merged(whole: _StepOperation, pool: Mapping[Any, _StepOperation], count: int) -> Iterator[tuple[Any, ...]]:
     """Yield products that one is the sum of along its columns or terms, `count` times or more in the pool."""
     for length in set(whole.sizes) & {*_lengths(whole)}:
         lengths = {}

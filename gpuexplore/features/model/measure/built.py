@@ -93,7 +93,7 @@ class AttentionModule(nn.Module):
         return self._cache[at]
 
 
-class Gated(nn.Module):
+class _Gated(nn.Module):
     """The SwiGLU block of Llama."""
 
     def __init__(self, width: int, features: int, bias: bool) -> None:
@@ -231,7 +231,7 @@ class Builder:
         return AttentionModule(self.shape[-1], self._context, settings=settings)
 
     def _gated(self, _: ModelLayer, settings: Any, features: int) -> nn.Module:
-        return Gated(self.shape[-1], features, bool(settings["bias"]))
+        return _Gated(self.shape[-1], features, bool(settings["bias"]))
 
     def _patches(self, _: ModelLayer, settings: Any, width: int) -> nn.Module:
         made = Patches(self.shape, width, **settings)

@@ -175,7 +175,7 @@ ATTENTION = (
 
 
 @dataclass(frozen=True, slots=True)
-class Traced:
+class _Traced:
     """A pass of a module, or a training step without its optimizer.
 
     Attributes:
@@ -193,7 +193,7 @@ class Traced:
     weights: int
 
 
-def traced_step(module: torch.nn.Module, inputs: Sequence[Any], *, loss: Loss | None, plan: ModelPlan) -> Traced:
+def traced_step(module: torch.nn.Module, inputs: Sequence[Any], *, loss: Loss | None, plan: ModelPlan) -> _Traced:
     """Return the operations of `loss(module(*inputs)).backward()`, or of a forward pass alone.
 
     Args:
@@ -233,7 +233,7 @@ def traced_step(module: torch.nn.Module, inputs: Sequence[Any], *, loss: Loss | 
     finally:
         torch.backends.mkldnn.set_flags(_enabled=was_enabled)
         torch.backends.mha.set_fastpath_enabled(was_fast)
-    return Traced(
+    return _Traced(
         tuple(replace(part, count=count * part.count) for part, count in recorder.parts.items()),
         recorder.kernels,
         dict(recorder.unknown),

@@ -29,7 +29,7 @@ _LINES: Mapping[str, tuple[int, str]] = {"cpu": (64, "cache lines of 64 bytes"),
 
 
 @dataclass(frozen=True, slots=True)
-class ReadTraffic:
+class _ReadTraffic:
     """Bytes that one pass over a tensor in row order moves.
 
     Attributes:
@@ -54,7 +54,7 @@ class ReadTraffic:
         return self.fetched_bytes / self.contiguous_bytes
 
 
-def reading(view: TensorView, itemsize_bytes: int, kind: str) -> ReadTraffic | None:
+def reading(view: TensorView, itemsize_bytes: int, kind: str) -> _ReadTraffic | None:
     """Return what reading `view` in row order fetches; None where it is empty.
 
     Args:
@@ -77,7 +77,7 @@ def reading(view: TensorView, itemsize_bytes: int, kind: str) -> ReadTraffic | N
     pairs = zip(view.shape, view.strides, strict=True)
     axes = [(length, stride * itemsize_bytes) for length, stride in pairs if length > 1]
     reused = [at for at, (_, stride) in enumerate(axes) if stride < line]
-    return ReadTraffic(
+    return _ReadTraffic(
         count * itemsize_bytes,
         contiguous,
         lines * groups / looked_at * line,
@@ -99,7 +99,7 @@ def _least_lines(axes: Sequence[tuple[int, int]], itemsize_bytes: int, line: int
     return stretches * -(-extent // line)
 
 
-def reading_sentences(reading: ReadTraffic, kind: str) -> tuple[str, ...]:
+def reading_sentences(reading: _ReadTraffic, kind: str) -> tuple[str, ...]:
     """Return what reading in row order fetches, and whether a cache can help."""
     _, line = _LINES[kind]
     if reading.ratio < 1 + NOTICEABLE:
