@@ -11,9 +11,7 @@ from math import isfinite
 from types import MappingProxyType
 from typing import Any
 
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import RunState
-from gpuexplore.core.once import once
+from gpuexplore.core import InvalidInput, RunState, once
 from gpuexplore.registry import ActivityKind, features
 
 Payload = Mapping[str, Any]

@@ -12,16 +12,12 @@ from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.run.estimate import check_limits
 from gpuexplore.analysis.run.json_report import run_report
 from gpuexplore.analysis.utilization.peak_choice import comparison_for
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Case, Device, Experiment, Result
+from gpuexplore.core import Case, Device, Experiment, InvalidInput, Result, Words, name_typed, text_typed
 from gpuexplore.core.naming import default_title
-from gpuexplore.core.typed_text import Words, name_typed, text_typed
-from gpuexplore.hardware import discover, ensure_ceiling, peaks_json, readings
-from gpuexplore.hardware.discovery import first_dtypes
+from gpuexplore.hardware import discover, ensure_ceiling, first_dtypes, peaks_json, readings
 from gpuexplore.jobs.locks import device_lock
 from gpuexplore.measure.runner import sweep
-from gpuexplore.operations import additions, operation_named
-from gpuexplore.operations.contract import Operation
+from gpuexplore.operations import Operation, additions, operation_named
 from gpuexplore.request import Request, listed, resolve
 from gpuexplore.shapes import split
 

@@ -11,14 +11,18 @@ from functools import partial
 from typing import Any
 
 from gpuexplore.backends import load_backend
+from gpuexplore.core import (
+    DEFAULT_BUDGET_S,
+    LARGEST_BUDGET_S,
+    Experiment,
+    InvalidInput,
+    Options,
+    Shape,
+    check_text,
+    read_number,
+)
 from gpuexplore.core.dtypes import DTYPES, spelled
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import DEFAULT_BUDGET_S, LARGEST_BUDGET_S, Experiment, Options, Shape
-from gpuexplore.core.typed_text import check_text
-from gpuexplore.core.units import read_number
-from gpuexplore.operations import OPERATIONS, operation_named
-from gpuexplore.operations.contract import Operation
-from gpuexplore.operations.implementation import Implementation
+from gpuexplore.operations import OPERATIONS, Implementation, Operation, operation_named
 from gpuexplore.shapes import check_limits, exact_shapes, parse_sizes, split, whole_number
 
 

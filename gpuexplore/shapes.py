@@ -5,9 +5,7 @@ from collections.abc import Iterable
 from itertools import product, takewhile
 from math import prod
 
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Shape
-from gpuexplore.core.units import read_length, read_whole
+from gpuexplore.core import InvalidInput, Shape, read_length, read_whole
 from gpuexplore.operations.contract import Operation
 
 MOST_SHAPES = 64

@@ -15,17 +15,19 @@ from typing import Any, Literal
 from gpuexplore.analysis.run.json_report import strict
 from gpuexplore.analysis.utilization.utilization import case_label, device_of, measured_clock_hz, shape_label
 from gpuexplore.analysis.verdict import Estimate, Words, compare, ratio_of
-from gpuexplore.core.model import Case, Environment, Result
-from gpuexplore.core.serialization import encode
-from gpuexplore.core.statistics import median
-from gpuexplore.core.units import (
+from gpuexplore.core import (
     UNKNOWN,
+    Case,
+    Environment,
+    Result,
+    encode,
     format_interval,
     format_percent,
     format_ratio,
     format_seconds,
     format_si,
     in_one_unit,
+    median,
 )
 from gpuexplore.hardware.identity import same_device
 from gpuexplore.measure.conditions.spread import length_of, prior

@@ -9,9 +9,9 @@ from typing import Literal, NamedTuple
 
 from gpuexplore.analysis.verdict import Estimate, compare, ratio_of
 from gpuexplore.analysis.verdict.times import quotient
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Result
-from gpuexplore.core.units import (
+from gpuexplore.core import (
+    InvalidInput,
+    Result,
     format_bytes_per_s,
     format_flop_per_s,
     format_intensity,

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import Generic, Literal, TypeVar
 
 from gpuexplore.analysis.verdict import Estimate, Verdict, Words, compare
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import (
+from gpuexplore.core import (
     Bandwidth,
     Case,
     Device,
     Flag,
     FlagName,
+    InvalidInput,
     Measurement,
     Origin,
     Peak,
@@ -23,9 +23,7 @@ from gpuexplore.core.model import (
     Shape,
 )
 from gpuexplore.hardware.identity import device_key
-from gpuexplore.operations import operation_named
-from gpuexplore.operations.contract import Operation
-from gpuexplore.operations.implementation import Implementation
+from gpuexplore.operations import Implementation, Operation, operation_named
 
 P = TypeVar("P", Peak, Bandwidth)
 Bound = Literal["compute", "memory", "cache", "overhead"]

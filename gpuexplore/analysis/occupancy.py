@@ -11,11 +11,8 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import Literal
 
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Result
-from gpuexplore.core.units import read_whole
-from gpuexplore.hardware import Accelerator
-from gpuexplore.hardware.capabilities import ComputeCapability, capability_named
+from gpuexplore.core import InvalidInput, Result, read_whole
+from gpuexplore.hardware import Accelerator, ComputeCapability, capability_named
 from gpuexplore.kernels.files.machine_code import CompiledKernel
 from gpuexplore.kernels.geometry import Block, Launch
 

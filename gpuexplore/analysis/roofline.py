@@ -6,11 +6,9 @@ from dataclasses import dataclass
 
 from gpuexplore.analysis.model import AnalyzedResult, Bound
 from gpuexplore.analysis.roofs import Roof, attainable_flop_per_s, compute_roof, memory_ridges, memory_roof
-from gpuexplore.analysis.utilization.peak_sources import PublishedResult, best_results
-from gpuexplore.analysis.utilization.utilization import arithmetic_of, flop_count, shape_label
+from gpuexplore.analysis.utilization import PublishedResult, arithmetic_of, best_results, flop_count, shape_label
+from gpuexplore.core import Device, Origin, Result, Shape, format_flop_per_s, format_intensity, format_percent
 from gpuexplore.core.dtypes import format_named
-from gpuexplore.core.model import Device, Origin, Result, Shape
-from gpuexplore.core.units import format_flop_per_s, format_intensity, format_percent
 from gpuexplore.operations import operation_named
 
 

@@ -6,9 +6,9 @@ from itertools import product
 from math import ceil, log2
 from typing import Literal
 
-from gpuexplore.analysis.utilization.best_results import best_of
-from gpuexplore.analysis.utilization.utilization import (
+from gpuexplore.analysis.utilization import (
     arithmetic_of,
+    best_of,
     best_rate,
     case_and_date,
     device_of,
@@ -22,10 +22,8 @@ from gpuexplore.core.model import (
     Result,
     Unit,
 )
-from gpuexplore.hardware import ASSUMED_CACHE_BYTES, CACHES_OVERFLOWN
-from gpuexplore.hardware.identity import same_device
-from gpuexplore.operations import operation_named
-from gpuexplore.operations.contract import Operation
+from gpuexplore.hardware import ASSUMED_CACHE_BYTES, CACHES_OVERFLOWN, same_device
+from gpuexplore.operations import Operation, operation_named
 
 # The roofline: attainable FLOP/s = min(peak, intensity · bandwidth), and which side a result is on.
 #

@@ -11,9 +11,8 @@ from importlib import import_module
 from typing import Any, Protocol, cast
 
 from gpuexplore.backends.timer import Call, Clock, Timer
+from gpuexplore.core import Device, Environment, InvalidInput
 from gpuexplore.core.dtypes import DType, Stored
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Device, Environment
 
 BACKENDS = ("numpy", "numpy_returned", "numba_cpu", "numba_cuda", "torch", "torch_compile", "triton", "cupy")
 

@@ -21,9 +21,8 @@ from gpuexplore.backends.host import (  # noqa: F401 parts of the contract
     synchronize,
     timer,
 )
+from gpuexplore.core import Device, Unsupported
 from gpuexplore.core.dtypes import DType, Stored
-from gpuexplore.core.errors import Unsupported
-from gpuexplore.core.model import Device
 
 INSTALL = "pip install numba"
 DEVICE_KINDS: tuple[str, ...] = ("cpu",)

@@ -20,9 +20,8 @@ from gpuexplore.backends.host import (  # noqa: F401 parts of the contract
     synchronize,
     timer,
 )
+from gpuexplore.core import Device, Environment, Unsupported
 from gpuexplore.core.dtypes import DType, Stored
-from gpuexplore.core.errors import Unsupported
-from gpuexplore.core.model import Device, Environment
 
 INSTALL = "pip install numpy"
 DEVICE_KINDS: tuple[str, ...] = ("cpu",)

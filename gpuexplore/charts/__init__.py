@@ -8,6 +8,17 @@ It imports analysis and below, and no Streamlit. A chart of a run is a function 
 one page alone has lies in its feature.
 """
 
+from gpuexplore.charts.axes import (
+    LABEL_LIMIT,
+    MOST_TICKS,
+    WIDE,
+    log_axis,
+    log_ticks,
+    powers_of_two,
+    si_label,
+    x_value,
+    y_value,
+)
 from gpuexplore.charts.frame import to_frame
 from gpuexplore.charts.heat_map import heat_map, swept_axes
 from gpuexplore.charts.over_sizes import (
@@ -23,15 +34,34 @@ from gpuexplore.charts.over_sizes import (
     time,
     time_notes,
 )
+from gpuexplore.charts.palette import color_of, scale_of
+from gpuexplore.charts.points import Lines, panels, shown_lines
+from gpuexplore.charts.reference_lines import labelled_rule, with_halo
+from gpuexplore.charts.series import NEUTRAL, POINTS
 
 __all__ = [
+    "LABEL_LIMIT",
+    "MOST_TICKS",
+    "NEUTRAL",
+    "POINTS",
+    "WIDE",
+    "Lines",
     "bandwidth",
+    "color_of",
     "has_share",
     "heat_map",
+    "labelled_rule",
     "left_out",
+    "log_axis",
+    "log_ticks",
+    "panels",
     "peak_notes",
+    "powers_of_two",
+    "scale_of",
     "share",
     "share_left_out",
+    "shown_lines",
+    "si_label",
     "speedup",
     "speedup_left_out",
     "swept_axes",
@@ -39,4 +69,7 @@ __all__ = [
     "time",
     "time_notes",
     "to_frame",
+    "with_halo",
+    "x_value",
+    "y_value",
 ]

@@ -20,10 +20,16 @@ from gpuexplore.charts.lines import lines
 from gpuexplore.charts.points import COLUMNS, Lines, Spread, drawn_in, ends_of, in_panel, points, time_spread
 from gpuexplore.charts.reference_lines import NEAR, PeakLine, peak_labels, peak_rules, rule
 from gpuexplore.charts.series import owners_of, series_of
-from gpuexplore.core.model import Measurement
-from gpuexplore.core.statistics import median
+from gpuexplore.core import (
+    Measurement,
+    format_bytes_per_s,
+    format_flop_per_s,
+    format_percent,
+    format_ratio,
+    format_seconds,
+    median,
+)
 from gpuexplore.core.timed import Condition
-from gpuexplore.core.units import format_bytes_per_s, format_flop_per_s, format_percent, format_ratio, format_seconds
 
 
 def _alt_text(

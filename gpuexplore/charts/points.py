@@ -12,12 +12,10 @@ import pandas as pd
 
 from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
 from gpuexplore.analysis.run.summary_rules import CONDITIONS
-from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
-from gpuexplore.analysis.utilization.utilization import shape_label, shapes_by_work, size_of
+from gpuexplore.analysis.utilization import PEAK_SOURCES, shape_label, shapes_by_work, size_of
 from gpuexplore.charts.series import series_name, series_of
-from gpuexplore.core.dtypes import DTYPES
-from gpuexplore.core.model import Measurement
-from gpuexplore.core.units import (
+from gpuexplore.core import (
+    Measurement,
     format_bytes_per_s,
     format_flop_per_s,
     format_interval,
@@ -26,6 +24,7 @@ from gpuexplore.core.units import (
     format_seconds,
     in_one_unit,
 )
+from gpuexplore.core.dtypes import DTYPES
 
 EMULATED = "emulated formats"  # stands for the lines of formats that their device does not compute in
 

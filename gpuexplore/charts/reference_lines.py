@@ -10,9 +10,8 @@ import pandas as pd
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.charts.axes import x_value, y_value
 from gpuexplore.charts.series import NEUTRAL
+from gpuexplore.core import Device, format_flop_per_s
 from gpuexplore.core.dtypes import DTYPES
-from gpuexplore.core.model import Device
-from gpuexplore.core.units import format_flop_per_s
 
 NEAR = 1.05  # lines of devices that differ by less lie on each other: they share a label that gives every figure
 

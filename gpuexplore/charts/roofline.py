@@ -16,21 +16,20 @@ import pandas as pd
 
 from gpuexplore.analysis.roofline import Point
 from gpuexplore.analysis.roofs import Roof, memory_ridges, ridges
-from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
-from gpuexplore.analysis.utilization.utilization import shape_label
+from gpuexplore.analysis.utilization import PEAK_SOURCES, shape_label
 from gpuexplore.charts.axes import log_ticks, si_label
 from gpuexplore.charts.palette import SCALE_OF_DTYPES
 from gpuexplore.charts.reference_lines import with_halo
 from gpuexplore.charts.series import NEUTRAL, POINTS, RING
-from gpuexplore.core.dtypes import FORMATS
-from gpuexplore.core.model import Origin
-from gpuexplore.core.units import (
+from gpuexplore.core import (
+    Origin,
     format_bytes_per_s,
     format_flop_per_s,
     format_intensity,
     format_percent,
     format_seconds,
 )
+from gpuexplore.core.dtypes import FORMATS
 from gpuexplore.operations import operation_named
 
 BASES = ("datasheet or formula", "microbenchmark", "best result so far")

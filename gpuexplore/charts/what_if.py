@@ -20,9 +20,8 @@ from gpuexplore.charts.axes import log_ticks, ratio_axis, si_label, x_value
 from gpuexplore.charts.palette import SCALE_OF_DTYPES
 from gpuexplore.charts.reference_lines import with_halo
 from gpuexplore.charts.series import NEUTRAL
+from gpuexplore.core import Origin, format_flop_per_s, format_interval, format_percent, format_ratio, format_seconds
 from gpuexplore.core.dtypes import FORMATS
-from gpuexplore.core.model import Origin
-from gpuexplore.core.units import format_flop_per_s, format_interval, format_percent, format_ratio, format_seconds
 
 ROW_HEIGHT = 48
 AXIS_HEIGHT = 75  # pixels, with the axis' title: what is left has to fit a label above each mark

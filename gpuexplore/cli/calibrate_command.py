@@ -18,8 +18,7 @@ from gpuexplore.cli.output import exit_code, print_columns, print_json
 from gpuexplore.cli.predict_command import measured_here
 from gpuexplore.cli.run_command import OWNER, measure
 from gpuexplore.cli.streams import say
-from gpuexplore.core.model import Result
-from gpuexplore.core.serialization import encode
+from gpuexplore.core import Result, encode
 from gpuexplore.hardware import GPU_KINDS, device_named, discover, ensure_ceiling
 from gpuexplore.jobs.engines.local import LocalEngine
 

@@ -5,9 +5,7 @@ from contextlib import suppress
 
 from gpuexplore.cli import declare
 from gpuexplore.cli.output import print_json
-from gpuexplore.core.model import Device, ThreadRoofs
-from gpuexplore.core.serialization import encode
-from gpuexplore.core.units import format_bytes, format_bytes_per_s, format_flop_per_s
+from gpuexplore.core import Device, ThreadRoofs, encode, format_bytes, format_bytes_per_s, format_flop_per_s
 from gpuexplore.hardware import discover, ensure_ceiling
 
 

@@ -4,9 +4,8 @@ import argparse
 from collections.abc import Iterable
 
 from gpuexplore.cli import declare
+from gpuexplore.core import ALIGNMENTS, CACHE_MODES, DATA_MODES, DEFAULT_BUDGET_S, LAYOUTS, Device, InvalidInput
 from gpuexplore.core.dtypes import DTYPES
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import ALIGNMENTS, CACHE_MODES, DATA_MODES, DEFAULT_BUDGET_S, LAYOUTS, Device
 from gpuexplore.hardware.discovery import first_dtypes
 from gpuexplore.operations import OPERATIONS, additions
 from gpuexplore.request import Request, listed

@@ -8,12 +8,10 @@ from gpuexplore.cli import EXIT_OK
 from gpuexplore.cli.output import print_json, read_age
 from gpuexplore.cli.run_command import OWNER
 from gpuexplore.cli.streams import say
-from gpuexplore.core.errors import InvalidInput, StoreUnavailable
-from gpuexplore.core.typed_text import check_characters, check_text
+from gpuexplore.core import InvalidInput, StoreUnavailable, check_characters, check_text
 from gpuexplore.hardware import discover
-from gpuexplore.store import open_store
+from gpuexplore.store import database_url, open_store
 from gpuexplore.store.audit import ACCOUNT_PREFIX
-from gpuexplore.store.database import database_url
 from gpuexplore.store.restrictions import Restriction, RestrictionKind
 
 

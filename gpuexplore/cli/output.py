@@ -11,9 +11,7 @@ from typing import Any
 
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK
 from gpuexplore.cli.streams import say
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Case, Result, Status
-from gpuexplore.core.units import format_seconds, in_one_unit
+from gpuexplore.core import Case, InvalidInput, Result, Status, format_seconds, in_one_unit
 from gpuexplore.hardware import readings
 
 FAILED = (Status.INCORRECT, Status.CRASHED, Status.TIMEOUT, Status.ERROR, Status.OUT_OF_MEMORY, Status.CANCELLED)

@@ -12,18 +12,19 @@ from gpuexplore.cli import EXIT_OK, declare
 from gpuexplore.cli.experiment_arguments import add_operation, operation_of
 from gpuexplore.cli.output import print_columns, print_json, say_readings
 from gpuexplore.cli.streams import say
-from gpuexplore.core.dtypes import FORMATS, format_named
-from gpuexplore.core.errors import not_installed
-from gpuexplore.core.model import Device, Result
-from gpuexplore.core.units import (
+from gpuexplore.core import (
     UNKNOWN,
+    Device,
+    Result,
     format_bytes,
     format_interval,
     format_multiple,
     format_percent,
     format_seconds,
     format_work_rate,
+    not_installed,
 )
+from gpuexplore.core.dtypes import FORMATS, format_named
 from gpuexplore.hardware import discover, ensure_ceiling, readings
 from gpuexplore.operations import operation_named
 from gpuexplore.shapes import split

@@ -21,9 +21,7 @@ from gpuexplore.cli.device_locking import locked
 from gpuexplore.cli.experiment_arguments import add_experiment_arguments, request_from
 from gpuexplore.cli.output import ProgressLine, check_writable, exit_code
 from gpuexplore.cli.streams import say
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Case, Device, Experiment, Result, Status
-from gpuexplore.core.serialization import encode
+from gpuexplore.core import Case, Device, Experiment, InvalidInput, Result, Status, encode
 from gpuexplore.hardware import discover, ensure_ceiling
 from gpuexplore.measure.conditions.environment import describe_environment, git_commit, utc_now
 from gpuexplore.measure.runner import sweep

@@ -6,10 +6,20 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK, declare
 from gpuexplore.cli.output import print_columns, print_json
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import DISTURBED, MOST_PROCESSES, Case, Device, Options, Result, Status
-from gpuexplore.core.serialization import encode
-from gpuexplore.core.units import UNKNOWN, format_percent, read_whole
+from gpuexplore.core import (
+    DISTURBED,
+    MOST_PROCESSES,
+    UNKNOWN,
+    Case,
+    Device,
+    InvalidInput,
+    Options,
+    Result,
+    Status,
+    encode,
+    format_percent,
+    read_whole,
+)
 from gpuexplore.hardware import device_named, discover
 from gpuexplore.jobs.engines.local import LocalEngine
 from gpuexplore.measure.conditions.environment import utc_now

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, get_args
 from gpuexplore.cli import declare
 from gpuexplore.cli.experiment_arguments import add_experiment_arguments, add_operation, operation_of, request_from
 from gpuexplore.cli.streams import say
-from gpuexplore.core.errors import InvalidInput, not_installed
-from gpuexplore.core.model import Case, Device, Experiment, PeakKind, Result, Status
+from gpuexplore.core import Case, Device, Experiment, InvalidInput, PeakKind, Result, Status, not_installed
 from gpuexplore.hardware import discover
 from gpuexplore.jobs.engines import batches_of, limits_typed
 from gpuexplore.jobs.engines.local import LocalEngine

@@ -6,13 +6,19 @@ from gpuexplore.analysis.model import AnalyzedResult, Comparison, Context, RunAn
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.run.estimate import REPORTED_FROM_S, check_limits, estimate
 from gpuexplore.analysis.run.json_report import run_report
-from gpuexplore.analysis.utilization.best_results import best_of
-from gpuexplore.analysis.utilization.peak_choice import comparison_for
-from gpuexplore.analysis.utilization.utilization import shape_label
+from gpuexplore.analysis.utilization import best_of, comparison_for, shape_label
 from gpuexplore.cli.output import print_columns, print_json
 from gpuexplore.cli.streams import say
-from gpuexplore.core.model import Device, Experiment, Result
-from gpuexplore.core.units import UNKNOWN, format_percent, format_ratio, format_seconds, format_work_rate
+from gpuexplore.core import (
+    UNKNOWN,
+    Device,
+    Experiment,
+    Result,
+    format_percent,
+    format_ratio,
+    format_seconds,
+    format_work_rate,
+)
 
 __all__ = ["checked", "concluded", "say_what_takes_long", "show"]
 

@@ -9,13 +9,10 @@ from gpuexplore.cli import EXIT_OK, declare
 from gpuexplore.cli.output import check_writable, print_columns, print_json
 from gpuexplore.cli.run_command import FILE_TYPES, OWNER
 from gpuexplore.cli.streams import say
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Run, RunSummary
-from gpuexplore.core.units import format_percent, format_si
+from gpuexplore.core import InvalidInput, Run, RunSummary, format_percent, format_si
 from gpuexplore.jobs.run_sources import listed_with_summaries, row_of
 from gpuexplore.operations import OPERATIONS
-from gpuexplore.store import Description, ListedRun, Store, Wanted, open_store
-from gpuexplore.store.listing import MOST_LISTED
+from gpuexplore.store import MOST_LISTED, Description, ListedRun, Store, Wanted, open_store
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

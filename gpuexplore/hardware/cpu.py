@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 
-from gpuexplore.core.hardware import MachineKind
-from gpuexplore.core.model import Device, Identity
-from gpuexplore.core.statistics import quantile
+from gpuexplore.core import Device, Identity, MachineKind, quantile
 from gpuexplore.hardware.accelerators import read_table
 
 FEWEST_PROBES = 128  # other work comes and goes: one probe in sixty was disturbed on a shared machine

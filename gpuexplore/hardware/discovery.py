@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Device, Identity
+from gpuexplore.core import Device, Identity, InvalidInput
 from gpuexplore.hardware.accelerators import with_row
 from gpuexplore.hardware.cpu import cpu_device
 from gpuexplore.hardware.cpu_ceiling.cache import load_ceiling, with_ceiling

@@ -3,8 +3,7 @@
 import hashlib
 from collections.abc import Mapping
 
-from gpuexplore.core.model import Device
-from gpuexplore.core.units import format_bytes, format_flop_per_s
+from gpuexplore.core import Device, format_bytes, format_flop_per_s
 
 UnitKey = tuple[str, str | None, float | None]
 OTHER_PROCESSOR = "another processor of this name"

@@ -6,9 +6,7 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
 
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Device
-from gpuexplore.core.typed_text import LONGEST_TEXT
+from gpuexplore.core import LONGEST_TEXT, Device, InvalidInput
 from gpuexplore.hardware.accelerators import (
     ACCELERATORS,
     Accelerator,

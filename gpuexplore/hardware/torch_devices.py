@@ -21,9 +21,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
-from gpuexplore.core.errors import InvalidInput, Unsupported
-from gpuexplore.core.model import Device
-from gpuexplore.core.serialization import write_json
+from gpuexplore.core import Device, InvalidInput, Unsupported, write_json
 from gpuexplore.hardware.accelerators import with_row
 from gpuexplore.hardware.cpu import ROOT, read_line
 from gpuexplore.hardware.directories import cache_directory

@@ -21,8 +21,7 @@ from typing import Self
 import psutil
 
 import gpuexplore
-from gpuexplore.core.errors import StoreUnavailable
-from gpuexplore.core.model import Device
+from gpuexplore.core import Device, StoreUnavailable
 from gpuexplore.jobs.locks import lock_directory
 from gpuexplore.store import Store, Supervisor, SupervisorState
 from gpuexplore.store.prune import purge_deleted

@@ -18,8 +18,7 @@ from struct import Struct
 from typing import IO, Any
 
 from gpuexplore.activity import Activity, ActivityReport
-from gpuexplore.core.model import Case, Device, Result
-from gpuexplore.core.serialization import decode, encode
+from gpuexplore.core import Case, Device, Result, decode, encode
 
 _WORD = Struct("<qqd")
 TASK = "task.json"

@@ -22,8 +22,7 @@ from pathlib import Path
 import psutil
 
 import gpuexplore
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Device
+from gpuexplore.core import Device, InvalidInput
 
 DIRECTORY_VARIABLE = "GPUEXPLORE_LOCKS"
 SHARED_MEMORY = Path("/dev/shm")

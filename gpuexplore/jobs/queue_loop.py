@@ -17,15 +17,22 @@ from threading import Event
 from typing import Literal
 
 from gpuexplore.activity import Activity, ActivityReport
-from gpuexplore.core.errors import CANCELLED_BY_OWNER, DeviceLost, GpuExploreError, StoreUnavailable
-from gpuexplore.core.model import Case, Result, RunState, Status
+from gpuexplore.core import (
+    CANCELLED_BY_OWNER,
+    Case,
+    DeviceLost,
+    GpuExploreError,
+    Result,
+    RunState,
+    Status,
+    StoreUnavailable,
+)
 from gpuexplore.hardware.identity import why_other_device
 from gpuexplore.jobs.engines import PREEMPT, Engine, batches_of
 from gpuexplore.jobs.heartbeat import Heartbeat, Housekeeping
 from gpuexplore.measure.candidates.failure import describe_error
 from gpuexplore.measure.sample import slow_cases
-from gpuexplore.store import Store, WorkClaim
-from gpuexplore.store.leases import names_of
+from gpuexplore.store import Store, WorkClaim, names_of
 
 LOG = logging.getLogger("gpuexplore.jobs.supervisor")
 POLL_S = 0.05

@@ -16,8 +16,7 @@ from tempfile import TemporaryFile
 from threading import BoundedSemaphore
 from typing import Any
 
-from gpuexplore.core.errors import GpuExploreError, InvalidInput
-from gpuexplore.core.units import format_gigabytes
+from gpuexplore.core import GpuExploreError, InvalidInput, format_gigabytes
 
 LOG = logging.getLogger(__name__)
 MEMORY_BYTES = 3 * 2**30

@@ -24,8 +24,7 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from threading import Event, Thread
 
-from gpuexplore.core.errors import GpuExploreError, InvalidInput, StoreUnavailable
-from gpuexplore.core.model import Device
+from gpuexplore.core import Device, GpuExploreError, InvalidInput, StoreUnavailable
 from gpuexplore.hardware import discover
 from gpuexplore.jobs import server_settings
 from gpuexplore.jobs.engines import Engine
@@ -34,8 +33,7 @@ from gpuexplore.jobs.heartbeat import Heartbeat, this_instance
 from gpuexplore.jobs.locks import HostLock, supervisor_lock
 from gpuexplore.jobs.queue_loop import serve
 from gpuexplore.registry import features
-from gpuexplore.store import Store, open_store
-from gpuexplore.store.database import database_url
+from gpuexplore.store import Store, database_url, open_store
 
 LOG = logging.getLogger("gpuexplore.jobs.supervisor")
 EXIT_UNUSABLE = 2

@@ -33,11 +33,9 @@ import psutil
 
 from gpuexplore.activity import DEVICE, ActivityReport
 from gpuexplore.backends.host import installed_versions
-from gpuexplore.core.errors import GpuExploreError
-from gpuexplore.core.model import Case, Device, Result, Status
+from gpuexplore.core import Case, Device, GpuExploreError, Result, Status
 from gpuexplore.core.pools import PRIORITY, raise_priority
-from gpuexplore.hardware import ensure_ceiling
-from gpuexplore.hardware.identity import device_key
+from gpuexplore.hardware import device_key, ensure_ceiling
 from gpuexplore.jobs.engines import with_fewer_samples
 from gpuexplore.jobs.journal import (
     CANCEL,

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, prod
 
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.units import read_whole
+from gpuexplore.core import InvalidInput, read_whole
 from gpuexplore.hardware.capabilities import ComputeCapability
 
 Block = tuple[int, ...]  # threads along x, y, z

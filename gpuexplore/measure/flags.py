@@ -7,9 +7,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
+from gpuexplore.core import (
+    ONE_SAMPLE,
+    CacheRoof,
+    Case,
+    Device,
+    Environment,
+    Flag,
+    Measurement,
+    Peak,
+    format_bytes,
+    format_bytes_per_s,
+    format_flop_per_s,
+    format_percent,
+    format_seconds,
+)
 from gpuexplore.core.dtypes import DType
-from gpuexplore.core.model import ONE_SAMPLE, CacheRoof, Case, Device, Environment, Flag, Measurement, Peak
-from gpuexplore.core.units import format_bytes, format_bytes_per_s, format_flop_per_s, format_percent, format_seconds
 from gpuexplore.hardware import CpuLoss, ensure_ceiling
 from gpuexplore.measure.candidates.candidate import Candidate, cache_mode, flush_bytes
 from gpuexplore.measure.check.guard import array_bytes

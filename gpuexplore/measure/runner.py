@@ -26,14 +26,24 @@ from random import Random
 from time import perf_counter_ns
 
 from gpuexplore.backends.timer import Clock
+from gpuexplore.core import (
+    Cancelled,
+    Case,
+    Device,
+    Environment,
+    Experiment,
+    Flag,
+    IncorrectOutput,
+    InvalidInput,
+    Measurement,
+    Result,
+    Status,
+)
 from gpuexplore.core.dtypes import dtype_named
-from gpuexplore.core.errors import Cancelled, IncorrectOutput, InvalidInput
-from gpuexplore.core.model import Case, Device, Environment, Experiment, Flag, Measurement, Result, Status
 from gpuexplore.hardware import cpu_loss, device_named, read, read_cpu_times
 from gpuexplore.measure.candidates.candidate import Candidate, unsupported
 from gpuexplore.measure.candidates.failure import check_context, is_broken
-from gpuexplore.measure.check.group import Group, groups_of, open_group
-from gpuexplore.measure.check.guard import open_at_once
+from gpuexplore.measure.check import Group, groups_of, open_at_once, open_group
 from gpuexplore.measure.check.spot_checks import check_reuse, check_single_calls, checked, on_other_values
 from gpuexplore.measure.check.stress import check_often, weakness
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks

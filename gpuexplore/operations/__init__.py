@@ -17,13 +17,27 @@ from pkgutil import resolve_name
 from types import MappingProxyType
 from typing import Any
 
-from gpuexplore.core.errors import InvalidInput, Unsupported
-from gpuexplore.core.model import Device
+from gpuexplore.core import Device, InvalidInput, Unsupported
 from gpuexplore.hardware.discovery import USUAL_DTYPES, first_dtypes
-from gpuexplore.operations.contract import Operation
+from gpuexplore.operations.contract import AWKWARD, Array, Operation, Phased, Product, awkward_shapes, shapes_of
 from gpuexplore.operations.families import BENCHMARK
-from gpuexplore.operations.implementation import Implementation
+from gpuexplore.operations.implementation import AS_SUMMED, BACKEND_OF_USERS, OF_USERS, Growth, Implementation
 from gpuexplore.registry import features
+
+__all__ = [
+    "AS_SUMMED",
+    "AWKWARD",
+    "BACKEND_OF_USERS",
+    "OF_USERS",
+    "Array",
+    "Growth",
+    "Implementation",
+    "Operation",
+    "Phased",
+    "Product",
+    "awkward_shapes",
+    "shapes_of",
+]
 
 Build = Callable[..., Callable[[], object]]
 

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from gpuexplore.core import LAYOUTS, InvalidInput, Layout, Shape
 from gpuexplore.core.dtypes import DTYPES, DType
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import LAYOUTS, Layout, Shape
 from gpuexplore.core.timed import PhaseName
 from gpuexplore.kernels.geometry import Lengths
 from gpuexplore.operations.implementation import OF_USERS, Implementation, row_of_user

@@ -6,9 +6,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from gpuexplore.backends import load_backend
+from gpuexplore.core import Device, InvalidInput, Layout, Peak, Shape, Unit
 from gpuexplore.core.dtypes import DTYPES, DType
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Device, Layout, Peak, Shape, Unit
 from gpuexplore.hardware import TORCH_KINDS
 from gpuexplore.kernels.geometry import Geometry
 

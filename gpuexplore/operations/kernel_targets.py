@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 
+from gpuexplore.core import Device, Unsupported
 from gpuexplore.core.dtypes import DType
-from gpuexplore.core.errors import Unsupported
-from gpuexplore.core.model import Device
 from gpuexplore.kernels.cuda_compile import array_type, compile_kernels
 from gpuexplore.kernels.cuda_kernel import CudaKernel
 from gpuexplore.kernels.files.machine_code import CompiledKernel

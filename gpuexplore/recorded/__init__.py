@@ -6,9 +6,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from gpuexplore.core.errors import InvalidInput, NotFound
-from gpuexplore.core.model import Result, Run
-from gpuexplore.core.once import once
+from gpuexplore.core import InvalidInput, NotFound, Result, Run, once
 from gpuexplore.recorded.recording import (
     RUN_PREFIX,
     Provenance,

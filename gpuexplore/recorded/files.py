@@ -14,11 +14,20 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from gpuexplore.core.errors import GpuExploreError, InvalidInput
-from gpuexplore.core.model import SCHEMA_VERSION, Case, Environment, Experiment, Measurement, Options, Result
+from gpuexplore.core import (
+    SCHEMA_VERSION,
+    Case,
+    Environment,
+    Experiment,
+    GpuExploreError,
+    InvalidInput,
+    Measurement,
+    Options,
+    Result,
+    check_characters,
+    decode_strictly,
+)
 from gpuexplore.core.naming import LONGEST_TITLE, default_title
-from gpuexplore.core.serialization import decode_strictly
-from gpuexplore.core.typed_text import check_characters
 from gpuexplore.operations.families import BENCHMARK
 from gpuexplore.recorded.harnesses import READ, kind_of, results_of
 from gpuexplore.recorded.validation import (

@@ -13,23 +13,24 @@ from dataclasses import replace
 from math import isfinite
 from typing import Any
 
-from gpuexplore.core.dtypes import UNKNOWN_DTYPE
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import (
+from gpuexplore.core import (
+    LONGEST_TEXT,
     Accuracy,
     Case,
     Contrast,
     Device,
     Environment,
     Experiment,
+    InvalidInput,
     Measurement,
     Options,
     Result,
     Shape,
     Status,
+    check_characters,
+    decode_strictly,
 )
-from gpuexplore.core.serialization import decode_strictly
-from gpuexplore.core.typed_text import LONGEST_TEXT, check_characters
+from gpuexplore.core.dtypes import UNKNOWN_DTYPE
 from gpuexplore.operations.families import BENCHMARK
 from gpuexplore.recorded.validation import check_device, check_names, check_result, named
 

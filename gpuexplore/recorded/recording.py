@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from gpuexplore.core.model import SCHEMA_VERSION, Case, Device, Experiment, Progress, Result, Run, RunState
-from gpuexplore.core.serialization import encode
+from gpuexplore.core import SCHEMA_VERSION, Case, Device, Experiment, Progress, Result, Run, RunState, encode
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,27 +9,23 @@ from math import isfinite, prod
 from pathlib import Path
 from typing import Any
 
-from gpuexplore.core.dtypes import FORMATS, dtype_named
-from gpuexplore.core.errors import GpuExploreError, InvalidInput
-from gpuexplore.core.model import (
+from gpuexplore.core import (
     SCHEMA_VERSION,
     Case,
     Device,
     Experiment,
+    GpuExploreError,
+    InvalidInput,
     Result,
     Shape,
     Status,
     ThreadRoofs,
+    decode_strictly,
 )
-from gpuexplore.core.serialization import decode_strictly
-from gpuexplore.measure.check.correctness import tolerance
-from gpuexplore.measure.check.elements import widest_tolerance
-from gpuexplore.measure.check.guard import work
-from gpuexplore.measure.check.inputs import Reference, make_inputs
-from gpuexplore.operations import operation_named
-from gpuexplore.operations.contract import Operation
+from gpuexplore.core.dtypes import FORMATS, dtype_named
+from gpuexplore.measure.check import Reference, make_inputs, tolerance, widest_tolerance, work
+from gpuexplore.operations import AS_SUMMED, Growth, Operation, operation_named
 from gpuexplore.operations.families import BENCHMARK
-from gpuexplore.operations.implementation import AS_SUMMED, Growth
 from gpuexplore.recorded.recording import Provenance, Recording, missing_provenance
 
 ROUNDING = 1e-9  # of a tolerance that was written as text

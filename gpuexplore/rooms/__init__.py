@@ -10,9 +10,7 @@ from enum import StrEnum
 from threading import Lock
 from urllib.parse import urlsplit
 
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.typed_text import check_characters
-from gpuexplore.core.units import format_whole_seconds, read_whole
+from gpuexplore.core import InvalidInput, check_characters, format_whole_seconds, read_whole
 
 LONGEST_NAME = 24  # characters: what fits a tile of the wall
 LONGEST_TITLE = 80

@@ -21,10 +21,10 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.store.claims import Claims, WorkClaim
-from gpuexplore.store.database import URL_VARIABLE, connect, database_url, unavailable, utc_now
+from gpuexplore.store.database import URL_VARIABLE, Database, connect, database_url, size_of, unavailable, utc_now
 from gpuexplore.store.entries import Entries
-from gpuexplore.store.leases import Leases, Supervisor, SupervisorState
-from gpuexplore.store.listing import Description, ListedRun, RunLists, Wanted
+from gpuexplore.store.leases import Leases, Supervisor, SupervisorState, leased, names_of
+from gpuexplore.store.listing import MOST_LISTED, Description, ListedRun, RunLists, Wanted
 from gpuexplore.store.positions import Positions, WaitingRun
 from gpuexplore.store.restrictions import Restrictions
 from gpuexplore.store.room_tasks import RoomTasks
@@ -35,6 +35,8 @@ from gpuexplore.store.turns import Turns
 from gpuexplore.store.upgrade import upgrade
 
 __all__ = [
+    "MOST_LISTED",
+    "Database",
     "Description",
     "ListedRun",
     "Store",
@@ -43,7 +45,11 @@ __all__ = [
     "WaitingRun",
     "Wanted",
     "WorkClaim",
+    "database_url",
+    "leased",
+    "names_of",
     "open_store",
+    "size_of",
 ]
 
 

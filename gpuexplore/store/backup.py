@@ -11,8 +11,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpuexplore.core.errors import InvalidInput, StoreUnavailable
-from gpuexplore.core.units import format_bytes
+from gpuexplore.core import InvalidInput, StoreUnavailable, format_bytes
 from gpuexplore.store.database import OWNER_ONLY, because, size_of, unavailable
 from gpuexplore.store.upgrade import revisions
 

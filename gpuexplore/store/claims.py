@@ -20,9 +20,7 @@ from sqlalchemy import case as choose
 from sqlalchemy.sql.dml import ReturningUpdate
 
 from gpuexplore.activity import Activity, ActivityReport
-from gpuexplore.core.errors import InvalidInput, NotFound
-from gpuexplore.core.model import Case, Experiment, Result, RunState
-from gpuexplore.core.serialization import encode
+from gpuexplore.core import Case, Experiment, InvalidInput, NotFound, Result, RunState, encode
 from gpuexplore.store.database import Database, insertion, upsert
 from gpuexplore.store.restrictions import Restriction, free_of, restrictions_now
 from gpuexplore.store.run_states import FINAL, changeable, note_device, settle

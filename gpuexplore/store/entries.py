@@ -11,10 +11,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Row, Table, and_, delete, func, insert, select, update
 
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Bandwidth, Device, Peak, PeakKind, Unit
-from gpuexplore.core.serialization import decode, encode
-from gpuexplore.core.typed_text import check_text
+from gpuexplore.core import Bandwidth, Device, InvalidInput, Peak, PeakKind, Unit, check_text, decode, encode
 from gpuexplore.hardware.identity import device_key
 from gpuexplore.store.database import Database
 from gpuexplore.store.tables import ANSWERS, OWN_BANDWIDTHS, OWN_PEAKS

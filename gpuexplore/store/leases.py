@@ -18,9 +18,7 @@ from typing import Literal
 from sqlalchemy import ColumnElement, Connection, Update, and_, delete, func, select, update
 from sqlalchemy import case as choose
 
-from gpuexplore.core.errors import CANCELLED_BY_OWNER, StoreUnavailable
-from gpuexplore.core.model import Device, RunState
-from gpuexplore.core.serialization import decode, encode
+from gpuexplore.core import CANCELLED_BY_OWNER, Device, RunState, StoreUnavailable, decode, encode
 from gpuexplore.store.database import Database, epoch_s, upsert
 from gpuexplore.store.run_states import changeable, settle
 from gpuexplore.store.tables import RUNS, SUPERVISORS

@@ -7,10 +7,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, delete, insert, select, true, union_all, update
 
-from gpuexplore.core.errors import InvalidInput, NotFound
-from gpuexplore.core.model import RunState, RunSummary
+from gpuexplore.core import InvalidInput, NotFound, RunState, RunSummary, decode, encode
 from gpuexplore.core.naming import LONGEST_NOTE, LONGEST_TITLE, checked, checked_tags, default_title
-from gpuexplore.core.serialization import decode, encode
 from gpuexplore.store.audit import Action, note
 from gpuexplore.store.database import Database
 from gpuexplore.store.run_states import ACTIVE, LISTED, askers_in, run_row, searched, was_asked_for_by

@@ -16,8 +16,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, Table, delete, exists, func, or_, select, update
 
-from gpuexplore.core.errors import StoreUnavailable
-from gpuexplore.core.units import format_bytes
+from gpuexplore.core import StoreUnavailable, format_bytes
 from gpuexplore.store.audit import Action, note
 from gpuexplore.store.backup import alone
 from gpuexplore.store.database import Database, seconds_since_1970, size_of

@@ -10,8 +10,7 @@ from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, Row, and_, func, insert, or_, select, update
 
-from gpuexplore.core.errors import InvalidInput, NotFound
-from gpuexplore.core.model import Result
+from gpuexplore.core import InvalidInput, NotFound, Result
 from gpuexplore.rooms import Room, RoomGuess, RoomTask
 from gpuexplore.store.database import epoch_s, insertion, seconds_since_1970
 from gpuexplore.store.entries import Answer, answer_from

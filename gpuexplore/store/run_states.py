@@ -15,9 +15,7 @@ from typing import Any, Literal
 from sqlalchemy import ColumnElement, Connection, Row, delete, func, select, text, update
 from sqlalchemy import case as choose
 
-from gpuexplore.core.errors import CANCELLED_BY_ADMIN, CANCELLED_BY_OWNER, InvalidInput, NotFound
-from gpuexplore.core.model import RunState
-from gpuexplore.core.units import format_seconds
+from gpuexplore.core import CANCELLED_BY_ADMIN, CANCELLED_BY_OWNER, InvalidInput, NotFound, RunState, format_seconds
 from gpuexplore.store.audit import Action, note
 from gpuexplore.store.database import SOON_S, Database, epoch_s, upsert
 from gpuexplore.store.tables import EXPERIMENT, OWNERS, PROVISIONAL, RESULTS, RUN_ASKERS, RUNS, storable

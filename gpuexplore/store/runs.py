@@ -9,9 +9,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Row, Select, func, or_, select
 
 from gpuexplore.activity import Activity, ActivityRun, Payload
-from gpuexplore.core.errors import NotFound
-from gpuexplore.core.model import Device, Experiment, Progress, Result, Run, RunState, Status
-from gpuexplore.core.serialization import decode
+from gpuexplore.core import Device, Experiment, NotFound, Progress, Result, Run, RunState, Status, decode
 from gpuexplore.hardware.identity import same_device
 from gpuexplore.store.database import Database
 from gpuexplore.store.listing import summary_of_row, tags_of

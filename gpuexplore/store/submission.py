@@ -15,11 +15,8 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, func, insert, select, text
 
 from gpuexplore.activity import Activity
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Experiment, Result, RunState
+from gpuexplore.core import Experiment, InvalidInput, Result, RunState, encode, format_seconds
 from gpuexplore.core.naming import default_title
-from gpuexplore.core.serialization import encode
-from gpuexplore.core.units import format_seconds
 from gpuexplore.operations.implementation import OF_USERS
 from gpuexplore.store.audit import Action, note
 from gpuexplore.store.claims import add_row

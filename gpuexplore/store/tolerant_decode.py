@@ -17,10 +17,8 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from gpuexplore.activity import Activity, kind_named
+from gpuexplore.core import Device, Environment, Experiment, GpuExploreError, NotFound, Result, Telemetry, decode
 from gpuexplore.core.dtypes import dtype_named
-from gpuexplore.core.errors import GpuExploreError, NotFound
-from gpuexplore.core.model import Device, Environment, Experiment, Result, Telemetry
-from gpuexplore.core.serialization import decode
 from gpuexplore.hardware.identity import same_device
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded.validation import check_device, check_names, check_shape

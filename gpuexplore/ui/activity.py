@@ -9,9 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from gpuexplore.activity import Activity, ActivityRun, kind_named
-from gpuexplore.core.errors import InvalidInput, NotFound, StoreUnavailable
-from gpuexplore.core.model import Device, Run, RunState
-from gpuexplore.core.units import format_whole_seconds
+from gpuexplore.core import Device, InvalidInput, NotFound, Run, RunState, StoreUnavailable, format_whole_seconds
 from gpuexplore.hardware.identity import device_key
 from gpuexplore.ui.identity import address
 from gpuexplore.ui.markdown import plain

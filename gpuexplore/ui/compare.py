@@ -6,11 +6,8 @@ import streamlit as st
 
 from gpuexplore.analysis.compare import INCONCLUSIVE, ComparedCase, RunComparison, as_markdown, compare_runs
 from gpuexplore.analysis.utilization.utilization import shape_label
-from gpuexplore.charts.axes import powers_of_two
-from gpuexplore.charts.series import NEUTRAL
-from gpuexplore.core.errors import NotFound
-from gpuexplore.core.model import Run
-from gpuexplore.core.units import format_interval, format_ratio, format_seconds
+from gpuexplore.charts import NEUTRAL, powers_of_two
+from gpuexplore.core import NotFound, Run, format_interval, format_ratio, format_seconds
 from gpuexplore.jobs.run_sources import side_of
 from gpuexplore.recorded import recording_of_run, recordings, run_id_of
 from gpuexplore.ui import link

@@ -9,11 +9,20 @@ from streamlit.delta_generator import DeltaGenerator
 from gpuexplore.analysis.prediction.own_results import TITLE, columns_of, compared, sweep_of, unlike_its_kind
 from gpuexplore.analysis.run.estimate import estimate
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
+from gpuexplore.core import (
+    Bandwidth,
+    Device,
+    InvalidInput,
+    Peak,
+    Run,
+    Unit,
+    check_text,
+    format_bytes,
+    format_bytes_per_s,
+    format_flop_per_s,
+    read_number,
+)
 from gpuexplore.core.dtypes import DTYPES
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Bandwidth, Device, Peak, Run, Unit
-from gpuexplore.core.typed_text import check_text
-from gpuexplore.core.units import format_bytes, format_bytes_per_s, format_flop_per_s, read_number
 from gpuexplore.hardware import TORCH_KINDS, Accelerator, bandwidth_of, peaks_of
 from gpuexplore.store import Description
 from gpuexplore.ui.identity import address

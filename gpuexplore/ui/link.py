@@ -5,8 +5,7 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.typed_text import check_text
+from gpuexplore.core import InvalidInput, check_text
 from gpuexplore.request import SEPARATORS, SHORT_NAMES, short_names
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.navigation import FIRST_PAGE, pages

@@ -12,11 +12,8 @@ from gpuexplore import charts
 from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.run.summary import is_memory_bound
-from gpuexplore.charts import has_share
-from gpuexplore.charts.points import Lines, panels, shown_lines
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Run
-from gpuexplore.core.units import read_whole
+from gpuexplore.charts import Lines, has_share, panels, shown_lines
+from gpuexplore.core import InvalidInput, Run, read_whole
 from gpuexplore.ui import link
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.run_head import facts_of, title_of

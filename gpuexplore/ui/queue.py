@@ -12,9 +12,7 @@ import streamlit as st
 import gpuexplore
 from gpuexplore.activity import ActivityRun, kind_named, kinds
 from gpuexplore.charts.series import NEUTRAL
-from gpuexplore.core.errors import GpuExploreError
-from gpuexplore.core.model import Run, RunState
-from gpuexplore.core.units import format_seconds, format_whole_seconds
+from gpuexplore.core import GpuExploreError, Run, RunState, format_seconds, format_whole_seconds
 from gpuexplore.jobs.server_settings import is_external
 from gpuexplore.operations import operation_named
 from gpuexplore.store import Supervisor, WaitingRun

@@ -12,8 +12,7 @@ from secrets import compare_digest
 import streamlit as st
 
 from gpuexplore.activity import ActivityRun
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Run
+from gpuexplore.core import InvalidInput, Run
 from gpuexplore.jobs.server_settings import LEADER_KEY, SHORTEST_TOKEN, listed
 from gpuexplore.ui.identity import account, owner
 

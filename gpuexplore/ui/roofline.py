@@ -12,13 +12,11 @@ from gpuexplore.analysis.model import Context
 from gpuexplore.analysis.roofline import Point, explain, point_of, published_points, without_flops
 from gpuexplore.analysis.roofs import Roof, roof_experiments, roofs
 from gpuexplore.analysis.run.analyze import analyze_alone
-from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
-from gpuexplore.analysis.utilization.utilization import device_of, shape_label
+from gpuexplore.analysis.utilization import PEAK_SOURCES, device_of, shape_label
 from gpuexplore.charts.roofline import OPENED, basis, roof_above, roofline
 from gpuexplore.core.dtypes import FORMATS
 from gpuexplore.core.model import Device, Origin, Result, Run
-from gpuexplore.hardware import NEWEST_FIRST, as_device
-from gpuexplore.hardware.identity import OTHER_PROCESSOR, same_device, why_other_device
+from gpuexplore.hardware import NEWEST_FIRST, OTHER_PROCESSOR, as_device, same_device, why_other_device
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import recorded_results, run_id
 from gpuexplore.ui import url_widgets

@@ -10,8 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from gpuexplore.analysis.run.summary import quality_of
 from gpuexplore.charts.exports import EXPORTS, Exported, export
-from gpuexplore.core.errors import NotFound, StoreUnavailable
-from gpuexplore.core.model import Run
+from gpuexplore.core import NotFound, Run, StoreUnavailable
 from gpuexplore.core.naming import LONGEST_NOTE, LONGEST_TITLE, default_title
 from gpuexplore.recorded import recording_of_run
 from gpuexplore.request import as_command, as_python, from_experiment

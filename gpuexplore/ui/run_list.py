@@ -6,10 +6,17 @@ from typing import Any
 import pyarrow as pa
 import streamlit as st
 
-from gpuexplore.core.errors import GpuExploreError, InvalidInput, NotFound
-from gpuexplore.core.model import RunSummary
+from gpuexplore.core import (
+    UNKNOWN,
+    GpuExploreError,
+    InvalidInput,
+    NotFound,
+    RunSummary,
+    format_percent,
+    format_si,
+    read_whole,
+)
 from gpuexplore.core.naming import LONGEST_TITLE
-from gpuexplore.core.units import UNKNOWN, format_percent, format_si, read_whole
 from gpuexplore.jobs.run_sources import import_runs, listed_with_summaries
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.recorded.files import GZIPPED, SUFFIXES

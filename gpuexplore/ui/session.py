@@ -9,9 +9,7 @@ from threading import Event, Lock
 import streamlit as st
 
 from gpuexplore.analysis.model import CustomPeaks
-from gpuexplore.core.errors import InvalidInput, StoreUnavailable
-from gpuexplore.core.model import Device, Result
-from gpuexplore.core.once import once
+from gpuexplore.core import Device, InvalidInput, Result, StoreUnavailable, once
 from gpuexplore.hardware import discover
 from gpuexplore.store import Store, Supervisor, open_store
 from gpuexplore.ui.identity import owner

@@ -11,11 +11,8 @@ from contextvars import ContextVar
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from gpuexplore.core import Device, GpuExploreError, InvalidInput, NotFound, in_any_case, read_length
 from gpuexplore.core.dtypes import spelled
-from gpuexplore.core.errors import GpuExploreError, InvalidInput, NotFound
-from gpuexplore.core.model import Device
-from gpuexplore.core.typed_text import in_any_case
-from gpuexplore.core.units import read_length
 from gpuexplore.hardware import accelerator_named, near_names, readings
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.shapes import split

@@ -16,16 +16,15 @@ from gpuexplore.analysis.diagnosis.limits import (
 )
 from gpuexplore.analysis.diagnosis.processors import slow_blas, too_few_threads, transfer_dominates, wave_tail
 from gpuexplore.analysis.model import AnalyzedResult, Diagnosis, DiagnosisKind, Severity
-from gpuexplore.analysis.utilization.best_results import (
+from gpuexplore.analysis.utilization import (
+    PEAK_SOURCES,
     exceeds_bandwidth_of_any_cache,
     exceeds_fastest_cache,
     exceeds_peak_at_any_clock,
     why_above_bandwidth,
     why_above_peak,
 )
-from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
-from gpuexplore.core.model import Status
-from gpuexplore.core.units import alike, format_bytes, format_bytes_per_s, format_flop_per_s, format_seconds
+from gpuexplore.core import Status, alike, format_bytes, format_bytes_per_s, format_flop_per_s, format_seconds
 
 # The diagnosis of a case without a time: the meaning of its status, and the next step.
 

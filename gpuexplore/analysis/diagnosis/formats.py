@@ -5,9 +5,8 @@ from dataclasses import replace
 
 from gpuexplore.analysis.model import AnalyzedResult, Diagnosis
 from gpuexplore.analysis.verdict import Estimate, compare, ratio_of
+from gpuexplore.core import Device, Result, format_flop_per_s, format_percent, format_ratio, format_seconds
 from gpuexplore.core.dtypes import DTYPES, DType, dtype_named
-from gpuexplore.core.model import Device, Result
-from gpuexplore.core.units import format_flop_per_s, format_percent, format_ratio, format_seconds
 
 WORTH_A_SENTENCE = 1.2
 

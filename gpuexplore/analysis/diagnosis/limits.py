@@ -10,8 +10,7 @@ from gpuexplore.analysis.diagnosis.formats import CLOSE_TO_A_LIMIT, faster_in_gr
 from gpuexplore.analysis.diagnosis.processors import slow_blas, wave_tail
 from gpuexplore.analysis.model import AnalyzedResult, Diagnosis
 from gpuexplore.analysis.roofs import ridge_point
-from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
-from gpuexplore.analysis.utilization.utilization import arithmetic_of, has_nominal_flops
+from gpuexplore.analysis.utilization import PEAK_SOURCES, arithmetic_of, has_nominal_flops
 from gpuexplore.analysis.verdict import Estimate
 from gpuexplore.core.units import (
     format_bytes_per_s,

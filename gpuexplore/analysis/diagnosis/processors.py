@@ -9,11 +9,17 @@ from gpuexplore.analysis.roofs import ridge_point
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.verdict import compare
 from gpuexplore.backends import load_backend
+from gpuexplore.core import (
+    Device,
+    Peak,
+    format_bytes,
+    format_bytes_per_s,
+    format_flop_per_s,
+    format_percent,
+    format_seconds,
+)
 from gpuexplore.core.dtypes import dtype_named
-from gpuexplore.core.model import Device, Peak
-from gpuexplore.core.units import format_bytes, format_bytes_per_s, format_flop_per_s, format_percent, format_seconds
-from gpuexplore.hardware import row_of
-from gpuexplore.hardware.capabilities import CAPABILITIES
+from gpuexplore.hardware import CAPABILITIES, row_of
 from gpuexplore.operations.compiled import recorded
 
 ASSUMED_TILE = 128  # rows and columns a library's block computes of a large product, one block a multiprocessor

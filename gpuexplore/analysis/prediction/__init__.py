@@ -32,10 +32,8 @@ from gpuexplore.analysis.prediction.gpu.terms import exponential
 from gpuexplore.analysis.prediction.ideal_time import CALL_S, Arithmetic, Support, arithmetic, ideal
 from gpuexplore.analysis.prediction.priors import LIBRARY, PRIORS, Posterior, Regime
 from gpuexplore.analysis.prediction.roof import roofs
+from gpuexplore.core import Case, Device, Peak, Result, format_percent, format_seconds, once
 from gpuexplore.core.dtypes import format_named
-from gpuexplore.core.model import Case, Device, Peak, Result
-from gpuexplore.core.once import once
-from gpuexplore.core.units import format_percent, format_seconds
 from gpuexplore.operations import operation_named
 
 __all__ = [

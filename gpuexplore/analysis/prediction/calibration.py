@@ -26,15 +26,20 @@ from gpuexplore.analysis.prediction.priors import (
     observe,
     partition,
 )
-from gpuexplore.analysis.utilization.best_results import is_ranked
-from gpuexplore.analysis.utilization.peak_sources import NOTED, PUBLISHED, NotedResult, PublishedResult
-from gpuexplore.analysis.utilization.utilization import cache_mode, device_of, same_units
+from gpuexplore.analysis.utilization import (
+    NOTED,
+    PUBLISHED,
+    NotedResult,
+    PublishedResult,
+    cache_mode,
+    device_of,
+    is_ranked,
+    same_units,
+)
 from gpuexplore.core.dtypes import DTYPES, format_named
 from gpuexplore.core.model import DISTURBED, Case, Device, Measurement, Result
-from gpuexplore.hardware import row_of, table_device
-from gpuexplore.hardware.identity import device_key, is_namesake, same_device
-from gpuexplore.operations import operation_named
-from gpuexplore.operations.contract import Product
+from gpuexplore.hardware import device_key, is_namesake, row_of, same_device, table_device
+from gpuexplore.operations import Product, operation_named
 from gpuexplore.recorded.published import PublishedMeasurement
 
 NOISE = 0.05  # of a published result, and of medians between days

@@ -18,9 +18,7 @@ from gpuexplore.analysis.utilization.utilization import smallest_cache
 from gpuexplore.core.dtypes import DType, format_named
 from gpuexplore.core.model import Case, Device, Peak, Unit
 from gpuexplore.hardware.capabilities import CAPABILITIES
-from gpuexplore.operations import operation_named
-from gpuexplore.operations.contract import Product
-from gpuexplore.operations.implementation import Implementation
+from gpuexplore.operations import Implementation, Product, operation_named
 
 # Which units would do a case's arithmetic on a device: its own, another format's, or none.
 

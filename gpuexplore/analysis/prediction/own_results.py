@@ -9,21 +9,23 @@ from gpuexplore.analysis.prediction.calls import calls_of
 from gpuexplore.analysis.prediction.gpu.facts import moves_only
 from gpuexplore.analysis.prediction.ideal_time import arithmetic
 from gpuexplore.analysis.utilization.utilization import cache_mode, shape_label
-from gpuexplore.core.dtypes import format_named
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Case, Device, Experiment, Result, Shape
-from gpuexplore.core.statistics import median
-from gpuexplore.core.units import (
+from gpuexplore.core import (
+    Case,
+    Device,
+    Experiment,
+    InvalidInput,
+    Result,
+    Shape,
     format_bytes_per_s,
     format_flop_per_s,
     format_interval,
     format_multiple,
     format_percent,
     format_seconds,
+    median,
 )
-from gpuexplore.hardware import bandwidth_of, row_of
-from gpuexplore.hardware.accelerators import rows_named
-from gpuexplore.hardware.nvml import GpuFacts
+from gpuexplore.core.dtypes import format_named
+from gpuexplore.hardware import GpuFacts, bandwidth_of, row_of, rows_named
 from gpuexplore.hardware.variants import choose
 from gpuexplore.operations import operation_named
 

@@ -5,13 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpuexplore.analysis.prediction import CALLS, USUAL_CALLS, Calls, Conditions, Prediction, calibrate, predict_each
+from gpuexplore.core import Case, Device, InvalidInput, Result
 from gpuexplore.core.dtypes import FORMATS, format_named
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Case, Device, Result
 from gpuexplore.hardware import target_named
-from gpuexplore.operations import operation_named
-from gpuexplore.operations.contract import Operation
-from gpuexplore.operations.implementation import Implementation
+from gpuexplore.operations import Implementation, Operation, operation_named
 from gpuexplore.request import Request, shapes_of
 from gpuexplore.shapes import split
 

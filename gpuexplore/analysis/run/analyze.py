@@ -19,11 +19,10 @@ from gpuexplore.analysis.model import (
 from gpuexplore.analysis.roofs import ridge_point
 from gpuexplore.analysis.run.summary import summarize
 from gpuexplore.analysis.speedup import TIE_WITHIN, default_baseline, speedups
-from gpuexplore.analysis.utilization.best_results import best_of, is_ranked, why_above_bandwidth, why_above_peak
-from gpuexplore.analysis.utilization.peak_choice import reference_bandwidth, reference_peak
-from gpuexplore.analysis.utilization.utilization import (
+from gpuexplore.analysis.utilization import (
     arithmetic_of,
     bandwidth_utilization,
+    best_of,
     byte_count,
     bytes_per_s,
     cache_resident_reason,
@@ -35,15 +34,18 @@ from gpuexplore.analysis.utilization.utilization import (
     flop_per_s,
     has_nominal_flops,
     is_cache_resident,
+    is_ranked,
     mfu,
+    reference_bandwidth,
+    reference_peak,
     shapes_by_work,
     smallest_cache,
+    why_above_bandwidth,
+    why_above_peak,
 )
 from gpuexplore.analysis.verdict import Estimate, compare, ratio_of, time_of
 from gpuexplore.analysis.verdict.times import SAMPLES
-from gpuexplore.core.model import Bandwidth, CacheRoof, Case, Flag, FlagName, Origin, Peak, Result
-from gpuexplore.core.statistics import median
-from gpuexplore.core.units import format_percent
+from gpuexplore.core import Bandwidth, CacheRoof, Case, Flag, FlagName, Origin, Peak, Result, format_percent, median
 from gpuexplore.operations import operation_named
 
 STEADY = 0.02  # times that vary by less: nothing needs to be said

@@ -11,12 +11,19 @@ from dataclasses import dataclass, field, replace
 from math import exp, log
 
 from gpuexplore.analysis.utilization.utilization import flop_count
+from gpuexplore.core import (
+    DEFAULT_BUDGET_S,
+    Case,
+    Device,
+    Experiment,
+    InvalidInput,
+    Result,
+    format_bytes,
+    format_seconds,
+    median,
+    once,
+)
 from gpuexplore.core.dtypes import dtype_named
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import DEFAULT_BUDGET_S, Case, Device, Experiment, Result
-from gpuexplore.core.once import once
-from gpuexplore.core.statistics import median
-from gpuexplore.core.units import format_bytes, format_seconds
 from gpuexplore.measure.candidates.candidate import WAKING_CALL_S
 from gpuexplore.measure.check.guard import MIN_CALLS, element_count, limit_s, needed_bytes, work
 from gpuexplore.operations import first_kernels, operation_named

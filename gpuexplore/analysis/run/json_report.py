@@ -9,15 +9,7 @@ from typing import Any, get_args
 
 from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
 from gpuexplore.analysis.utilization.utilization import shape_label
-from gpuexplore.core.model import (
-    SCHEMA_VERSION,
-    Environment,
-    Experiment,
-    Measurement,
-    Phase,
-    Run,
-)
-from gpuexplore.core.serialization import encode
+from gpuexplore.core import SCHEMA_VERSION, Environment, Experiment, Measurement, Phase, Run, encode
 from gpuexplore.core.timed import Condition, PhaseName
 
 

@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis, Summary
 from gpuexplore.analysis.run.summary_rules import RULES, missing_sentence, not_believed, single_samples, undecided
 from gpuexplore.analysis.speedup import TIE_WITHIN
-from gpuexplore.analysis.utilization.best_results import is_ranked
-from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
-from gpuexplore.analysis.utilization.utilization import has_nominal_flops, shape_label
+from gpuexplore.analysis.utilization import PEAK_SOURCES, has_nominal_flops, is_ranked, shape_label
 from gpuexplore.analysis.verdict import compare, ratio_of
-from gpuexplore.core.model import FlagName, Quality, Result, RunSummary
-from gpuexplore.core.units import (
+from gpuexplore.core import (
+    FlagName,
+    Quality,
+    Result,
+    RunSummary,
     alike,
     format_bytes_per_s,
     format_flop_per_s,

@@ -8,16 +8,22 @@ from itertools import chain
 from gpuexplore.analysis.diagnosis.formats import WORTH_A_SENTENCE, slower_than_native
 from gpuexplore.analysis.model import AnalyzedResult, DiagnosisKind, RunAnalysis, Speedup
 from gpuexplore.analysis.speedup import is_separable, speedup
-from gpuexplore.analysis.utilization.best_results import is_plausible
-from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
-from gpuexplore.analysis.utilization.utilization import shape_label
+from gpuexplore.analysis.utilization import PEAK_SOURCES, is_plausible, shape_label
 from gpuexplore.analysis.verdict import compare, ratio_of
 from gpuexplore.analysis.verdict.times import PROCESSES, SAMPLES
+from gpuexplore.core import (
+    SMALLEST_SAMPLE_WITH_INTERVAL,
+    Measurement,
+    Phase,
+    Result,
+    Status,
+    format_flop_per_s,
+    format_interval,
+    format_ratio,
+    format_seconds,
+)
 from gpuexplore.core.dtypes import DTYPES
-from gpuexplore.core.model import Measurement, Phase, Result, Status
-from gpuexplore.core.statistics import SMALLEST_SAMPLE_WITH_INTERVAL
 from gpuexplore.core.timed import Condition
-from gpuexplore.core.units import format_flop_per_s, format_interval, format_ratio, format_seconds
 
 SummaryRule = Callable[[RunAnalysis], str | None]
 CONDITIONS: Mapping[Condition, str] = {

@@ -16,8 +16,7 @@ from gpuexplore.analysis.utilization.utilization import (
     is_stream,
     mfu,
 )
-from gpuexplore.core.model import Bandwidth, Peak, Result, Unit
-from gpuexplore.core.units import format_bytes_per_s, format_flop_per_s, format_percent
+from gpuexplore.core import Bandwidth, Peak, Result, Unit, format_bytes_per_s, format_flop_per_s, format_percent
 from gpuexplore.hardware.identity import UnitKey, unit_key
 from gpuexplore.measure.flags import FAR_ABOVE, FAR_ABOVE_A_CEILING, fastest_cache
 

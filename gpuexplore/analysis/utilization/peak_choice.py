@@ -4,8 +4,7 @@ from gpuexplore.analysis.model import Comparison, Context, PeakChoice
 from gpuexplore.analysis.speedup import default_baseline
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES, PeakSource
 from gpuexplore.analysis.utilization.utilization import arithmetic_of, default_bandwidth, default_peak, device_of
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Bandwidth, Experiment, Peak, PeakKind, Result
+from gpuexplore.core import Bandwidth, Experiment, InvalidInput, Peak, PeakKind, Result
 
 
 def comparison_for(experiment: Experiment, baseline: str = "", peak: str = "") -> Comparison:

@@ -22,10 +22,8 @@ from gpuexplore.analysis.utilization.utilization import (
     measured_peak,
     same_units,
 )
-from gpuexplore.core.model import Bandwidth, Case, Device, Peak, PeakKind, Result, Shape
-from gpuexplore.core.units import format_percent, format_si
-from gpuexplore.hardware import ACCELERATORS, formula_peaks, row_of
-from gpuexplore.hardware.accelerators import PEAK_FIELDS
+from gpuexplore.core import Bandwidth, Case, Device, Peak, PeakKind, Result, Shape, format_percent, format_si
+from gpuexplore.hardware import ACCELERATORS, PEAK_FIELDS, formula_peaks, row_of
 from gpuexplore.hardware.formula import SLOWED_FIELDS, tensor_clock_share
 from gpuexplore.measure.flags import FAR_ABOVE
 from gpuexplore.operations import operation_named

@@ -10,9 +10,21 @@ from dataclasses import replace
 from functools import lru_cache
 from math import prod
 
+from gpuexplore.core import (
+    UNKNOWN,
+    Bandwidth,
+    CacheRoof,
+    CacheState,
+    Case,
+    Device,
+    Peak,
+    Result,
+    Shape,
+    ThreadRoofs,
+    Unit,
+    format_bytes,
+)
 from gpuexplore.core.dtypes import UNKNOWN_DTYPE, dtype_named
-from gpuexplore.core.model import Bandwidth, CacheRoof, CacheState, Case, Device, Peak, Result, Shape, ThreadRoofs, Unit
-from gpuexplore.core.units import UNKNOWN, format_bytes
 from gpuexplore.hardware.identity import same_unit
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.families import BENCHMARK

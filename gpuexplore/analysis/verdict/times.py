@@ -7,10 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp, hypot, isfinite, log, log1p
 
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Flag, FlagName, Measurement, Result
-from gpuexplore.core.statistics import SMALLEST_SAMPLE_WITH_INTERVAL, interval_of_few, median, paired_ratios, widened
-from gpuexplore.core.units import (
+from gpuexplore.core import (
+    SMALLEST_SAMPLE_WITH_INTERVAL,
+    Flag,
+    FlagName,
+    InvalidInput,
+    Measurement,
+    Result,
     format_bytes,
     format_bytes_per_s,
     format_flop_per_s,
@@ -19,6 +22,10 @@ from gpuexplore.core.units import (
     format_ratio,
     format_seconds,
     format_si,
+    interval_of_few,
+    median,
+    paired_ratios,
+    widened,
 )
 
 # A value with its interval: the form of every quantity in a conclusion.

@@ -17,9 +17,8 @@ from math import erf, sqrt
 
 import numpy as np
 
+from gpuexplore.core import Accuracy, Shape, once
 from gpuexplore.core.dtypes import DType, format_named
-from gpuexplore.core.model import Accuracy, Shape
-from gpuexplore.core.once import once
 from gpuexplore.operations import operation_named
 
 

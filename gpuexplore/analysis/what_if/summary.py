@@ -10,10 +10,10 @@ from gpuexplore.analysis.utilization.peak_sources import best_published
 from gpuexplore.analysis.verdict import Estimate, compare
 from gpuexplore.analysis.what_if.what_if import WhatIf
 from gpuexplore.analysis.what_if.workload import MOST_NAMED, Workload
-from gpuexplore.core.dtypes import format_named
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Origin, Peak
-from gpuexplore.core.units import (
+from gpuexplore.core import (
+    InvalidInput,
+    Origin,
+    Peak,
     format_bytes,
     format_flop_per_s,
     format_interval,
@@ -21,6 +21,7 @@ from gpuexplore.core.units import (
     format_seconds,
     read_number,
 )
+from gpuexplore.core.dtypes import format_named
 from gpuexplore.hardware import accelerator_named, near_names
 
 # Values entered by a visitor: times, promised peaks and prices, and the MFU relative to each peak.

@@ -26,15 +26,13 @@ from gpuexplore.analysis.prediction import (
     predict_each,
 )
 from gpuexplore.analysis.prediction.calls import CALLS_WORDS, calls_of, in_calls
-from gpuexplore.analysis.utilization.best_results import is_ranked
-from gpuexplore.analysis.utilization.utilization import default_peak, device_of
+from gpuexplore.analysis.utilization import default_peak, device_of, is_ranked
 from gpuexplore.analysis.verdict import time_of
 from gpuexplore.analysis.what_if.rounding_error import expected_error, with_input_error
 from gpuexplore.analysis.what_if.workload import Workload, WorkloadLayer, why_impossible
 from gpuexplore.core.dtypes import DType, format_named
 from gpuexplore.core.model import Case, Device, Origin, Peak, Result
-from gpuexplore.hardware import row_of
-from gpuexplore.hardware.identity import same_device
+from gpuexplore.hardware import row_of, same_device
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,10 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from gpuexplore.analysis.utilization.best_results import exceeded_bandwidth, exceeded_peak
-from gpuexplore.analysis.utilization.utilization import shape_label
+from gpuexplore.analysis.utilization import exceeded_bandwidth, exceeded_peak, shape_label
+from gpuexplore.core import Device, InvalidInput, Peak, Run, Shape
 from gpuexplore.core.dtypes import DType
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Device, Peak, Run, Shape
-from gpuexplore.operations import operation_named
-from gpuexplore.operations.contract import Operation
+from gpuexplore.operations import Operation, operation_named
 from gpuexplore.shapes import parse_shape
 
 MOST_NAMED = 5  # problems, of the many a pasted text can have

@@ -14,10 +14,7 @@ from gpuexplore.charts.exports.exported import Exported
 from gpuexplore.charts.exports.html_report import html_report
 from gpuexplore.charts.exports.texts import latex, markdown
 from gpuexplore.charts.frame import to_frame
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Environment, Measurement
-from gpuexplore.core.serialization import encode
-from gpuexplore.core.statistics import quantile
+from gpuexplore.core import Environment, InvalidInput, Measurement, encode, quantile
 from gpuexplore.recorded.harnesses import CASE
 
 __all__ = ["EXPORTS", "Exported", "export", "format_of"]

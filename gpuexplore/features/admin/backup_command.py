@@ -9,8 +9,7 @@ from sqlalchemy.exc import ArgumentError
 
 from gpuexplore.cli import EXIT_OK, declare
 from gpuexplore.cli.output import print_json
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.units import format_bytes
+from gpuexplore.core import InvalidInput, format_bytes
 from gpuexplore.hardware import lessons_directory
 from gpuexplore.store.backup import Contents, back_up
 from gpuexplore.store.database import URL_VARIABLE, database_url

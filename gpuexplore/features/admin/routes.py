@@ -16,11 +16,9 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 import gpuexplore
-from gpuexplore.core.errors import InvalidInput, StoreUnavailable
-from gpuexplore.core.model import RunState
+from gpuexplore.core import InvalidInput, RunState, StoreUnavailable
 from gpuexplore.jobs.server_settings import metrics
-from gpuexplore.store.database import Database, size_of
-from gpuexplore.store.leases import leased
+from gpuexplore.store import Database, leased, size_of
 from gpuexplore.store.tables import DEVICE_USE, RUNS
 from gpuexplore.store.turns import QUEUED
 from gpuexplore.store.upgrade import free_bytes

@@ -5,8 +5,7 @@ from dataclasses import asdict
 
 from gpuexplore.cli import EXIT_OK, declare
 from gpuexplore.cli.output import print_json
-from gpuexplore.core.errors import StoreUnavailable
-from gpuexplore.core.units import format_bytes
+from gpuexplore.core import StoreUnavailable, format_bytes
 from gpuexplore.store import open_store
 from gpuexplore.store.upgrade import Plan, plan_upgrade
 

@@ -14,11 +14,9 @@ from gpuexplore.cli import EXIT_OK, declare
 from gpuexplore.cli.output import print_columns, print_json, say_readings
 from gpuexplore.cli.predict_command import measured_here
 from gpuexplore.cli.streams import say
-from gpuexplore.core.dtypes import FORMATS
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.typed_text import spreadsheet_safe
-from gpuexplore.core.units import (
+from gpuexplore.core import (
     UNKNOWN,
+    InvalidInput,
     format_bytes,
     format_bytes_per_s,
     format_energy,
@@ -28,7 +26,9 @@ from gpuexplore.core.units import (
     format_percent,
     format_seconds,
     format_work_rate,
+    spreadsheet_safe,
 )
+from gpuexplore.core.dtypes import FORMATS
 from gpuexplore.features.atlas.analysis import AtlasPoint, Citation, citations
 from gpuexplore.features.atlas.analysis.answers import (
     EXAMPLE,

@@ -13,8 +13,7 @@ import altair as alt
 import pandas as pd
 
 from gpuexplore.analysis.utilization.utilization import shape_label
-from gpuexplore.charts.axes import log_ticks, si_label
-from gpuexplore.charts.series import NEUTRAL, POINTS
+from gpuexplore.charts import NEUTRAL, POINTS, log_ticks, si_label
 from gpuexplore.core.units import format_bytes_per_s, format_flop_per_s, format_interval, format_percent, format_seconds
 from gpuexplore.features.atlas.analysis import AtlasPoint
 from gpuexplore.features.atlas.analysis.lines import LinePoint

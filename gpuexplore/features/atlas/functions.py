@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 from gpuexplore.analysis.prediction.request import PredictionRequest
 from gpuexplore.api import texts_of, warn_of_readings
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.typed_text import Words, name_typed, text_typed
+from gpuexplore.core import InvalidInput, Words, name_typed, text_typed
 from gpuexplore.features.atlas.analysis.answers import Atlas, Ranking, choices_asked, points_asked
 from gpuexplore.hardware import discover, ensure_ceiling
 from gpuexplore.shapes import split

@@ -13,10 +13,7 @@ from textwrap import dedent
 
 from gpuexplore.backends.host import version_of
 from gpuexplore.backends.timer import Clock
-from gpuexplore.core.errors import Cancelled, InvalidInput
-from gpuexplore.core.model import Device
-from gpuexplore.core.serialization import encode
-from gpuexplore.core.typed_text import readable
+from gpuexplore.core import Cancelled, Device, InvalidInput, encode, readable
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
 
 

@@ -5,8 +5,7 @@ from typing import Any
 
 import altair as alt
 
-from gpuexplore.charts.axes import si_label
-from gpuexplore.charts.series import NEUTRAL
+from gpuexplore.charts import NEUTRAL, si_label
 from gpuexplore.features.explore.facts import (
     GPUS,
     MAX_INTENSITY,

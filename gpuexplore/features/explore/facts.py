@@ -10,11 +10,9 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from gpuexplore.analysis.prediction import Calibration, Calls, Conditions, calibrate, predict_each
-from gpuexplore.analysis.utilization.best_results import is_ranked
-from gpuexplore.analysis.utilization.utilization import shape_label
+from gpuexplore.analysis.utilization import is_ranked, shape_label
+from gpuexplore.core import Case, Device, Result, Shape, format_seconds
 from gpuexplore.core.dtypes import format_named
-from gpuexplore.core.model import Case, Device, Result, Shape
-from gpuexplore.core.units import format_seconds
 from gpuexplore.features.atlas.analysis.lines import case_of, work_of
 from gpuexplore.hardware import table_device
 from gpuexplore.operations import operation_named

@@ -9,10 +9,7 @@ import streamlit as st
 
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.utilization.utilization import shape_label
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Device, Run
-from gpuexplore.core.once import once
-from gpuexplore.core.units import format_seconds, read_whole
+from gpuexplore.core import Device, InvalidInput, Run, format_seconds, once, read_whole
 from gpuexplore.features.explore.chart import explore
 from gpuexplore.features.explore.facts import (
     FIRST_GPUS,

@@ -10,16 +10,16 @@ from gpuexplore.cli import EXIT_FAILED, EXIT_OK, declare
 from gpuexplore.cli.experiment_arguments import add_operation, operation_of
 from gpuexplore.cli.output import print_columns, print_json, say_readings
 from gpuexplore.cli.predict_command import add_calls, measured_here, prediction_json
-from gpuexplore.core.dtypes import FORMATS
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.units import (
+from gpuexplore.core import (
     UNKNOWN,
+    InvalidInput,
     format_bytes_per_s,
     format_flop_per_s,
     format_interval,
     format_percent,
     format_seconds,
 )
+from gpuexplore.core.dtypes import FORMATS
 from gpuexplore.features.fact_check.analysis.possible import is_possible
 from gpuexplore.features.fact_check.analysis.referee import VERDICTS
 from gpuexplore.features.fact_check.functions import check_claims

@@ -7,8 +7,7 @@ from typing import Any
 from gpuexplore.analysis.prediction.request import PredictionRequest
 from gpuexplore.api import texts_of, warn_of_readings
 from gpuexplore.cli.output import content_of
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.typed_text import Words, name_typed
+from gpuexplore.core import InvalidInput, Words, name_typed
 from gpuexplore.features.fact_check.analysis.possible import Possibility
 from gpuexplore.features.fact_check.analysis.possible import is_possible as judged_time
 from gpuexplore.features.fact_check.analysis.referee import MOST_BYTES, MOST_CLAIMS, rows_of, verdicts_on

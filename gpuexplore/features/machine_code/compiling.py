@@ -22,10 +22,7 @@ import psutil
 
 import gpuexplore
 from gpuexplore.backends import host
-from gpuexplore.core.errors import Unsupported
-from gpuexplore.core.model import Device
-from gpuexplore.core.serialization import decode, encode
-from gpuexplore.core.units import format_seconds
+from gpuexplore.core import Device, Unsupported, decode, encode, format_seconds
 from gpuexplore.hardware import cache_directory
 from gpuexplore.jobs.locks import HostLock, compiler_lock, cpu_is_asked_for, device_lock
 from gpuexplore.kernels.files.machine_code import CompiledKernel

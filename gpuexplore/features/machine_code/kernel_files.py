@@ -19,9 +19,7 @@ from typing import Any, Literal
 
 from gpuexplore.analysis.occupancy import Occupancy, occupancy
 from gpuexplore.backends import host
-from gpuexplore.core.errors import GpuExploreError, InvalidInput, TooSlow, Unsupported
-from gpuexplore.core.serialization import decode
-from gpuexplore.core.units import format_seconds, read_whole
+from gpuexplore.core import GpuExploreError, InvalidInput, TooSlow, Unsupported, decode, format_seconds, read_whole
 from gpuexplore.features.machine_code.analysis import InstructionBound, instruction_bound
 from gpuexplore.features.machine_code.compiling import (
     PROCESS,
@@ -30,8 +28,7 @@ from gpuexplore.features.machine_code.compiling import (
     fingerprint,
     run_preemptible,
 )
-from gpuexplore.hardware import Accelerator, cache_directory
-from gpuexplore.hardware.capabilities import ComputeCapability
+from gpuexplore.hardware import Accelerator, ComputeCapability, cache_directory
 from gpuexplore.jobs.locks import HostLock
 from gpuexplore.kernels.files import Cubin, KernelFile, PtxKernel, PtxText, kernel_chosen, read_cubin
 from gpuexplore.kernels.files.machine_code import (

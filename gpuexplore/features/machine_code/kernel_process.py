@@ -13,8 +13,7 @@ import resource
 import sys
 from typing import Any
 
-from gpuexplore.core.errors import GpuExploreError, InvalidInput
-from gpuexplore.core.serialization import encode
+from gpuexplore.core import GpuExploreError, InvalidInput, encode
 
 MOST_BYTES = 8 * 2**30  # of addresses, of which most are never touched
 

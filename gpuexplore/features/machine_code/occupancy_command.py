@@ -8,16 +8,20 @@ from typing import Any
 from gpuexplore.analysis.occupancy import Occupancy, occupancy, read_multiprocessors, waves
 from gpuexplore.cli import EXIT_OK, declare
 from gpuexplore.cli.output import print_columns, print_json, say_readings
+from gpuexplore.core import InvalidInput, format_bytes, format_percent, read_whole
 from gpuexplore.core.dtypes import spelled
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.units import format_bytes, format_percent, read_whole
 from gpuexplore.features.machine_code.compiling import Target, compiled_kernel
-from gpuexplore.hardware import Accelerator, gpu_named, readings
-from gpuexplore.hardware.capabilities import CAPABILITIES, ComputeCapability, capability_named, capability_of
+from gpuexplore.hardware import (
+    CAPABILITIES,
+    Accelerator,
+    ComputeCapability,
+    capability_named,
+    capability_of,
+    gpu_named,
+    readings,
+)
 from gpuexplore.kernels.geometry import Geometry, read_block
-from gpuexplore.operations import OPERATIONS, operation_named
-from gpuexplore.operations.contract import Operation
-from gpuexplore.operations.implementation import Implementation
+from gpuexplore.operations import OPERATIONS, Implementation, Operation, operation_named
 from gpuexplore.shapes import parse_shape
 
 

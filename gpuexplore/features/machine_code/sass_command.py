@@ -12,8 +12,14 @@ import numpy as np
 from gpuexplore.analysis.occupancy import Occupancy, occupancy
 from gpuexplore.cli import EXIT_FAILED, EXIT_OK, declare
 from gpuexplore.cli.output import print_json, say_readings
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.units import format_bytes, format_bytes_per_s, format_flop_per_s, format_percent, read_whole
+from gpuexplore.core import (
+    InvalidInput,
+    format_bytes,
+    format_bytes_per_s,
+    format_flop_per_s,
+    format_percent,
+    read_whole,
+)
 from gpuexplore.features.machine_code.analysis import (
     InstructionBound,
     flop_per_byte,
@@ -33,8 +39,7 @@ from gpuexplore.features.machine_code.kernel_files import (
     run_kernel,
 )
 from gpuexplore.features.machine_code.occupancy_command import DEFAULT_DTYPE, dtype_of, kernel_named
-from gpuexplore.hardware import Accelerator, gpu_named, readings
-from gpuexplore.hardware.capabilities import ComputeCapability, capability_of
+from gpuexplore.hardware import Accelerator, ComputeCapability, capability_of, gpu_named, readings
 from gpuexplore.kernels.files import MOST_BYTES, SUFFIXES, KernelFile, PtxText, kernel_chosen, read_kernel_file
 from gpuexplore.kernels.files.machine_code import MachineCode, lines_of_ours
 from gpuexplore.kernels.files.ptx_text import read_argument

@@ -5,8 +5,7 @@ from typing import Any
 
 from gpuexplore.activity import Activity, Payload
 from gpuexplore.analysis.figure import BANDWIDTH, PLAIN, RATE, TIME, Dimension, LessonFigure, QuantityRow, Style, exact
-from gpuexplore.core.model import Device
-from gpuexplore.core.serialization import decode
+from gpuexplore.core import Device, decode
 from gpuexplore.features.mistakes.catalog import MistakeObservation, Quantity, activity_of, mistake_named
 
 # What a lesson calls the quantities of a mistake.

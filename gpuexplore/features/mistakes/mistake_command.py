@@ -7,8 +7,7 @@ from gpuexplore.analysis.verdict import Estimate, Verdict, Words, compare
 from gpuexplore.cli import EXIT_OK, declare
 from gpuexplore.cli.activity_run import perform
 from gpuexplore.cli.output import print_columns, print_json
-from gpuexplore.core.serialization import decode, encode
-from gpuexplore.core.units import format_interval, format_multiple
+from gpuexplore.core import decode, encode, format_interval, format_multiple
 from gpuexplore.features.mistakes.catalog import (
     MISTAKES,
     UNITS,

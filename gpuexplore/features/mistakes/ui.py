@@ -9,12 +9,9 @@ import pandas as pd
 import streamlit as st
 
 from gpuexplore.activity import ActivityRun
-from gpuexplore.charts.axes import LABEL_LIMIT, WIDE, log_ticks, si_label, x_value
-from gpuexplore.charts.series import NEUTRAL
-from gpuexplore.core.model import Device
+from gpuexplore.charts import LABEL_LIMIT, NEUTRAL, WIDE, log_ticks, si_label, x_value
+from gpuexplore.core import Device, decode, format_interval, format_multiple
 from gpuexplore.core.notebooks import titles
-from gpuexplore.core.serialization import decode
-from gpuexplore.core.units import format_interval, format_multiple
 from gpuexplore.features.mistakes.catalog import (
     KIND,
     MISTAKES,

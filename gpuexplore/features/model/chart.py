@@ -6,9 +6,7 @@ from itertools import accumulate, groupby, pairwise
 import altair as alt
 import pandas as pd
 
-from gpuexplore.charts.axes import si_label, y_value
-from gpuexplore.charts.reference_lines import labelled_rule, with_halo
-from gpuexplore.charts.series import NEUTRAL
+from gpuexplore.charts import NEUTRAL, labelled_rule, si_label, with_halo, y_value
 from gpuexplore.core.units import format_gigabytes
 from gpuexplore.features.model.analysis.memory_model import KINDS_OF_MEMORY
 from gpuexplore.features.model.analysis.training import MemoryTimeline, TimelinePoint

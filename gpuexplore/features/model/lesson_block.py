@@ -17,8 +17,7 @@ from gpuexplore.analysis.figure import (
     exact,
 )
 from gpuexplore.analysis.prediction import UncertainValue
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Origin
+from gpuexplore.core import InvalidInput, Origin
 from gpuexplore.features.model.analysis import Training
 from gpuexplore.features.model.analysis.fits import batch_of, fits_of, gpus_named, reserve_of, setup_of
 from gpuexplore.features.model.analysis.memory_model import KINDS_OF_MEMORY

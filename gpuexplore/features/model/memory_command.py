@@ -9,8 +9,7 @@ from typing import Any
 from gpuexplore.cli import EXIT_OK, declare
 from gpuexplore.cli.output import print_columns, print_json, say_readings
 from gpuexplore.cli.streams import say
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.units import UNKNOWN, format_gigabytes
+from gpuexplore.core import UNKNOWN, InvalidInput, format_gigabytes
 from gpuexplore.features.model.analysis import ITEMSIZES, MIXED, OPTIMIZERS, SERVED, Serving, Training, own_module
 from gpuexplore.features.model.analysis.fits import (
     WELL_KNOWN,

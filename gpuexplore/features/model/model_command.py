@@ -11,8 +11,15 @@ from gpuexplore.analysis.prediction import calibrate
 from gpuexplore.cli import EXIT_OK, declare
 from gpuexplore.cli.output import content_of, print_columns, print_json, say_readings
 from gpuexplore.cli.streams import say
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.units import UNKNOWN, format_gigabytes, format_multiple, format_percent, format_seconds, format_si
+from gpuexplore.core import (
+    UNKNOWN,
+    InvalidInput,
+    format_gigabytes,
+    format_multiple,
+    format_percent,
+    format_seconds,
+    format_si,
+)
 from gpuexplore.features.model.analysis.answers import (
     GROUPS,
     MFU_WORDS,
@@ -38,8 +45,7 @@ from gpuexplore.features.model.analysis.trace_comparison import compared_step, f
 from gpuexplore.features.model.measure import activity_of
 from gpuexplore.features.model.memory_command import module_of_file
 from gpuexplore.features.trace.analysis.events import MOST_BYTES
-from gpuexplore.hardware import device_named, ensure_ceiling, readings, target_named
-from gpuexplore.hardware.discovery import discover
+from gpuexplore.hardware import device_named, discover, ensure_ceiling, readings, target_named
 from gpuexplore.measure.conditions.isolation import is_contended
 from gpuexplore.shapes import split
 

@@ -6,9 +6,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from gpuexplore.charts.axes import log_ticks, si_label, x_value, y_value
-from gpuexplore.charts.reference_lines import with_halo
-from gpuexplore.charts.series import NEUTRAL
+from gpuexplore.charts import NEUTRAL, log_ticks, si_label, with_halo, x_value, y_value
 from gpuexplore.core.units import format_gigabytes, format_percent, format_seconds
 from gpuexplore.features.model.analysis.answers import GROUPS, rate_words, shares_of
 from gpuexplore.features.model.analysis.prediction import ModelPrediction

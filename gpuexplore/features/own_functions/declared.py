@@ -6,11 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Shape
+from gpuexplore.core import InvalidInput, Shape
 from gpuexplore.features.own_functions.sources import OPERATIONS_OF_USERS
-from gpuexplore.operations import OPERATIONS
-from gpuexplore.operations.contract import Array, Operation
+from gpuexplore.operations import OPERATIONS, Array, Operation
 
 SIZES = (64, 256, 1024)
 

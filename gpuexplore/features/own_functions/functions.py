@@ -10,10 +10,8 @@ import numpy as np
 
 from gpuexplore.api import Outcome, experiment_asked, measured_in_process
 from gpuexplore.backends import torch as torch_backend
+from gpuexplore.core import Case, Device, Experiment, InvalidInput, Result, name_typed
 from gpuexplore.core.dtypes import DTYPES
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Case, Device, Experiment, Result
-from gpuexplore.core.typed_text import name_typed
 from gpuexplore.features.own_functions.declared import check_count, operation_of_arrays, shape_of_arrays
 from gpuexplore.features.own_functions.sources import (
     PICKLED,
@@ -25,8 +23,7 @@ from gpuexplore.features.own_functions.sources import (
 )
 from gpuexplore.jobs.engines import WorkerLimits, batches_of, limits_typed
 from gpuexplore.jobs.engines.local import LocalEngine
-from gpuexplore.operations import OPERATIONS, operation_named
-from gpuexplore.operations.contract import Operation
+from gpuexplore.operations import OPERATIONS, Operation, operation_named
 from gpuexplore.operations.own_code import Function
 
 

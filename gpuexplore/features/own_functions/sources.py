@@ -22,9 +22,7 @@ from typing import Any
 
 from gpuexplore.core.errors import InvalidInput, Unsupported
 from gpuexplore.jobs.server_settings import ALLOWED_HOSTS
-from gpuexplore.operations import Build
-from gpuexplore.operations.contract import Operation
-from gpuexplore.operations.implementation import BACKEND_OF_USERS, OF_USERS
+from gpuexplore.operations import BACKEND_OF_USERS, OF_USERS, Build, Operation
 from gpuexplore.operations.own_code import Function, build_of_function, module_of, split_source
 
 VARIABLE = (

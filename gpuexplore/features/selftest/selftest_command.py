@@ -18,10 +18,7 @@ from gpuexplore.cli import EXIT_FAILED, EXIT_OK, declare
 from gpuexplore.cli.device_locking import report_lock_holder
 from gpuexplore.cli.output import check_writable, print_json
 from gpuexplore.cli.streams import say
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Device
-from gpuexplore.core.serialization import encode
-from gpuexplore.core.units import format_seconds, format_whole_seconds
+from gpuexplore.core import Device, InvalidInput, encode, format_seconds, format_whole_seconds
 from gpuexplore.features.selftest.suite.bench import DEFAULT_SOURCE, Bench, SelfCheck
 from gpuexplore.features.selftest.suite.checks import CHECKS
 from gpuexplore.features.selftest.suite.contract import (

@@ -7,10 +7,7 @@ from typing import Any
 from gpuexplore.activity import Activity, Payload
 from gpuexplore.analysis.figure import BANDWIDTH, PLAIN, SIZE, TIME, WRONG, Dimension, LessonFigure, QuantityRow, exact
 from gpuexplore.analysis.verdict.times import Doubt, doubts_of, doubts_of_both
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Device, Flag, Origin
-from gpuexplore.core.serialization import decode
-from gpuexplore.core.statistics import widened
+from gpuexplore.core import Device, Flag, InvalidInput, Origin, decode, widened
 from gpuexplore.features.tensors.analysis.evaluate import StepRefused, evaluate
 from gpuexplore.features.tensors.analysis.reading import ITEMSIZE_BYTES, LAYOUTS, WAYS, activity_of
 

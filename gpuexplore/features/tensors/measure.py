@@ -15,12 +15,20 @@ import numpy.typing as npt
 
 from gpuexplore.backends import load_backend
 from gpuexplore.backends.timer import Call, Clock
+from gpuexplore.core import (
+    Accuracy,
+    Case,
+    Device,
+    IncorrectOutput,
+    InvalidInput,
+    Measurement,
+    Options,
+    Shape,
+    encode,
+    paired_ratio,
+    read_whole,
+)
 from gpuexplore.core.dtypes import dtype_named
-from gpuexplore.core.errors import IncorrectOutput, InvalidInput
-from gpuexplore.core.model import Accuracy, Case, Device, Measurement, Options, Shape
-from gpuexplore.core.serialization import encode
-from gpuexplore.core.statistics import paired_ratio
-from gpuexplore.core.units import read_whole
 from gpuexplore.features.tensors.analysis import TensorView, row_order
 from gpuexplore.features.tensors.analysis.reading import ITEMSIZE_BYTES, LAYOUTS, WAYS
 from gpuexplore.hardware import check_measured_on

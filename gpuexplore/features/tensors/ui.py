@@ -8,8 +8,7 @@ import streamlit as st
 
 from gpuexplore.activity import ActivityRun
 from gpuexplore.analysis.figure import LessonFigure, format_with_interval
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.units import format_bytes, format_interval, format_ratio
+from gpuexplore.core import InvalidInput, format_bytes, format_interval, format_ratio
 from gpuexplore.features.tensors.analysis import Chain, Storage, TensorView
 from gpuexplore.features.tensors.analysis.evaluate import StepRefused, evaluate
 from gpuexplore.features.tensors.analysis.explain import (

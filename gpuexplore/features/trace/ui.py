@@ -14,9 +14,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from gpuexplore.analysis.prediction import USUAL_CALLS
 from gpuexplore.charts.series import NEUTRAL
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Device
-from gpuexplore.core.units import format_percent, format_seconds
+from gpuexplore.core import Device, InvalidInput, format_percent, format_seconds
 from gpuexplore.features.trace.analysis.events import MOST_BYTES as MOST_COMMAND_BYTES
 from gpuexplore.features.trace.analysis.headline import (
     dtype_words,

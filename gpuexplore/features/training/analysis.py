@@ -6,9 +6,7 @@ from math import hypot
 
 from gpuexplore.analysis.verdict import Doubt, Estimate, Verdict, Words, compare
 from gpuexplore.analysis.verdict.times import doubts_of, doubts_of_both
-from gpuexplore.core.model import Flag
-from gpuexplore.core.statistics import widened
-from gpuexplore.core.units import format_ratio
+from gpuexplore.core import Flag, format_ratio, widened
 from gpuexplore.features.training.measure.contract import Timing, TrainingReport
 
 

@@ -28,8 +28,7 @@ from gpuexplore.analysis.figure import (
     Style,
     exact,
 )
-from gpuexplore.core.model import Device, Origin
-from gpuexplore.core.statistics import median, widened
+from gpuexplore.core import Device, Origin, median, widened
 from gpuexplore.features.training.analysis import ratio_doubts, time_doubts
 from gpuexplore.features.training.measure import activity_of
 from gpuexplore.features.training.measure.contract import (

@@ -7,9 +7,16 @@ from gpuexplore.activity import Payload
 from gpuexplore.cli import EXIT_OK, declare
 from gpuexplore.cli.activity_run import perform
 from gpuexplore.cli.output import print_columns, print_json
-from gpuexplore.core.errors import GpuExploreError
-from gpuexplore.core.serialization import encode
-from gpuexplore.core.units import UNKNOWN, format_bytes, format_interval, format_percent, format_ratio, format_seconds
+from gpuexplore.core import (
+    UNKNOWN,
+    GpuExploreError,
+    encode,
+    format_bytes,
+    format_interval,
+    format_percent,
+    format_ratio,
+    format_seconds,
+)
 from gpuexplore.features.training.analysis import conclusions
 from gpuexplore.features.training.measure import activity_of
 from gpuexplore.features.training.measure.contract import ModeReport, Processes, Timing, TrainingReport, joined

@@ -11,11 +11,17 @@ import pandas as pd
 import streamlit as st
 
 from gpuexplore.activity import ActivityRun
-from gpuexplore.charts.axes import powers_of_two, si_label
-from gpuexplore.charts.reference_lines import labelled_rule
-from gpuexplore.core.errors import GpuExploreError
-from gpuexplore.core.model import Device
-from gpuexplore.core.units import UNKNOWN, format_bytes, format_interval, format_percent, format_ratio, format_seconds
+from gpuexplore.charts import labelled_rule, powers_of_two, si_label
+from gpuexplore.core import (
+    UNKNOWN,
+    Device,
+    GpuExploreError,
+    format_bytes,
+    format_interval,
+    format_percent,
+    format_ratio,
+    format_seconds,
+)
 from gpuexplore.features.training.analysis import conclusions
 from gpuexplore.features.training.lesson_block import arguments_of
 from gpuexplore.features.training.measure import activity_of

@@ -5,9 +5,7 @@ from collections.abc import Mapping, Sequence
 import altair as alt
 import pandas as pd
 
-from gpuexplore.charts.axes import LABEL_LIMIT, log_axis, si_label, x_value, y_value
-from gpuexplore.charts.reference_lines import labelled_rule, with_halo
-from gpuexplore.charts.series import NEUTRAL
+from gpuexplore.charts import LABEL_LIMIT, NEUTRAL, labelled_rule, log_axis, si_label, with_halo, x_value, y_value
 from gpuexplore.core.units import format_bytes, format_bytes_per_s, format_seconds
 from gpuexplore.features.transfer.analysis import TimeSpan
 from gpuexplore.features.transfer.analysis.comparison import BreakEven, SizePoint

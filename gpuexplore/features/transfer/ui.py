@@ -10,9 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from gpuexplore.activity import ActivityRun
 from gpuexplore.analysis.prediction import Calibration, calibrate
-from gpuexplore.core.model import Device
-from gpuexplore.core.serialization import decode
-from gpuexplore.core.units import UNKNOWN, format_bytes, format_bytes_per_s, format_percent, format_seconds
+from gpuexplore.core import UNKNOWN, Device, decode, format_bytes, format_bytes_per_s, format_percent, format_seconds
 from gpuexplore.features.transfer.analysis import (
     ASSUMED_SOURCE,
     LATENCY,

@@ -11,12 +11,19 @@ import streamlit as st
 from gpuexplore.analysis.prediction import Calls
 from gpuexplore.analysis.what_if.summary import named_numbers
 from gpuexplore.analysis.what_if.what_if import Known
-from gpuexplore.charts.axes import log_ticks, si_label
-from gpuexplore.charts.series import NEUTRAL
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Origin, Result, Shape
-from gpuexplore.core.once import once
-from gpuexplore.core.units import format_bytes, format_energy, format_interval, format_money, format_seconds
+from gpuexplore.charts import NEUTRAL, log_ticks, si_label
+from gpuexplore.core import (
+    InvalidInput,
+    Origin,
+    Result,
+    Shape,
+    format_bytes,
+    format_energy,
+    format_interval,
+    format_money,
+    format_seconds,
+    once,
+)
 from gpuexplore.features.atlas.analysis import points
 from gpuexplore.features.atlas.analysis.which_gpu import ORDERS, GpuChoice, Order, ranked, usual_devices, which_gpu
 from gpuexplore.features.atlas.chart import source_label

@@ -15,13 +15,9 @@ import pandas as pd
 
 from gpuexplore.analysis.model import AnalyzedResult
 from gpuexplore.analysis.run.summary import is_memory_bound
-from gpuexplore.analysis.utilization.best_results import is_plausible
-from gpuexplore.analysis.utilization.utilization import shape_label, size_of
-from gpuexplore.charts.axes import MOST_TICKS, log_axis
-from gpuexplore.charts.reference_lines import labelled_rule
-from gpuexplore.charts.series import NEUTRAL
-from gpuexplore.core.statistics import median
-from gpuexplore.core.units import format_bytes_per_s, format_flop_per_s, format_seconds
+from gpuexplore.analysis.utilization import is_plausible, shape_label, size_of
+from gpuexplore.charts import MOST_TICKS, NEUTRAL, labelled_rule, log_axis
+from gpuexplore.core import format_bytes_per_s, format_flop_per_s, format_seconds, median
 from gpuexplore.features.workshop.report.facts import Column, RoomFacts, RoomRun, latest_answers
 
 FINE = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)  # of a decade, where guesses are close together

@@ -9,12 +9,9 @@ from urllib.parse import urlencode
 
 from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
 from gpuexplore.analysis.run.summary import is_memory_bound
-from gpuexplore.analysis.utilization.best_results import is_plausible, is_ranked
-from gpuexplore.analysis.utilization.utilization import size_of
+from gpuexplore.analysis.utilization import is_plausible, is_ranked, size_of
+from gpuexplore.core import InvalidInput, check_characters, format_percent, format_seconds, read_number, read_whole
 from gpuexplore.core.dtypes import DTYPES, dtype_named
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.typed_text import check_characters
-from gpuexplore.core.units import format_percent, format_seconds, read_number, read_whole
 from gpuexplore.operations import OPERATIONS, operation_named
 
 LONGEST = 40  # characters of a setting

@@ -10,10 +10,20 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from gpuexplore.core.errors import Cancelled, GpuExploreError, InvalidInput
-from gpuexplore.core.hardware import WIDENED
-from gpuexplore.core.model import Bandwidth, CacheRoof, Device, Peak, ThreadRoofs, Unit
-from gpuexplore.core.serialization import decode, write_json
+from gpuexplore.core import (
+    WIDENED,
+    Bandwidth,
+    CacheRoof,
+    Cancelled,
+    Device,
+    GpuExploreError,
+    InvalidInput,
+    Peak,
+    ThreadRoofs,
+    Unit,
+    decode,
+    write_json,
+)
 from gpuexplore.hardware.cpu import ACCOUNTING_UNREADABLE
 from gpuexplore.hardware.cpu_ceiling.ceiling import Ceiling
 from gpuexplore.hardware.cpu_ceiling.loops import TILES_PER_FMA

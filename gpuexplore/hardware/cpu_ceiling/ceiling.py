@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import CacheRoof
+from gpuexplore.core import CacheRoof, InvalidInput
 from gpuexplore.hardware.cpu import CacheLevel
 
 CACHES_OVERFLOWN = 4  # STREAM's rule: arrays of four caches, so that memory delivers nearly all of them

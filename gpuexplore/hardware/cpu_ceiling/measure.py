@@ -19,10 +19,8 @@ import llvmlite.binding as llvm
 import numpy as np
 import numpy.typing as npt
 
+from gpuexplore.core import Bandwidth, CacheRoof, Cancelled, format_bytes
 from gpuexplore.core.dtypes import dtype_named
-from gpuexplore.core.errors import Cancelled
-from gpuexplore.core.model import Bandwidth, CacheRoof
-from gpuexplore.core.units import format_bytes
 from gpuexplore.hardware.cpu import affinity, cache_bytes, cache_levels, cpu_name, memory_bytes, physical_cores
 from gpuexplore.hardware.cpu_ceiling.ceiling import (
     ASSUMED_CACHE_BYTES,

@@ -17,10 +17,20 @@ from itertools import groupby
 from typing import Final, Literal, Protocol, TypeVar
 
 from gpuexplore.activity import Activity, ActivityReport
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Case, Contrast, Device, Flag, Measurement, Phase, Result, Status
-from gpuexplore.core.statistics import median
-from gpuexplore.core.units import read_bytes, read_seconds
+from gpuexplore.core import (
+    Case,
+    Contrast,
+    Device,
+    Flag,
+    InvalidInput,
+    Measurement,
+    Phase,
+    Result,
+    Status,
+    median,
+    read_bytes,
+    read_seconds,
+)
 from gpuexplore.measure.check.guard import MAX_BUDGET_MULTIPLE
 
 PREEMPT: Final = "leave off"  # other runs go first: what has a provisional result is finished another time

@@ -15,9 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpuexplore.activity import Activity, ActivityReport, kind_named
-from gpuexplore.core.errors import GpuExploreError, InvalidInput
-from gpuexplore.core.model import Case, Device, Result, Status
-from gpuexplore.core.serialization import write_json
+from gpuexplore.core import Case, Device, GpuExploreError, InvalidInput, Result, Status, write_json
 from gpuexplore.hardware import GPU_KINDS
 from gpuexplore.jobs.engines import IsCancelled, WorkerLimits, pooled
 from gpuexplore.jobs.engines.worker_process import CANCELLATION, Attempt, Failure, Worker

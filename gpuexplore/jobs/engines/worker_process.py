@@ -24,10 +24,18 @@ from typing import IO
 import psutil
 
 from gpuexplore.activity import ActivityReport
-from gpuexplore.core.errors import CANCELLED, GpuExploreError
-from gpuexplore.core.model import Case, Device, Flag, Result, Status
-from gpuexplore.core.typed_text import readable
-from gpuexplore.core.units import format_gigabytes, format_seconds
+from gpuexplore.core import (
+    CANCELLED,
+    Case,
+    Device,
+    Flag,
+    GpuExploreError,
+    Result,
+    Status,
+    format_gigabytes,
+    format_seconds,
+    readable,
+)
 from gpuexplore.hardware import TORCH_KINDS
 from gpuexplore.jobs.engines import PREEMPT, IsCancelled, WorkerLimits
 from gpuexplore.jobs.journal import (

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from gpuexplore.core.errors import InvalidInput, TooLarge
-from gpuexplore.core.units import format_bytes
+from gpuexplore.core import InvalidInput, TooLarge, format_bytes
 from gpuexplore.kernels.files.cubin import FATBIN, MAGIC, Cubin, CubinKernel, read_cubin
 from gpuexplore.kernels.files.ptx_text import PtxKernel, PtxText, read_ptx
 

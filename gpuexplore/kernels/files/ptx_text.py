@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gpuexplore.core import InvalidInput, read_number, read_whole
 from gpuexplore.core.dtypes import DTYPES, DType
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.units import read_number, read_whole
 from gpuexplore.kernels.geometry import Block
 
 # A file has up to 4 MiB: each of these looks at a character a few times at most, however often it does not match.

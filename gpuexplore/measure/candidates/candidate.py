@@ -18,15 +18,12 @@ import numpy.typing as npt
 from gpuexplore.backends import Backend, load_backend
 from gpuexplore.backends.host import aligned
 from gpuexplore.backends.timer import Call, Clock, Timer
+from gpuexplore.core import Accuracy, CacheState, Case, Device, Shape, Unsupported
 from gpuexplore.core.dtypes import DTYPES, DType, Stored, dtype_named
-from gpuexplore.core.errors import Unsupported
-from gpuexplore.core.model import Accuracy, CacheState, Case, Device, Shape
 from gpuexplore.core.timed import PhaseName
 from gpuexplore.hardware import GPU_KINDS, is_cut_into_instances
 from gpuexplore.measure.arrays.large import DrawnInput, is_large
-from gpuexplore.operations import load_build
-from gpuexplore.operations.contract import Operation, Phased
-from gpuexplore.operations.implementation import Implementation
+from gpuexplore.operations import Implementation, Operation, Phased, load_build
 
 WINDOW_S = 1e-3  # window of calls that is compared with the previous window
 LEAST_S = 3e-3

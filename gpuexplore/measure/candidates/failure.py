@@ -7,17 +7,22 @@ terminated and relaunched": https://docs.nvidia.com/cuda/cuda-driver-api/group__
 
 import re
 
-from gpuexplore.core.errors import (
+from gpuexplore.core import (
+    LONGEST_REASON,
     Cancelled,
+    Case,
+    Device,
+    Environment,
     GpuExploreError,
     IncorrectOutput,
+    Result,
+    Status,
     TooLarge,
     TooSlow,
     Unsupported,
     not_installed,
+    readable,
 )
-from gpuexplore.core.model import Case, Device, Environment, Result, Status
-from gpuexplore.core.typed_text import LONGEST_REASON, readable
 from gpuexplore.hardware import GPU_KINDS, is_lost
 
 BREAKS_CONTEXT = re.compile(

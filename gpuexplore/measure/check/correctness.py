@@ -18,8 +18,7 @@ import numpy as np
 
 from gpuexplore.core.dtypes import DTYPES, DType
 from gpuexplore.core.model import Accuracy, Shape
-from gpuexplore.operations.contract import Array, Operation
-from gpuexplore.operations.implementation import AS_SUMMED, Growth
+from gpuexplore.operations import AS_SUMMED, Array, Growth, Operation
 from gpuexplore.operations.scales import NEGLIGIBLE
 
 if TYPE_CHECKING:  # it loads torch

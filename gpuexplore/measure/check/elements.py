@@ -26,8 +26,7 @@ from gpuexplore.core.model import Accuracy, Shape, WorstElement
 from gpuexplore.measure.arrays.large import TOGETHER, Sums
 from gpuexplore.measure.check.correctness import Output, check, rounded_error, row_blocks, summed_error, tolerance
 from gpuexplore.measure.check.inputs import AnyReference, BlockedReference, DeviceReference, Index, Reference
-from gpuexplore.operations.contract import Array, Operation
-from gpuexplore.operations.implementation import AS_SUMMED, Growth
+from gpuexplore.operations import AS_SUMMED, Array, Growth, Operation
 
 Compared = tuple[Array, Array, Array]  # found, expected and allowed difference
 

@@ -25,9 +25,7 @@ from gpuexplore.measure.check.inputs import (
 from gpuexplore.measure.check.process_snapshot import ProcessSnapshot, allow_tf32
 from gpuexplore.measure.conditions.environment import describe_environment
 from gpuexplore.measure.conditions.isolation import Isolation
-from gpuexplore.operations import load_build, operation_named
-from gpuexplore.operations.contract import Operation
-from gpuexplore.operations.implementation import Growth
+from gpuexplore.operations import Growth, Operation, load_build, operation_named
 
 
 @dataclass(eq=False)

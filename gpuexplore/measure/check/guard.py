@@ -7,16 +7,13 @@ until its call is long enough for overheads to be negligible, or until the estim
 from collections.abc import Callable, Iterator, Sequence
 from math import inf, prod
 
+from gpuexplore.core import Case, Device, Shape, TooLarge, TooSlow, format_bytes, format_seconds
 from gpuexplore.core.dtypes import dtype_named
-from gpuexplore.core.errors import TooLarge, TooSlow
-from gpuexplore.core.model import Case, Device, Shape
-from gpuexplore.core.units import format_bytes, format_seconds
 from gpuexplore.measure.arrays import large
 from gpuexplore.measure.arrays.large import TOGETHER, is_large, layout
 from gpuexplore.measure.check.inputs import PROVED_ELEMENTS, PROVED_POSITIONS, PROVED_ROWS
 from gpuexplore.measure.conditions.environment import free_bytes
-from gpuexplore.operations import operation_named
-from gpuexplore.operations.contract import Operation
+from gpuexplore.operations import Operation, operation_named
 from gpuexplore.operations.sampling import most_lines
 
 MAX_BUDGET_MULTIPLE = 40  # a case may take this many times its sampling budget: slow calls still get an interval

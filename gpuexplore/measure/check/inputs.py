@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gpuexplore.core import DataMode, GpuExploreError, Shape
 from gpuexplore.core.dtypes import FP32_SIGNIFICAND_BITS, DType, Stored
-from gpuexplore.core.errors import GpuExploreError
-from gpuexplore.core.model import DataMode, Shape
 from gpuexplore.measure.arrays.large import CONSTANTS, TOGETHER, BlockLayout, DrawnInput, Lengths, Sums, layout, sums_of
 from gpuexplore.measure.candidates.candidate import device_arrays
 from gpuexplore.measure.check.correctness import rounded_error, summed_error

@@ -10,15 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gpuexplore.core import Accuracy, InvalidInput, Shape, TooLarge
 from gpuexplore.core.dtypes import DTYPES
-from gpuexplore.core.errors import InvalidInput, TooLarge
-from gpuexplore.core.model import Accuracy, Shape
 from gpuexplore.kernels.geometry import WARP, Lengths
 from gpuexplore.kernels.ptx import BlockTrace, Grid, LaunchOptions, TraceStep, addresses_of, parse, run
 from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.inputs import Reference, make_inputs
-from gpuexplore.operations import operation_named
-from gpuexplore.operations.contract import Operation
+from gpuexplore.operations import Operation, operation_named
 
 MOST_BYTES = 2**22  # of all arrays
 MOST_WORK = 20_000_000  # thread instructions: some ten seconds

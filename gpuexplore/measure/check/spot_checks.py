@@ -17,10 +17,8 @@ from itertools import islice
 
 import numpy as np
 
+from gpuexplore.core import Accuracy, IncorrectOutput, format_seconds
 from gpuexplore.core.dtypes import Stored
-from gpuexplore.core.errors import IncorrectOutput
-from gpuexplore.core.model import Accuracy
-from gpuexplore.core.units import format_seconds
 from gpuexplore.measure.candidates.candidate import Candidate, Inputs, bits, device_arrays, wake_briefly
 from gpuexplore.measure.check.correctness import Output, describe
 from gpuexplore.measure.check.elements import judge

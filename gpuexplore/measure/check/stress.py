@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from gpuexplore.core import Case, GpuExploreError, Shape, Unsupported
 from gpuexplore.core.dtypes import DTYPES, DType
-from gpuexplore.core.errors import GpuExploreError, Unsupported
-from gpuexplore.core.model import Case, Shape
 from gpuexplore.hardware import thread_runs
 from gpuexplore.measure.arrays.large import is_large
 from gpuexplore.measure.candidates.candidate import Candidate
@@ -25,8 +24,7 @@ from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.group import Group
 from gpuexplore.measure.check.inputs import Reference, make_inputs
 from gpuexplore.measure.check.spot_checks import checked
-from gpuexplore.operations import load_build
-from gpuexplore.operations.contract import AWKWARD, Operation, shapes_of
+from gpuexplore.operations import AWKWARD, Operation, load_build, shapes_of
 
 CALLS_S = 0.25  # budget for repeated calls at the timed shape
 FAILURES = (  # raised by functions, references or shapes for inputs they do not support

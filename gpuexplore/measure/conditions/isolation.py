@@ -24,9 +24,7 @@ from time import perf_counter
 from typing import Any
 
 from gpuexplore.backends.timer import Call
-from gpuexplore.core.model import Case, Device, Environment, Flag, Result
-from gpuexplore.core.statistics import quantile
-from gpuexplore.core.units import format_percent
+from gpuexplore.core import Case, Device, Environment, Flag, Result, format_percent, quantile
 from gpuexplore.hardware import CpuLoss, thread_waits
 
 TASKS = Path("/proc/self/task")

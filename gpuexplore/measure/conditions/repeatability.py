@@ -12,13 +12,9 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Literal
 
+from gpuexplore.core import Case, Device, GpuExploreError, Measurement, Result, decode, median, student_t, write_json
 from gpuexplore.core.dtypes import dtype_named
-from gpuexplore.core.errors import GpuExploreError
-from gpuexplore.core.model import Case, Device, Measurement, Result
-from gpuexplore.core.serialization import decode, write_json
-from gpuexplore.core.statistics import median, student_t
-from gpuexplore.hardware import cache_directory
-from gpuexplore.hardware.identity import device_key
+from gpuexplore.hardware import cache_directory, device_key
 from gpuexplore.operations import operation_named
 
 FEWEST_PROCESSES = 5

@@ -17,14 +17,21 @@ from pathlib import Path
 from statistics import fmean
 from typing import Literal
 
-from gpuexplore.core.errors import GpuExploreError, InvalidInput
-from gpuexplore.core.hardware import MachineKind
-from gpuexplore.core.model import DEFAULT_BUDGET_S, Case, Device, Measurement, Result
-from gpuexplore.core.serialization import decode, write_json
-from gpuexplore.core.statistics import median
-from gpuexplore.hardware import cache_directory
+from gpuexplore.core import (
+    DEFAULT_BUDGET_S,
+    Case,
+    Device,
+    GpuExploreError,
+    InvalidInput,
+    MachineKind,
+    Measurement,
+    Result,
+    decode,
+    median,
+    write_json,
+)
+from gpuexplore.hardware import cache_directory, device_key
 from gpuexplore.hardware.cpu import machine_kind
-from gpuexplore.hardware.identity import device_key
 from gpuexplore.measure.conditions.repeatability import spread_between_processes
 from gpuexplore.operations import operation_named
 

@@ -19,10 +19,8 @@ from math import ceil
 from pathlib import Path
 from time import perf_counter_ns
 
+from gpuexplore.core import Case, Device, InvalidInput, decode, encode
 from gpuexplore.core.dtypes import dtype_named
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Case, Device
-from gpuexplore.core.serialization import decode, encode
 from gpuexplore.hardware.identity import device_key
 from gpuexplore.measure import KERNEL_CACHE_VARIABLE
 from gpuexplore.measure.candidates.candidate import build_candidate, unsupported

@@ -9,13 +9,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from math import log
 
-from gpuexplore.core.model import CacheState, Case, Contrast, Phase, Shape
-from gpuexplore.core.statistics import interval_of_few, median, paired_ratios
+from gpuexplore.core import CacheState, Case, Contrast, Phase, Shape, interval_of_few, median, paired_ratios
 from gpuexplore.core.timed import Alignment
 from gpuexplore.measure.candidates.candidate import Candidate, cache_mode, new_flush
 from gpuexplore.measure.candidates.failure import describe_error
-from gpuexplore.measure.check.group import Group
-from gpuexplore.measure.check.guard import array_bytes
+from gpuexplore.measure.check import Group, array_bytes
 from gpuexplore.measure.check.process_snapshot import ChangedProcess
 from gpuexplore.measure.check.spot_checks import checked
 from gpuexplore.measure.conditions.isolation import ProgressHooks, is_slow

@@ -11,12 +11,12 @@ from itertools import chain, repeat
 from random import Random
 
 from gpuexplore.backends.timer import Clock
-from gpuexplore.core.errors import Cancelled, Unsupported
-from gpuexplore.core.model import Case, Device, Shape
+from gpuexplore.core import Cancelled, Case, Device, Shape, Unsupported
 from gpuexplore.measure.candidates.candidate import WAKING_CALL_S, Candidate, cache_mode, flush_bytes, unsupported
-from gpuexplore.measure.check.group import Group
-from gpuexplore.measure.check.guard import (
+from gpuexplore.measure.check import (
     MIN_CALLS,
+    AnyReference,
+    Group,
     check_duration,
     check_memory,
     estimate_call_s,
@@ -25,7 +25,6 @@ from gpuexplore.measure.check.guard import (
     limit_s,
     needed_bytes,
 )
-from gpuexplore.measure.check.inputs import AnyReference
 from gpuexplore.measure.check.spot_checks import check_inputs, checked
 from gpuexplore.measure.conditions.environment import free_bytes, resident_bytes
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks

@@ -22,9 +22,16 @@ from operator import itemgetter
 from random import Random
 
 from gpuexplore.backends.timer import Clock
-from gpuexplore.core.errors import IncorrectOutput
-from gpuexplore.core.model import Accuracy, Case, Measurement
-from gpuexplore.core.statistics import interval_of_few, median, median_interval, paired_ratios
+from gpuexplore.core import (
+    Accuracy,
+    Case,
+    IncorrectOutput,
+    Measurement,
+    interval_of_few,
+    median,
+    median_interval,
+    paired_ratios,
+)
 from gpuexplore.measure.candidates.candidate import LEAST_S, WAKING_CALL_S, Candidate, wake
 from gpuexplore.measure.conditions.environment import resident_bytes
 from gpuexplore.measure.conditions.isolation import WAITED_ABOVE, Isolation, ProgressHooks, longest_wait_s

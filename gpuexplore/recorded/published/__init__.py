@@ -9,10 +9,8 @@ from math import isfinite
 from typing import Literal, get_args
 from urllib.parse import unquote, urlsplit
 
+from gpuexplore.core import InvalidInput, Shape, once
 from gpuexplore.core.dtypes import format_named
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Shape
-from gpuexplore.core.once import once
 from gpuexplore.hardware import ACCELERATORS
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded.validation import named

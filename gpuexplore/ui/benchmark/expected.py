@@ -12,12 +12,9 @@ from streamlit.delta_generator import DeltaGenerator
 from gpuexplore.analysis.prediction import Prediction, calibrate, predict_each
 from gpuexplore.analysis.run.estimate import check_limits
 from gpuexplore.analysis.utilization.utilization import shape_label, size_of
-from gpuexplore.charts.axes import log_axis
+from gpuexplore.charts import color_of, log_axis
 from gpuexplore.charts.exports.picture import columns_of
-from gpuexplore.charts.palette import color_of
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Device, Experiment
-from gpuexplore.core.units import format_interval, format_seconds
+from gpuexplore.core import Device, Experiment, InvalidInput, format_interval, format_seconds
 from gpuexplore.request import Request, resolve
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.run.recorded import offer_recorded_runs

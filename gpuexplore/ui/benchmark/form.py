@@ -13,12 +13,21 @@ from streamlit.delta_generator import DeltaGenerator
 
 from gpuexplore.analysis.run.estimate import CostEstimate, check_limits, estimate
 from gpuexplore.analysis.utilization.utilization import shape_label
-from gpuexplore.core.errors import InvalidInput, NotFound, StoreUnavailable
-from gpuexplore.core.model import ALIGNMENTS, CACHE_MODES, DATA_MODES, Device, Experiment, Run
+from gpuexplore.core import (
+    ALIGNMENTS,
+    CACHE_MODES,
+    DATA_MODES,
+    Device,
+    Experiment,
+    InvalidInput,
+    NotFound,
+    Run,
+    StoreUnavailable,
+    format_bytes,
+    format_seconds,
+)
 from gpuexplore.core.naming import array_conditions
-from gpuexplore.core.units import format_bytes, format_seconds
-from gpuexplore.operations import OPERATIONS, additions
-from gpuexplore.operations.contract import Operation
+from gpuexplore.operations import OPERATIONS, Operation, additions
 from gpuexplore.recorded import recording_of_run
 from gpuexplore.registry import features
 from gpuexplore.request import Request, from_experiment, resolve, with_defaults

@@ -13,8 +13,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.navigation.page import StreamlitPage
 
-from gpuexplore.core.errors import InvalidInput, StoreUnavailable
-from gpuexplore.core.once import once
+from gpuexplore.core import InvalidInput, StoreUnavailable, once
 from gpuexplore.hardware import NEWEST_FIRST
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.registry import PLACES, Page, features

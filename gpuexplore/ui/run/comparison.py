@@ -6,12 +6,15 @@ from typing import Any
 
 from gpuexplore.analysis.model import AnalyzedResult, Comparison, Context, PeakChoice, RunAnalysis
 from gpuexplore.analysis.run.analyze import analyze
-from gpuexplore.analysis.utilization.best_results import best_of
-from gpuexplore.analysis.utilization.peak_choice import baselines, comparison_for, known_bandwidths, known_peaks
-from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Bandwidth, Device, Peak, Result, Run
-from gpuexplore.core.units import UNKNOWN
+from gpuexplore.analysis.utilization import (
+    PEAK_SOURCES,
+    baselines,
+    best_of,
+    comparison_for,
+    known_bandwidths,
+    known_peaks,
+)
+from gpuexplore.core import UNKNOWN, Bandwidth, Device, InvalidInput, Peak, Result, Run
 from gpuexplore.hardware.identity import device_key
 from gpuexplore.ui import link
 from gpuexplore.ui.run.recorded import RecordedOverlay, choose_overlay, origin_of

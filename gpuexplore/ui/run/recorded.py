@@ -9,8 +9,7 @@ from gpuexplore.analysis.model import Context
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.run.summary_rules import missing_sentence
 from gpuexplore.charts import time
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import DOUBTFUL, Origin, Result, Run
+from gpuexplore.core import DOUBTFUL, InvalidInput, Origin, Result, Run
 from gpuexplore.hardware.identity import is_namesake, why_other_device
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import (

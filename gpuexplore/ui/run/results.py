@@ -12,13 +12,28 @@ from gpuexplore import charts
 from gpuexplore.analysis.model import AnalyzedResult, PeakChoice, RunAnalysis, Severity
 from gpuexplore.analysis.run.summary import is_memory_bound
 from gpuexplore.analysis.run.summary_rules import phases_sentence
-from gpuexplore.analysis.utilization.best_results import why_above_bandwidth, why_above_peak
-from gpuexplore.analysis.utilization.peak_choice import known_bandwidths, known_peaks
-from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
-from gpuexplore.analysis.utilization.utilization import bandwidth_utilization, mfu, shape_label
+from gpuexplore.analysis.utilization import (
+    PEAK_SOURCES,
+    bandwidth_utilization,
+    known_bandwidths,
+    known_peaks,
+    mfu,
+    shape_label,
+    why_above_bandwidth,
+    why_above_peak,
+)
 from gpuexplore.charts.points import EMULATED, lines_of
-from gpuexplore.core.model import Bandwidth, Environment, Peak, Run
-from gpuexplore.core.units import UNKNOWN, format_bytes_per_s, format_flop_per_s, format_percent, in_one_unit
+from gpuexplore.core import (
+    UNKNOWN,
+    Bandwidth,
+    Environment,
+    Peak,
+    Run,
+    format_bytes_per_s,
+    format_flop_per_s,
+    format_percent,
+    in_one_unit,
+)
 from gpuexplore.hardware import TORCH_KINDS
 from gpuexplore.recorded import recording_of_run
 from gpuexplore.ui import link

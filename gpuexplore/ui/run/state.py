@@ -14,9 +14,18 @@ import streamlit as st
 
 from gpuexplore.activity import ActivityRun
 from gpuexplore.analysis.run.estimate import check_limits, estimate
-from gpuexplore.core.errors import GpuExploreError, InvalidInput, NotFound
-from gpuexplore.core.model import Case, Device, Experiment, Result, Run, RunState
-from gpuexplore.core.units import format_whole_seconds
+from gpuexplore.core import (
+    Case,
+    Device,
+    Experiment,
+    GpuExploreError,
+    InvalidInput,
+    NotFound,
+    Result,
+    Run,
+    RunState,
+    format_whole_seconds,
+)
 from gpuexplore.recorded import RUN_PREFIX, recorded_run
 from gpuexplore.request import Request, from_experiment
 from gpuexplore.shapes import split

@@ -9,8 +9,7 @@ import streamlit as st
 from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
 from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.charts.points import format_contrasts
-from gpuexplore.core.model import Measurement, Shape
-from gpuexplore.core.units import UNKNOWN, format_ratio
+from gpuexplore.core import UNKNOWN, Measurement, Shape, format_ratio
 from gpuexplore.ui.run.comparison import RunView
 from gpuexplore.ui.shared.tables import table_of
 

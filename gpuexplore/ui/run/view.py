@@ -7,9 +7,15 @@ from datetime import UTC, datetime
 
 import streamlit as st
 
-from gpuexplore.core.errors import CANCELLED_BY_ADMIN, CANCELLED_BY_OWNER, NotFound, StoreUnavailable
-from gpuexplore.core.model import Run, RunState
-from gpuexplore.core.units import format_whole_seconds
+from gpuexplore.core import (
+    CANCELLED_BY_ADMIN,
+    CANCELLED_BY_OWNER,
+    NotFound,
+    Run,
+    RunState,
+    StoreUnavailable,
+    format_whole_seconds,
+)
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.roles import may_cancel
 from gpuexplore.ui.run.recorded import show_badge

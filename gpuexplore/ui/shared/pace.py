@@ -11,8 +11,7 @@ from contextlib import contextmanager, suppress
 from threading import Lock, RLock
 from zlib import crc32
 
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.once import once
+from gpuexplore.core import InvalidInput, once
 from gpuexplore.jobs.quiet import Rounds
 
 _REDRAWING = RLock()

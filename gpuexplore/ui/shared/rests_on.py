@@ -6,8 +6,7 @@ import streamlit as st
 
 from gpuexplore.analysis.prediction import Nearest, Prediction
 from gpuexplore.analysis.utilization.utilization import shape_label
-from gpuexplore.core.model import Case
-from gpuexplore.core.units import format_interval, format_seconds
+from gpuexplore.core import Case, format_interval, format_seconds
 from gpuexplore.ui.markdown import plain
 
 

@@ -12,10 +12,8 @@ from gpuexplore.analysis.prediction.request import calls_named
 from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.analysis.what_if.summary import named_numbers
 from gpuexplore.analysis.what_if.workload import Workload, of_operation, of_run, parse_layers, transformer_block
+from gpuexplore.core import Device, InvalidInput, read_whole
 from gpuexplore.core.dtypes import FORMATS
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Device
-from gpuexplore.core.units import read_whole
 from gpuexplore.hardware import NEWEST_FIRST, as_device
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.shapes import parse_shape

@@ -23,8 +23,7 @@ from gpuexplore.analysis.prediction.gpu.likeness import NOISE, VARIANCE, of_fami
 from gpuexplore.analysis.prediction.gpu.terms import Coefficients, Terms, exponential, package_data, terms
 from gpuexplore.analysis.prediction.ideal_time import arithmetic
 from gpuexplore.analysis.utilization.peak_sources import NOTED, PUBLISHED, NotedResult, PublishedResult
-from gpuexplore.core.model import Case, Device
-from gpuexplore.core.once import once
+from gpuexplore.core import Case, Device, once
 from gpuexplore.hardware import table_device
 from gpuexplore.recorded.published import published_measurements
 

@@ -14,8 +14,7 @@ from gpuexplore.analysis.prediction.ideal_time import Arithmetic
 from gpuexplore.core.dtypes import format_named
 from gpuexplore.core.model import Case, Device, Options, Shape
 from gpuexplore.hardware import row_of, table_device
-from gpuexplore.operations import operation_named
-from gpuexplore.operations.contract import Product
+from gpuexplore.operations import Product, operation_named
 from gpuexplore.recorded.published import PublishedMeasurement
 
 Numbers = npt.NDArray[np.float64]

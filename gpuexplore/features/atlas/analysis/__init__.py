@@ -11,13 +11,9 @@ from typing import Literal
 
 from gpuexplore.analysis.prediction.calls import CALLS, USUAL_CALLS, Calls, Conditions, conditions_of
 from gpuexplore.analysis.prediction.ideal_time import arithmetic
-from gpuexplore.analysis.utilization.best_results import is_ranked
-from gpuexplore.analysis.utilization.peak_sources import PUBLISHED, PublishedResult
-from gpuexplore.analysis.utilization.utilization import cache_mode
+from gpuexplore.analysis.utilization import PUBLISHED, PublishedResult, cache_mode, is_ranked
+from gpuexplore.core import Case, Device, InvalidInput, Peak, Result, Shape, once
 from gpuexplore.core.dtypes import format_named
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Case, Device, Peak, Result, Shape
-from gpuexplore.core.once import once
 from gpuexplore.hardware import ACCELERATORS, table_device
 from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.recorded import Recording, recorded_results, run_id

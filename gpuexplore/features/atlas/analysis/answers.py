@@ -8,9 +8,8 @@ from gpuexplore.analysis.prediction import calibrate
 from gpuexplore.analysis.prediction.request import PredictionRequest, calls_named
 from gpuexplore.analysis.what_if.summary import named_numbers
 from gpuexplore.analysis.what_if.what_if import Known
+from gpuexplore.core import Device, InvalidInput, Result, Shape
 from gpuexplore.core.dtypes import FORMATS, format_named
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Device, Result, Shape
 from gpuexplore.features.atlas.analysis import AtlasPoint, Citation, citations, points
 from gpuexplore.features.atlas.analysis.which_gpu import GpuChoice, ranked, usual_devices, which_gpu
 from gpuexplore.hardware import ACCELERATORS, target_named

@@ -16,12 +16,8 @@ from gpuexplore.analysis.prediction.ideal_time import arithmetic
 from gpuexplore.analysis.prediction.own_results import as_measured, chosen
 from gpuexplore.analysis.prediction.roof import roofs
 from gpuexplore.analysis.utilization.best_results import is_ranked
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Case, Device, Measurement, Result
-from gpuexplore.core.statistics import median
-from gpuexplore.core.units import format_seconds
-from gpuexplore.hardware import row_of, table_device
-from gpuexplore.hardware.nvml import GpuFacts
+from gpuexplore.core import Case, Device, InvalidInput, Measurement, Result, format_seconds, median
+from gpuexplore.hardware import GpuFacts, row_of, table_device
 from gpuexplore.hardware.variants import choose
 from gpuexplore.operations import operation_named
 from gpuexplore.recorded import Recording, validate

@@ -15,9 +15,7 @@ from urllib.parse import urlsplit
 from gpuexplore.analysis.prediction import Calls, UncertainValue
 from gpuexplore.analysis.what_if.what_if import Known, WhatIf, what_if
 from gpuexplore.analysis.what_if.workload import Workload, WorkloadLayer, of_operation
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Device, Origin, Shape
-from gpuexplore.core.once import once
+from gpuexplore.core import Device, InvalidInput, Origin, Shape, once
 from gpuexplore.features.atlas.analysis import AtlasPoint, points
 from gpuexplore.hardware import ACCELERATORS, as_device
 from gpuexplore.operations import operation_named

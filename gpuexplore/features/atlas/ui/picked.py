@@ -19,11 +19,8 @@ from gpuexplore.analysis.prediction import (
     predict_each,
 )
 from gpuexplore.analysis.utilization.utilization import shape_label
+from gpuexplore.core import InvalidInput, Options, Shape, format_interval, format_percent, format_seconds, once
 from gpuexplore.core.dtypes import FORMATS, format_named
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Options, Shape
-from gpuexplore.core.once import once
-from gpuexplore.core.units import format_interval, format_percent, format_seconds
 from gpuexplore.features.atlas.analysis import (
     MOST_GPUS,
     USUAL_GPUS,

@@ -7,8 +7,7 @@ out and events come back on the connection that the node opened, so it may be be
 from collections.abc import Callable
 from importlib.util import find_spec
 
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Device
+from gpuexplore.core import Device, InvalidInput
 from gpuexplore.jobs.engines import Engine
 
 

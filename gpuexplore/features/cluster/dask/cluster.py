@@ -16,9 +16,7 @@ from distributed.comm.addressing import get_address_host
 from distributed.comm.core import CommClosedError
 
 import gpuexplore
-from gpuexplore.core.errors import DeviceLost, GpuExploreError, InvalidInput
-from gpuexplore.core.model import Device
-from gpuexplore.core.serialization import decode
+from gpuexplore.core import Device, DeviceLost, GpuExploreError, InvalidInput, decode
 from gpuexplore.features.cluster.dask.node import TOPIC as NODES
 
 Role = Literal["client", "worker"]

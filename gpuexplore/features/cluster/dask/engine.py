@@ -9,9 +9,7 @@ from typing import Any
 from distributed import Client, Event, Future, KilledWorker
 
 from gpuexplore.activity import Activity, ActivityReport
-from gpuexplore.core.errors import CANCELLED, DeviceLost, GpuExploreError, InvalidInput
-from gpuexplore.core.model import Case, Device, Result, Status
-from gpuexplore.core.serialization import encode
+from gpuexplore.core import CANCELLED, Case, Device, DeviceLost, GpuExploreError, InvalidInput, Result, Status, encode
 from gpuexplore.features.cluster.dask.cluster import LOST, Cluster, Inbox, NodeCrashed
 from gpuexplore.features.cluster.dask.node import measure_here, perform_here
 from gpuexplore.jobs.engines import IsCancelled

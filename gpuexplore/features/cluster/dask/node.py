@@ -16,9 +16,7 @@ import distributed
 
 import gpuexplore
 from gpuexplore.activity import Activity
-from gpuexplore.core.errors import GpuExploreError
-from gpuexplore.core.model import Case, Device
-from gpuexplore.core.serialization import decode, encode
+from gpuexplore.core import Case, Device, GpuExploreError, decode, encode
 from gpuexplore.hardware import discover
 from gpuexplore.jobs.engines import Engine
 from gpuexplore.jobs.engines.local import LocalEngine

@@ -12,9 +12,7 @@ from importlib.resources import files
 from math import isfinite
 from typing import Any, Literal
 
-from gpuexplore.core.errors import InvalidInput, NotFound
-from gpuexplore.core.model import DEFAULT_BUDGET_S, DataMode, Options, Shape
-from gpuexplore.core.once import once
+from gpuexplore.core import DEFAULT_BUDGET_S, DataMode, InvalidInput, NotFound, Options, Shape, once
 
 # A figure as a notebook prints it, and the values that it may stand for.
 

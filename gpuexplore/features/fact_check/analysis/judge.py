@@ -15,9 +15,8 @@ from typing import Literal
 import numpy as np
 
 from gpuexplore.analysis.utilization.best_results import exceeded_bandwidth, exceeded_peak
+from gpuexplore.core import Result, format_bytes, format_bytes_per_s, format_flop_per_s, format_seconds, format_si
 from gpuexplore.core.dtypes import DTYPES
-from gpuexplore.core.model import Result
-from gpuexplore.core.units import format_bytes, format_bytes_per_s, format_flop_per_s, format_seconds, format_si
 from gpuexplore.features.fact_check.analysis import Claim, ClaimFigure, Interval, interval_of
 from gpuexplore.features.fact_check.analysis.measured import CARDS, NOT_NAMED, outcome
 from gpuexplore.hardware.accelerators import PEAK_FIELDS, Accelerator

@@ -9,14 +9,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from gpuexplore.analysis.utilization.best_results import is_ranked
-from gpuexplore.analysis.utilization.utilization import default_peak, device_of, flop_count, shape_label
+from gpuexplore.analysis.utilization import default_peak, device_of, flop_count, is_ranked, shape_label
 from gpuexplore.analysis.verdict import Estimate, Words, compare, rate_of, ratio_of
 from gpuexplore.core.model import DEFAULT_BUDGET_S, Device, Experiment, Result
 from gpuexplore.features.fact_check.analysis import CheckSide, Claim, ClaimCheck, MeasuredQuantity, interval_of
-from gpuexplore.hardware import accelerator_named
-from gpuexplore.hardware.accelerators import Accelerator
-from gpuexplore.hardware.identity import same_device
+from gpuexplore.hardware import Accelerator, accelerator_named, same_device
 from gpuexplore.operations import operation_named
 
 # The cards that claims are about, each with every variant that its name may stand for: the limits of all count.

@@ -12,10 +12,14 @@ from gpuexplore.analysis.prediction.calls import CALLS_WORDS
 from gpuexplore.analysis.prediction.ideal_time import arithmetic
 from gpuexplore.analysis.prediction.request import PredictionRequest, predictions
 from gpuexplore.analysis.prediction.roof import DeviceLimit, boosts_further, roofs
-from gpuexplore.core.dtypes import FORMATS, format_named
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Bandwidth, Case, Device, Peak, Result, Shape
-from gpuexplore.core.units import (
+from gpuexplore.core import (
+    Bandwidth,
+    Case,
+    Device,
+    InvalidInput,
+    Peak,
+    Result,
+    Shape,
     format_bytes_per_s,
     format_flop_per_s,
     format_interval,
@@ -24,6 +28,7 @@ from gpuexplore.core.units import (
     read_rate,
     read_seconds,
 )
+from gpuexplore.core.dtypes import FORMATS, format_named
 from gpuexplore.hardware import ACCELERATORS, row_of
 from gpuexplore.operations import operation_named
 

@@ -15,11 +15,19 @@ from typing import Any, NamedTuple
 from gpuexplore.analysis.prediction import USUAL_CALLS, Conditions, Prediction, calibrate, predict_each
 from gpuexplore.analysis.prediction.calls import CALLS_OF_TIMING, conditions_stated
 from gpuexplore.analysis.prediction.request import calls_named
+from gpuexplore.core import (
+    Case,
+    Device,
+    GpuExploreError,
+    InvalidInput,
+    NotFound,
+    Shape,
+    check_text,
+    read_number,
+    read_rate,
+    readable,
+)
 from gpuexplore.core.dtypes import format_named
-from gpuexplore.core.errors import GpuExploreError, InvalidInput, NotFound
-from gpuexplore.core.model import Case, Device, Shape
-from gpuexplore.core.typed_text import check_text, readable
-from gpuexplore.core.units import read_number, read_rate
 from gpuexplore.features.fact_check.analysis.possible import Hints, judged, seconds_at, seconds_of
 from gpuexplore.hardware import ACCELERATORS, accelerator_named, as_device, gpu_named
 from gpuexplore.operations import OPERATIONS, operation_named

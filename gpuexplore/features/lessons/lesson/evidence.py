@@ -21,8 +21,7 @@ from gpuexplore.analysis.prediction.request import PredictionRequest, prediction
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.run.estimate import check_limits, estimate
 from gpuexplore.analysis.utilization.utilization import byte_count, flop_count
-from gpuexplore.core.errors import GpuExploreError, InvalidInput, NotFound
-from gpuexplore.core.model import Device, Experiment, Origin, Result
+from gpuexplore.core import Device, Experiment, GpuExploreError, InvalidInput, NotFound, Origin, Result
 from gpuexplore.features.lessons.lesson.blocks import (
     COMPUTED,
     MEASURED,

@@ -10,8 +10,7 @@ from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
 
-from gpuexplore.core.errors import GpuExploreError, InvalidInput
-from gpuexplore.core.typed_text import check_characters, check_text
+from gpuexplore.core import GpuExploreError, InvalidInput, check_characters, check_text
 from gpuexplore.features.lessons.lesson.blocks import (
     BLOCKS,
     CANNOT_TELL,

@@ -18,9 +18,7 @@ from gpuexplore.analysis.figure import (
     exact,
     format_with_interval,
 )
-from gpuexplore.core.errors import InvalidInput, NotFound
-from gpuexplore.core.model import Origin
-from gpuexplore.core.units import read_number
+from gpuexplore.core import InvalidInput, NotFound, Origin, read_number
 from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, NO_IDEA, UNITS, CheckBlock, GuessBlock, SayBlock
 from gpuexplore.features.lessons.lesson.expression import StepNames, Value, evaluate, figure_of, parse
 from gpuexplore.features.lessons.lesson.format import LessonStep

@@ -23,13 +23,11 @@ from gpuexplore.analysis.model import AnalyzedResult
 from gpuexplore.analysis.occupancy import occupancy, waves
 from gpuexplore.analysis.prediction import Prediction
 from gpuexplore.analysis.verdict.times import time_of
+from gpuexplore.core import Case, Device, InvalidInput, Measurement, Origin
 from gpuexplore.core.dtypes import format_named
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Case, Device, Measurement, Origin
 from gpuexplore.features.lessons.lesson.blocks import LaunchBlock
 from gpuexplore.features.lessons.lesson.expression import Value
-from gpuexplore.hardware import gpu_named
-from gpuexplore.hardware.capabilities import CAPABILITIES, ComputeCapability, capability_named, capability_of
+from gpuexplore.hardware import CAPABILITIES, ComputeCapability, capability_named, capability_of, gpu_named
 from gpuexplore.kernels.geometry import WARP
 from gpuexplore.operations import operation_named
 

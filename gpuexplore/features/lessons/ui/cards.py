@@ -11,9 +11,7 @@ from typing import Any
 from gpuexplore.analysis.figure import LessonFigure, format_figure
 from gpuexplore.analysis.model import Context
 from gpuexplore.analysis.run.analyze import analyze
-from gpuexplore.core.errors import NotFound
-from gpuexplore.core.model import Origin
-from gpuexplore.core.once import once
+from gpuexplore.core import NotFound, Origin, once
 from gpuexplore.features.lessons.lesson.blocks import Prose, block_of
 from gpuexplore.features.lessons.lesson.evidence import computed_rows
 from gpuexplore.features.lessons.lesson.expression import StepNames, figure_of, parse

@@ -14,8 +14,7 @@ from gpuexplore.activity import Activity, ActivityRun
 from gpuexplore.analysis.figure import LessonFigure, QuantityRow, format_figure, format_with_interval
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.backends.host import installed_versions, version_of
-from gpuexplore.core.errors import NotFound
-from gpuexplore.core.model import DOUBTFUL, Device, Origin, Result, Run, RunState
+from gpuexplore.core import DOUBTFUL, Device, NotFound, Origin, Result, Run, RunState
 from gpuexplore.features.lessons.lesson.blocks import (
     COMPUTED,
     LaunchBlock,
@@ -37,8 +36,7 @@ from gpuexplore.features.lessons.lesson.evidence import (
 )
 from gpuexplore.features.lessons.lesson.format import LessonStep
 from gpuexplore.features.lessons.lesson.quantities import HERE
-from gpuexplore.hardware import accelerator_named, readings
-from gpuexplore.hardware.identity import device_key, same_device
+from gpuexplore.hardware import accelerator_named, device_key, readings, same_device
 from gpuexplore.request import to_query
 from gpuexplore.ui.activity import devices_of
 from gpuexplore.ui.identity import address

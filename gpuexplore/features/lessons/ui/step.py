@@ -9,9 +9,7 @@ import streamlit as st
 
 from gpuexplore.analysis.figure import QuantityRow
 from gpuexplore.analysis.run.analyze import analyze
-from gpuexplore.core.errors import GpuExploreError, InvalidInput
-from gpuexplore.core.model import Device, Result
-from gpuexplore.core.units import format_whole_seconds
+from gpuexplore.core import Device, GpuExploreError, InvalidInput, Result, format_whole_seconds
 from gpuexplore.features.lessons.lesson.blocks import (
     CANNOT_TELL,
     NO_IDEA,

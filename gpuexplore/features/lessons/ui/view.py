@@ -12,9 +12,8 @@ from urllib.parse import quote, urlencode
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from gpuexplore.core.errors import GpuExploreError, InvalidInput
+from gpuexplore.core import GpuExploreError, InvalidInput, median
 from gpuexplore.core.notebooks import titles
-from gpuexplore.core.statistics import median
 from gpuexplore.features.lessons.lesson import Catalog, catalog
 from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, GuessBlock, InstructorBlock
 from gpuexplore.features.lessons.lesson.evidence import names_of, tasks_of

@@ -8,8 +8,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from gpuexplore.core.model import Shape
-from gpuexplore.core.units import format_percent
+from gpuexplore.core import Shape, format_percent
 from gpuexplore.kernels.geometry import WARP, Block, Geometry, Launch
 from gpuexplore.kernels.ptx import BANK_BYTES, BANKS, Access, TraceStep, wavefronts, words_of
 from gpuexplore.measure.check.interpreted import BlockRun, RunArray

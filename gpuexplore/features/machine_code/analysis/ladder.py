@@ -13,8 +13,7 @@ from importlib.resources import files
 from gpuexplore.analysis.speedup import speedup
 from gpuexplore.backends import load_backend
 from gpuexplore.core.model import Result
-from gpuexplore.operations.contract import Operation
-from gpuexplore.operations.implementation import Implementation
+from gpuexplore.operations import Implementation, Operation
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,16 +6,11 @@ from dataclasses import dataclass
 import streamlit as st
 
 from gpuexplore.analysis.occupancy import OWN, TargetGpu, of_the_table, own_gpu
+from gpuexplore.core import Device, InvalidInput, Shape, read_whole
 from gpuexplore.core.dtypes import DTYPES
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Device, Shape
-from gpuexplore.core.units import read_whole
-from gpuexplore.hardware import NEWEST_FIRST
-from gpuexplore.hardware.capabilities import CAPABILITIES
+from gpuexplore.hardware import CAPABILITIES, NEWEST_FIRST
 from gpuexplore.kernels.geometry import Block, Launch
-from gpuexplore.operations import OPERATIONS
-from gpuexplore.operations.contract import Operation
-from gpuexplore.operations.implementation import Implementation
+from gpuexplore.operations import OPERATIONS, Implementation, Operation
 from gpuexplore.shapes import parse_shape
 from gpuexplore.ui import url_widgets
 from gpuexplore.ui.link import parameters, write

@@ -9,11 +9,17 @@ import pandas as pd
 import streamlit as st
 
 from gpuexplore.analysis.occupancy import BlockShape, Occupancy, TargetGpu, kernel_occupancy, waves
-from gpuexplore.charts.palette import color_of
-from gpuexplore.charts.series import NEUTRAL
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Device, Experiment, Options, Result
-from gpuexplore.core.units import format_bytes, format_percent, format_seconds
+from gpuexplore.charts import NEUTRAL, color_of
+from gpuexplore.core import (
+    Device,
+    Experiment,
+    InvalidInput,
+    Options,
+    Result,
+    format_bytes,
+    format_percent,
+    format_seconds,
+)
 from gpuexplore.features.machine_code.compiling import Target, compiled_kernels, known_kernels
 from gpuexplore.features.machine_code.ui import KernelChoice, show_figures
 from gpuexplore.kernels.files.machine_code import CompiledKernel

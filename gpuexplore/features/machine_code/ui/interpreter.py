@@ -6,8 +6,7 @@ from functools import partial
 import streamlit as st
 
 from gpuexplore.analysis.occupancy import TargetGpu
-from gpuexplore.core.errors import GpuExploreError, NotFound
-from gpuexplore.core.units import format_bytes, format_percent
+from gpuexplore.core import GpuExploreError, NotFound, format_bytes, format_percent
 from gpuexplore.features.machine_code.analysis.block_steps import (
     array_of,
     barrier_intervals,

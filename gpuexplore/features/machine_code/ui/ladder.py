@@ -11,16 +11,22 @@ from gpuexplore.analysis.model import Context, RunAnalysis
 from gpuexplore.analysis.occupancy import occupancy
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.utilization.utilization import flop_per_s, shape_label
-from gpuexplore.charts.axes import si_label
-from gpuexplore.charts.palette import scale_of
-from gpuexplore.charts.series import NEUTRAL
-from gpuexplore.core.model import Device, Experiment, Result, Run, Shape
-from gpuexplore.core.units import format_flop_per_s, format_interval, format_percent, format_seconds
+from gpuexplore.charts import NEUTRAL, scale_of, si_label
+from gpuexplore.core import (
+    Device,
+    Experiment,
+    Result,
+    Run,
+    Shape,
+    format_flop_per_s,
+    format_interval,
+    format_percent,
+    format_seconds,
+)
 from gpuexplore.features.machine_code.analysis import InstructionBound, flop_per_byte, instruction_bound
 from gpuexplore.features.machine_code.analysis.ladder import Rung, kernels, ladder, libraries, published
 from gpuexplore.features.machine_code.ui import KernelChoice
-from gpuexplore.hardware import TORCH_KINDS, Accelerator, accelerator_named
-from gpuexplore.hardware.capabilities import capability_of
+from gpuexplore.hardware import TORCH_KINDS, Accelerator, accelerator_named, capability_of
 from gpuexplore.operations.compiled import recorded, recorded_elsewhere, toolchain
 from gpuexplore.operations.contract import Operation
 from gpuexplore.ui.markdown import small

@@ -9,8 +9,15 @@ from textwrap import dedent
 import streamlit as st
 
 from gpuexplore.analysis.occupancy import TargetGpu, kernel_occupancy, occupancy, waves
-from gpuexplore.core.errors import GpuExploreError, InvalidInput, Unsupported
-from gpuexplore.core.units import format_bytes, format_bytes_per_s, format_flop_per_s, format_percent
+from gpuexplore.core import (
+    GpuExploreError,
+    InvalidInput,
+    Unsupported,
+    format_bytes,
+    format_bytes_per_s,
+    format_flop_per_s,
+    format_percent,
+)
 from gpuexplore.features.machine_code.analysis import (
     InstructionBound,
     flop_per_byte,
@@ -52,8 +59,7 @@ from gpuexplore.kernels.sass import (
     mix_of,
     most_live,
 )
-from gpuexplore.operations.contract import Operation
-from gpuexplore.operations.implementation import Implementation
+from gpuexplore.operations import Implementation, Operation
 from gpuexplore.operations.sources import code_of, imports
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.shared import Shared, moment

@@ -12,10 +12,18 @@ from typing import Any, Literal
 
 from gpuexplore.activity import Activity, of_kind
 from gpuexplore.backends.timer import Clock
-from gpuexplore.core.errors import InvalidInput, Unsupported
-from gpuexplore.core.model import Device, Environment
-from gpuexplore.core.serialization import encode
-from gpuexplore.core.units import UNKNOWN, format_bytes_per_s, format_flop_per_s, format_percent, format_seconds
+from gpuexplore.core import (
+    UNKNOWN,
+    Device,
+    Environment,
+    InvalidInput,
+    Unsupported,
+    encode,
+    format_bytes_per_s,
+    format_flop_per_s,
+    format_percent,
+    format_seconds,
+)
 from gpuexplore.hardware import check_measured_on, ensure_ceiling
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
 

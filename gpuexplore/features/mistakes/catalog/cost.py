@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from math import prod
 
+from gpuexplore.core import Case, Device, Environment, Measurement, Shape, format_flop_per_s
 from gpuexplore.core.dtypes import dtype_named
-from gpuexplore.core.model import Case, Device, Environment, Measurement, Shape
-from gpuexplore.core.units import format_flop_per_s
 from gpuexplore.features.mistakes.catalog import (
     Demonstrate,
     Detection,

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from gpuexplore.core import Accuracy, Shape, format_percent
 from gpuexplore.core.dtypes import DTYPES, dtype_named
-from gpuexplore.core.model import Accuracy, Shape
-from gpuexplore.core.units import format_percent
 from gpuexplore.features.mistakes.catalog import (
     Demonstrate,
     Detection,
@@ -30,10 +29,7 @@ from gpuexplore.features.mistakes.catalog.subject import (
     round_median,
 )
 from gpuexplore.hardware import accelerator_named
-from gpuexplore.measure.check.correctness import check
-from gpuexplore.measure.check.elements import judge
-from gpuexplore.measure.check.group import Group
-from gpuexplore.measure.check.inputs import AnyReference, Reference
+from gpuexplore.measure.check import AnyReference, Group, Reference, check, judge
 from gpuexplore.measure.conditions.environment import describe_environment
 
 # Zeros as data: a GPU draws less power, and raises its clock.

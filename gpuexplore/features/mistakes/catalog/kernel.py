@@ -10,9 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from gpuexplore.core import Accuracy, Shape, Unsupported
 from gpuexplore.core.dtypes import dtype_named
-from gpuexplore.core.errors import Unsupported
-from gpuexplore.core.model import Accuracy, Shape
 from gpuexplore.features.mistakes.catalog import (
     Demonstrate,
     Detection,
@@ -23,8 +22,7 @@ from gpuexplore.features.mistakes.catalog import (
 )
 from gpuexplore.features.mistakes.catalog.subject import Subject, accuracy_of, factor_of, incorrect, open_subject
 from gpuexplore.kernels.geometry import ELEMENT_PER_THREAD, Launch
-from gpuexplore.measure.check.elements import judge
-from gpuexplore.measure.check.inputs import Reference, make_inputs
+from gpuexplore.measure.check import Reference, judge, make_inputs
 from gpuexplore.measure.conditions.environment import describe_environment
 from gpuexplore.operations import operation_named
 

@@ -8,10 +8,19 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from gpuexplore.core.errors import Cancelled
-from gpuexplore.core.model import Accuracy, Case, Environment, FlagName, Measurement, Shape
-from gpuexplore.core.statistics import median, median_interval, paired_ratio
-from gpuexplore.core.units import format_interval
+from gpuexplore.core import (
+    Accuracy,
+    Cancelled,
+    Case,
+    Environment,
+    FlagName,
+    Measurement,
+    Shape,
+    format_interval,
+    median,
+    median_interval,
+    paired_ratio,
+)
 from gpuexplore.features.mistakes.catalog import (
     Detection,
     Factor,
@@ -21,10 +30,7 @@ from gpuexplore.features.mistakes.catalog import (
     observed,
 )
 from gpuexplore.measure.candidates.candidate import Candidate
-from gpuexplore.measure.check.correctness import describe
-from gpuexplore.measure.check.elements import judge
-from gpuexplore.measure.check.group import Group, open_group
-from gpuexplore.measure.check.inputs import AnyReference
+from gpuexplore.measure.check import AnyReference, Group, describe, judge, open_group
 from gpuexplore.measure.flags import MeasuredCase, find_flags
 from gpuexplore.measure.sample.timing import (
     MIN_SAMPLES,

@@ -5,10 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gpuexplore.core import InvalidInput, in_any_case, read_number
 from gpuexplore.core.dtypes import spelled
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.typed_text import in_any_case
-from gpuexplore.core.units import read_number
 from gpuexplore.features.model.analysis import LIMITS, OPTIMIZERS, Serving, Training, check_count
 from gpuexplore.features.model.analysis.memory_model import Moment
 from gpuexplore.features.model.analysis.models import LayeredModel

@@ -21,10 +21,7 @@ from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.once import once
-from gpuexplore.core.typed_text import LONGEST_LIST, check_text
-from gpuexplore.core.units import read_whole
+from gpuexplore.core import LONGEST_LIST, InvalidInput, check_text, once, read_whole
 from gpuexplore.features.model.analysis import ITEMSIZES, Training
 from gpuexplore.features.model.analysis.config import layers_of, layers_of_text
 from gpuexplore.features.model.analysis.layer_kinds import INDEX_BYTES, KINDS, LayerKind, ModelLayer, WrongShape

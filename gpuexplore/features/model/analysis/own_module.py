@@ -7,10 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from gpuexplore.backends import load_backend
-from gpuexplore.core.errors import GpuExploreError, InvalidInput
-from gpuexplore.core.model import Device
-from gpuexplore.core.typed_text import in_any_case
-from gpuexplore.core.units import UNKNOWN, format_gigabytes
+from gpuexplore.core import UNKNOWN, Device, GpuExploreError, InvalidInput, format_gigabytes, in_any_case
 from gpuexplore.features.model.analysis import OPTIMIZERS, Optimizer, prediction
 from gpuexplore.features.model.analysis.fits import DEFAULT_RESERVE, gpus_named
 from gpuexplore.features.model.analysis.layer_kinds import ModelLayer
@@ -19,8 +16,7 @@ from gpuexplore.features.model.analysis.parts import Pass, optimizer_part
 from gpuexplore.features.model.analysis.plan import ModelPlan, plan_of
 from gpuexplore.features.model.analysis.prediction import ModelPrediction, peak_of, phase_of, usable_bytes_of
 from gpuexplore.features.model.analysis.step_time import terms_of
-from gpuexplore.hardware import readings, target_named
-from gpuexplore.hardware.discovery import discover
+from gpuexplore.hardware import discover, readings, target_named
 from gpuexplore.measure.candidates.failure import describe_error
 from gpuexplore.shapes import split
 

@@ -11,8 +11,7 @@ from functools import lru_cache
 from math import ceil, prod
 from typing import Literal
 
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Shape
+from gpuexplore.core import InvalidInput, Shape
 from gpuexplore.features.model.analysis import ITEMSIZES, OPTIMIZERS, SERVED, Training
 from gpuexplore.features.model.analysis.layer_kinds import ModelLayer
 from gpuexplore.features.model.analysis.models import LayeredModel, tape_of

@@ -5,10 +5,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
 
+from gpuexplore.core import InvalidInput, in_any_case, read_number
 from gpuexplore.core.dtypes import spelled
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.typed_text import in_any_case
-from gpuexplore.core.units import read_number
 from gpuexplore.features.model.analysis import OPTIMIZERS, SERVED, check_choices, check_count
 
 Task = Literal["train", "prefill", "decode", "serve"]

@@ -9,8 +9,7 @@ from typing import Literal
 
 from gpuexplore.analysis.prediction import Calibration, UncertainValue
 from gpuexplore.analysis.prediction.ideal_time import arithmetic
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Case, Device, Shape
+from gpuexplore.core import Case, Device, InvalidInput, Shape
 from gpuexplore.features.model.analysis import SERVED, Serving, Training
 from gpuexplore.features.model.analysis.fits import DEFAULT_RESERVE
 from gpuexplore.features.model.analysis.models import LayeredModel, stages_of, tape_of

@@ -7,9 +7,7 @@ from functools import lru_cache
 from importlib.resources import files
 
 from gpuexplore.analysis.prediction import Calibration
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Device
-from gpuexplore.core.units import format_multiple, read_number
+from gpuexplore.core import Device, InvalidInput, format_multiple, read_number
 from gpuexplore.features.model.analysis.models import LayeredModel, model_named
 from gpuexplore.features.model.analysis.parts import tokens_of
 from gpuexplore.features.model.analysis.plan import ModelPlan, Sharding, Task

@@ -16,9 +16,7 @@ from types import MappingProxyType
 
 from gpuexplore.analysis.prediction import Calibration, Conditions, calibrate, predict_each
 from gpuexplore.analysis.prediction.ideal_time import arithmetic
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Case, Device, Shape
-from gpuexplore.core.once import once
+from gpuexplore.core import Case, Device, InvalidInput, Shape, once
 from gpuexplore.features.model.analysis import OPTIMIZERS
 from gpuexplore.features.model.analysis.models import LayeredModel, stages_of
 from gpuexplore.features.model.analysis.network import link_of

@@ -16,8 +16,7 @@ from operator import attrgetter
 from statistics import median_low
 from typing import Any, NamedTuple
 
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.units import format_multiple, format_percent, format_seconds
+from gpuexplore.core import InvalidInput, format_multiple, format_percent, format_seconds
 from gpuexplore.features.model.analysis.answers import GROUPS
 from gpuexplore.features.model.analysis.prediction import ModelPrediction, StepPrediction
 from gpuexplore.features.model.analysis.step_time import INTERVAL_DEVIATIONS

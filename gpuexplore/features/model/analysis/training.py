@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import groupby
 
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.units import format_gigabytes
+from gpuexplore.core import InvalidInput, format_gigabytes
 from gpuexplore.features.model.analysis import OPTIMIZERS, SERVED, Serving, Training, check_count
 from gpuexplore.features.model.analysis.memory_model import Moment, moments_of
 from gpuexplore.features.model.analysis.models import LayeredModel, model_named, tape_of

@@ -10,8 +10,7 @@ from typing import Any
 
 from gpuexplore.activity import LONGEST_S, Activity, of_kind
 from gpuexplore.backends.timer import Clock
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Device
+from gpuexplore.core import Device, InvalidInput
 from gpuexplore.features.model.analysis.models import LayeredModel, model_asked
 from gpuexplore.features.model.analysis.parts import forward_pass
 from gpuexplore.features.model.analysis.plan import ModelPlan, plan_of

@@ -10,9 +10,7 @@ from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
 from gpuexplore.backends.timer import Clock
-from gpuexplore.core.errors import Cancelled
-from gpuexplore.core.model import Device
-from gpuexplore.core.statistics import median, median_interval
+from gpuexplore.core import Cancelled, Device, median, median_interval
 from gpuexplore.features.model.analysis.models import LayeredModel
 from gpuexplore.features.model.analysis.plan import ModelPlan
 from gpuexplore.features.model.measure.built import Builder

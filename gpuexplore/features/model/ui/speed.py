@@ -9,8 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from gpuexplore.analysis.prediction import calibrate
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.units import format_multiple, format_percent, round_significant
+from gpuexplore.core import InvalidInput, format_multiple, format_percent, round_significant
 from gpuexplore.features.model.analysis import SERVED
 from gpuexplore.features.model.analysis.answers import (
     MFU_WORDS,

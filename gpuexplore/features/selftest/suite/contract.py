@@ -8,9 +8,10 @@ from typing import Any
 
 from jinja2 import Environment
 
-from gpuexplore.core.model import Device, Result
-from gpuexplore.core.units import (
+from gpuexplore.core import (
     UNKNOWN,
+    Device,
+    Result,
     format_bytes,
     format_bytes_per_s,
     format_flop_per_s,

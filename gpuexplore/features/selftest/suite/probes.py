@@ -7,12 +7,8 @@ from typing import Any
 
 from gpuexplore.backends import BACKENDS, load_backend
 from gpuexplore.backends.timer import Call, EventTimer, Timer
+from gpuexplore.core import Case, Device, Options, Shape, Unsupported, encode, median, read_whole
 from gpuexplore.core.dtypes import DTYPES, dtype_named
-from gpuexplore.core.errors import Unsupported
-from gpuexplore.core.model import Case, Device, Options, Shape
-from gpuexplore.core.serialization import encode
-from gpuexplore.core.statistics import median
-from gpuexplore.core.units import read_whole
 from gpuexplore.hardware import ASSUMED_CACHE_BYTES, highest_clock_hz, is_cut_into_instances
 from gpuexplore.measure.candidates.candidate import build_candidate, device_for, new_flush
 from gpuexplore.measure.check.inputs import make_inputs

@@ -6,8 +6,7 @@ The engine loads it in the device's process by its name, as it loads `gpuexplore
 from collections.abc import Mapping
 
 from gpuexplore.backends.timer import Clock
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Device
+from gpuexplore.core import Device, InvalidInput
 from gpuexplore.features.selftest.suite.breaking import add_breaking
 from gpuexplore.features.selftest.suite.probes import PROBES
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks

@@ -17,9 +17,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.typed_text import check_text
-from gpuexplore.core.units import read_number, read_whole
+from gpuexplore.core import InvalidInput, check_text, read_number, read_whole
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,8 @@ from math import prod
 from typing import cast
 
 from gpuexplore.analysis.prediction.calls import USUAL_CALLS, Calls
+from gpuexplore.core import InvalidInput, Layout, Shape
 from gpuexplore.core.dtypes import DTYPES
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Layout, Shape
 from gpuexplore.features.trace.analysis.call_kinds import ATTENTION, FUSED_FORWARD, Attention, of_torch
 from gpuexplore.features.trace.analysis.events import Call, CallArgument
 from gpuexplore.features.trace.analysis.flops import CONVOLUTIONS, causal_of, dims_of, is_transposed, numbers

@@ -19,8 +19,7 @@ from itertools import starmap, zip_longest
 from math import isfinite
 from typing import Any
 
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.typed_text import check_characters, readable
+from gpuexplore.core import InvalidInput, check_characters, readable
 from gpuexplore.hardware.nvml import GpuFacts
 
 OPERATIONS = ("cpu_op", "user_annotation")

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from gpuexplore.analysis.utilization.utilization import cached_bytes, smallest_cache
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Device, Peak, PeakKind
+from gpuexplore.core import Device, InvalidInput, Peak, PeakKind
 from gpuexplore.features.trace.analysis.attribution import Parents, attribute, busy_ns, nest
 from gpuexplore.features.trace.analysis.call_kinds import MULTIPLIES, kind_of
 from gpuexplore.features.trace.analysis.counterpart import Counterpart, counterpart

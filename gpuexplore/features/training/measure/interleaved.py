@@ -11,10 +11,8 @@ from time import monotonic
 import torch
 
 from gpuexplore.backends.timer import Clock
+from gpuexplore.core import Cancelled, Device, GpuExploreError, format_seconds
 from gpuexplore.core.dtypes import dtype_named
-from gpuexplore.core.errors import Cancelled, GpuExploreError
-from gpuexplore.core.model import Device
-from gpuexplore.core.units import format_seconds
 from gpuexplore.features.training.measure.contract import REPORT_EVERY_S, Course, Recorder, Underflow
 from gpuexplore.features.training.measure.learner import Batches, Learner, Network, batches_of, loss_of
 from gpuexplore.features.training.measure.setup import Setup

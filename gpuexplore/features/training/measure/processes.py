@@ -26,11 +26,8 @@ import psutil
 import torch
 import torch.distributed as dist
 
+from gpuexplore.core import Cancelled, Device, GpuExploreError, decode, encode, format_seconds
 from gpuexplore.core.dtypes import dtype_named
-from gpuexplore.core.errors import Cancelled, GpuExploreError
-from gpuexplore.core.model import Device
-from gpuexplore.core.serialization import decode, encode
-from gpuexplore.core.units import format_seconds
 from gpuexplore.features.training.measure.contract import (
     REPORT_EVERY_S,
     Processes,

@@ -7,12 +7,8 @@ from math import log, prod
 
 import psutil
 
-from gpuexplore.core.errors import InvalidInput, TooLarge
-from gpuexplore.core.model import Device, Shape
-from gpuexplore.core.typed_text import in_any_case
-from gpuexplore.core.units import read_number, read_whole
-from gpuexplore.operations import operation_named
-from gpuexplore.operations.contract import Operation
+from gpuexplore.core import Device, InvalidInput, Shape, TooLarge, in_any_case, read_number, read_whole
+from gpuexplore.operations import Operation, operation_named
 
 PARTS = 4  # of a batch whose gradients are accumulated
 DATA: Mapping[str, str] = {

@@ -15,12 +15,9 @@ import numpy as np
 
 from gpuexplore.analysis.prediction import UncertainValue
 from gpuexplore.analysis.verdict.times import doubts_of
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Device
-from gpuexplore.core.statistics import widened
+from gpuexplore.core import Device, InvalidInput, widened
 from gpuexplore.features.transfer.measure.contract import SIZES_BYTES, Part, TransferReading, TransferReadings
-from gpuexplore.hardware import row_of
-from gpuexplore.hardware.nvml import SOURCE, Link
+from gpuexplore.hardware import SOURCE, Link, row_of
 
 SpanOrigin = Literal["measured", "predicted"]
 

@@ -20,8 +20,7 @@ from gpuexplore.core.dtypes import dtype_named
 from gpuexplore.core.model import Case, Device, Shape
 from gpuexplore.features.transfer.analysis import Path, TimeSpan, interpolated, measured_span
 from gpuexplore.features.transfer.measure.contract import CACHE, DTYPE, TransferReading, sizes_of
-from gpuexplore.operations import operation_named
-from gpuexplore.operations.contract import Operation
+from gpuexplore.operations import Operation, operation_named
 
 
 @dataclass(frozen=True, slots=True)

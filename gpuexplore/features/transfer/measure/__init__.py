@@ -22,10 +22,21 @@ import numpy.typing as npt
 from gpuexplore.backends import load_backend
 from gpuexplore.backends.cuda_driver import index_in_this_process
 from gpuexplore.backends.timer import Call, Clock, HostTimer
+from gpuexplore.core import (
+    Accuracy,
+    Cancelled,
+    Case,
+    Device,
+    Environment,
+    IncorrectOutput,
+    InvalidInput,
+    Options,
+    Result,
+    Shape,
+    Status,
+    encode,
+)
 from gpuexplore.core.dtypes import dtype_named
-from gpuexplore.core.errors import Cancelled, IncorrectOutput, InvalidInput
-from gpuexplore.core.model import Accuracy, Case, Device, Environment, Options, Result, Shape, Status
-from gpuexplore.core.serialization import encode
 from gpuexplore.features.transfer.measure.contract import (
     CACHE,
     DTYPE,
@@ -36,16 +47,13 @@ from gpuexplore.features.transfer.measure.contract import (
     sizes_of,
     timed,
 )
-from gpuexplore.hardware import check_measured_on
-from gpuexplore.hardware.nvml import link_of
+from gpuexplore.hardware import check_measured_on, link_of
 from gpuexplore.measure.candidates.candidate import Candidate, build_candidate, device_for, unsupported
-from gpuexplore.measure.check.guard import check_memory
-from gpuexplore.measure.check.inputs import make_inputs
+from gpuexplore.measure.check import check_memory, make_inputs
 from gpuexplore.measure.conditions.environment import describe_environment, free_bytes
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
 from gpuexplore.measure.runner import measure_group, measured_together
-from gpuexplore.operations import operation_named
-from gpuexplore.operations.contract import Operation
+from gpuexplore.operations import Operation, operation_named
 
 BUDGET_S = 0.3
 IN_A_ROW = 100  # launches; a GPU's queue takes about a thousand before a launch has to wait

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from jinja2 import Environment
 
-from gpuexplore.core.typed_text import spreadsheet_safe
-from gpuexplore.core.units import format_seconds
+from gpuexplore.core import format_seconds, spreadsheet_safe
 from gpuexplore.features.workshop.report.facts import Column, RoomFacts, Standing, standings, truth_of
 from gpuexplore.rooms import spoken
 

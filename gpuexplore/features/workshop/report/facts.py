@@ -8,10 +8,7 @@ from enum import StrEnum
 
 from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.analysis.run.analyze import analyze
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Result
-from gpuexplore.core.statistics import median
-from gpuexplore.core.units import format_seconds, round_significant
+from gpuexplore.core import InvalidInput, Result, format_seconds, median, round_significant
 from gpuexplore.features.lessons.lesson import catalog
 from gpuexplore.features.lessons.lesson.blocks import CheckBlock
 from gpuexplore.features.lessons.lesson.format import Lesson, LessonStep

@@ -6,8 +6,7 @@ from functools import partial
 
 import streamlit as st
 
-from gpuexplore.core.errors import GpuExploreError, InvalidInput, StoreUnavailable
-from gpuexplore.core.units import format_whole_seconds
+from gpuexplore.core import GpuExploreError, InvalidInput, StoreUnavailable, format_whole_seconds
 from gpuexplore.features.lessons.lesson import catalog
 from gpuexplore.features.workshop.goals import KINDS, GoalKind, Setting, goal_of
 from gpuexplore.features.workshop.report import FORMATS, ReportFormat, names_of

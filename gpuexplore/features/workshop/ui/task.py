@@ -5,9 +5,15 @@ from typing import Any, Literal
 
 import streamlit as st
 
-from gpuexplore.core.errors import GpuExploreError, InvalidInput, StoreUnavailable
-from gpuexplore.core.once import once
-from gpuexplore.core.units import format_seconds, format_whole_seconds, read_seconds
+from gpuexplore.core import (
+    GpuExploreError,
+    InvalidInput,
+    StoreUnavailable,
+    format_seconds,
+    format_whole_seconds,
+    once,
+    read_seconds,
+)
 from gpuexplore.features.lessons.lesson.outcome import GuessOutcome
 from gpuexplore.features.lessons.ui.cards import TAB_STYLE
 from gpuexplore.features.workshop.goals import LONGEST

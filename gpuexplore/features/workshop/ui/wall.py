@@ -10,8 +10,7 @@ import altair as alt
 import streamlit as st
 
 from gpuexplore.analysis.figure import LessonFigure
-from gpuexplore.core.errors import GpuExploreError, StoreUnavailable
-from gpuexplore.core.units import format_seconds
+from gpuexplore.core import GpuExploreError, StoreUnavailable, format_seconds
 from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, UNITS, GuessBlock
 from gpuexplore.features.lessons.lesson.outcome import JudgedStep
 from gpuexplore.features.lessons.ui.view import of_this_machine

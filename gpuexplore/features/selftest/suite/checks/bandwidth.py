@@ -2,9 +2,18 @@
 
 from collections.abc import Iterable, Sequence
 
+from gpuexplore.core import (
+    DISTURBED,
+    Bandwidth,
+    Case,
+    Device,
+    Options,
+    Result,
+    Status,
+    format_bytes_per_s,
+    format_percent,
+)
 from gpuexplore.core.dtypes import DTYPES
-from gpuexplore.core.model import DISTURBED, Bandwidth, Case, Device, Options, Result, Status
-from gpuexplore.core.units import format_bytes_per_s, format_percent
 from gpuexplore.features.selftest.suite.bench import Bench, SelfCheck
 from gpuexplore.features.selftest.suite.contract import (
     FRACTION,

@@ -3,14 +3,12 @@
 from collections.abc import Iterable, Iterator
 from itertools import product
 
+from gpuexplore.core import Case, GpuExploreError, Options, Result, Status
 from gpuexplore.core.dtypes import DTYPES, dtype_named
-from gpuexplore.core.errors import GpuExploreError
-from gpuexplore.core.model import Case, Options, Result, Status
 from gpuexplore.features.selftest.suite.bench import Bench, SelfCheck
 from gpuexplore.features.selftest.suite.contract import CheckFigure, CheckFinding, ended, judged, skipped
 from gpuexplore.measure.candidates.candidate import unsupported
-from gpuexplore.operations import OPERATIONS
-from gpuexplore.operations.contract import awkward_shapes
+from gpuexplore.operations import OPERATIONS, awkward_shapes
 
 MAX_SAID = 20
 COMPILED_BY_TORCH = "torch_compile"  # takes ten seconds and more for each: last

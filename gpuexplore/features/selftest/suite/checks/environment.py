@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gpuexplore.core.model import Device, Environment
-from gpuexplore.core.serialization import decode
+from gpuexplore.core import Device, Environment, decode
 from gpuexplore.features.selftest.suite.bench import Bench, SelfCheck
 from gpuexplore.features.selftest.suite.contract import CheckFigure, CheckFinding, Payload, judged, skipped
 

@@ -2,18 +2,23 @@
 
 from collections.abc import Iterator, Sequence
 
+from gpuexplore.core import (
+    Case,
+    Result,
+    Status,
+    Telemetry,
+    decode,
+    format_flop_per_s,
+    format_percent,
+    format_si,
+    median,
+)
 from gpuexplore.core.dtypes import dtype_named
-from gpuexplore.core.model import Case, Result, Status, Telemetry
-from gpuexplore.core.serialization import decode
-from gpuexplore.core.statistics import median
-from gpuexplore.core.units import format_flop_per_s, format_percent, format_si
 from gpuexplore.features.selftest.suite.bench import Bench, SelfCheck
 from gpuexplore.features.selftest.suite.contract import FRACTION, CheckFigure, CheckFinding, judged, skipped
 from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.measure.flags import FAR_ABOVE
-from gpuexplore.operations import operation_named
-from gpuexplore.operations.contract import Operation
-from gpuexplore.operations.implementation import Implementation
+from gpuexplore.operations import Implementation, Operation, operation_named
 
 GOALS = {"fp32": 0.85, "bf16": 0.6, "fp16": 0.6}
 LARGEST = 4096

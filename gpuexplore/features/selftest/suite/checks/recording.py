@@ -6,8 +6,7 @@ import sys
 from collections import Counter
 from signal import SIGINT
 
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.model import Status
+from gpuexplore.core import InvalidInput, Status
 from gpuexplore.features.selftest.suite.bench import Bench, SelfCheck
 from gpuexplore.features.selftest.suite.contract import CheckFigure, CheckFinding, ended, judged, skipped
 from gpuexplore.measure.conditions.environment import git_commit

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
 
-from gpuexplore.core.errors import GpuExploreError
-from gpuexplore.core.units import format_percent, format_seconds
+from gpuexplore.core import GpuExploreError, format_percent, format_seconds
 from gpuexplore.features.selftest.suite.bench import Bench, SelfCheck
 from gpuexplore.features.selftest.suite.contract import CheckFigure, CheckFinding, Payload, judged, skipped
 
