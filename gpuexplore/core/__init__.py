@@ -2,7 +2,8 @@
 
 `model.py` has cases, experiments, results and runs; `hardware.py` devices and their peaks; `dtypes.py` the one table
 of dtypes; `errors.py` what is raised. Nothing here measures, stores or draws, and nothing imports another folder. What
-two folders need and neither owns belongs here.
+two folders need and neither owns belongs here. A file that needs several of these imports the folder; `dtypes.py` by
+itself, as it loads numpy, which a worker must not before its environment is set.
 """
 
 from gpuexplore.core.errors import (

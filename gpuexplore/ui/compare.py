@@ -96,10 +96,12 @@ def _show_cases(found: RunComparison) -> None:
         for label, side in (("Open before", found.before), ("Open after", found.after)):
             if st.button(label, icon=":material/visibility:"):
                 st.switch_page(file_of("benchmark"), query_params={"run": side.source})
-        with st.popover("Copy as Markdown", icon=":material/content_copy:"):
-            st.code(as_markdown(found), language="markdown", wrap_lines=True)
-        with st.popover("Copy as command", icon=":material/terminal:"):
-            st.code(f"gpuexplore compare {found.before.source} {found.after.source}", language="bash")
+        st.popover("Copy as Markdown", icon=":material/content_copy:").code(
+            as_markdown(found), language="markdown", wrap_lines=True
+        )
+        st.popover("Copy as command", icon=":material/terminal:").code(
+            f"gpuexplore compare {found.before.source} {found.after.source}", language="bash"
+        )
 
 
 def _show_differences(found: RunComparison) -> None:

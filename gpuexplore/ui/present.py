@@ -100,8 +100,7 @@ def show_presentation(run: Run) -> None:
             st.markdown(" · ".join(facts_of(run)))
             st.markdown(f"**{analysis.summary.headline}**")
             st.markdown("\n".join(f"- {sentence}" for sentence in analysis.summary.details[:3]))
-        with code:
-            st.image(qr_code(link.address({"run": run.id})), width="stretch", caption="The run, on your own screen")
+        code.image(qr_code(link.address({"run": run.id})), width="stretch", caption="The run, on your own screen")
         return
     build = _build(step.chart, analysis)
     spec = spec_of(lambda: build(analysis, step.lines))

@@ -228,21 +228,19 @@ def _print(found: Sequence[ModelPrediction], batches: Sequence[ModelPrediction],
             continue
         shares = ", ".join(f"{words} {format_percent(share)}" for words, share in shares_of(phase).items())
         print(f"{name.capitalize()}: {format_seconds(phase.time_s.value)}; {shares}")
-        table: list[Any] = [("operation", "dtype", "count", "time", "FLOPs", "bytes", "bound")]
-        for row in rows_of(phase)[:MOST_ROWS]:
-            flops = format_si(row["flop_count"], "FLOP")
-            table.append(
-                (
-                    row["name"],
-                    row["dtype"],
-                    f"{row['count']:,}",
-                    format_seconds(row["seconds"]),
-                    flops,
-                    format_gigabytes(row["byte_count"]),
-                    row["bound"],
-                )
+        table = [
+            (
+                row["name"],
+                row["dtype"],
+                f"{row['count']:,}",
+                format_seconds(row["seconds"]),
+                format_si(row["flop_count"], "FLOP"),
+                format_gigabytes(row["byte_count"]),
+                row["bound"],
             )
-        print_columns(table, one_unit=False)
+            for row in rows_of(phase)[:MOST_ROWS]
+        ]
+        print_columns([("operation", "dtype", "count", "time", "FLOPs", "bytes", "bound"), *table], one_unit=False)
         print()
     if first.train:
         for key, share in mfu_by_definition(first).items():

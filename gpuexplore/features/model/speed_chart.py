@@ -37,7 +37,8 @@ def throughput(
     x_axis = "Time of a step" if first.train else "Time of a token" if first.decode else "Time of a batch"
     x = _log("x", x_axis, steps, "s")
     y = _log("y", f"{unit.capitalize()} a second, all GPUs", rates, "")
-    color = alt.Color("line:N", scale=alt.Scale(domain=list(lines)), title=None, legend=_legend(lines))
+    legend = alt.Legend(orient="top", columns=1 if _is_long(lines) else 2, labelLimit=320, symbolOpacity=1)
+    color = alt.Color("line:N", scale=alt.Scale(domain=list(lines)), title=None, legend=legend)
     tips = [
         alt.Tooltip(f"{name}:N", title=title)
         for name, title in (
@@ -99,10 +100,6 @@ def _log(name: str, title: str, values: Sequence[float], unit: str) -> Any:
     scale = alt.Scale(type="log", nice=False, domain=[low, high])
     axis = alt.Axis(values=shown, labelExpr=si_label(unit), labelOverlap="greedy")
     return (alt.X if name == "x" else alt.Y)(f"{name}:Q", title=title, scale=scale, axis=axis)
-
-
-def _legend(lines: Mapping[str, object]) -> alt.Legend | None:
-    return alt.Legend(orient="top", columns=1 if _is_long(lines) else 2, labelLimit=320, symbolOpacity=1)
 
 
 def _is_long(lines: Mapping[str, object]) -> bool:

@@ -125,13 +125,12 @@ def choose_trace() -> TraceTable | None:
             f"smaller) and {MOST_BYTES // 1_000_000} MB unpacked. From a shell `gpuexplore trace FILE` takes up to "
             f"{MOST_COMMAND_BYTES // 1_000_000} MB, and prints JSON. The file is not stored."
         )
-        with st.expander("Record a trace of your own", icon=":material/add_chart:"):
-            st.code(
-                "with torch.profiler.profile(record_shapes=True) as prof:\n"
-                "    step()  # a few calls of the code to profile, after some warm-up calls\n"
-                'prof.export_chrome_trace("trace.json.gz")\n',
-                language="python",
-            )
+        st.expander("Record a trace of your own", icon=":material/add_chart:").code(
+            "with torch.profiler.profile(record_shapes=True) as prof:\n"
+            "    step()  # a few calls of the code to profile, after some warm-up calls\n"
+            'prof.export_chrome_trace("trace.json.gz")\n',
+            language="python",
+        )
         if file is None:
             select("Taken on", "device", ["", CPU, *GPUS], shown=_device_title)
             words.badge("Recorded example", icon=":material/inventory_2:", color="violet")

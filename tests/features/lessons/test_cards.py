@@ -34,11 +34,11 @@ def test_card_has_a_chart_in_words_and_says_where_its_figures_come_from(name):
     card = cards()[name]
     given = WRITTEN[name]
 
-    assert re.search(r'role="img" aria-label="[^"]*\d', card.picture)
-    assert "—" not in card.text
-    assert card.source.startswith("Recorded: ") == ("recordings" in given)
+    assert re.search(r'role="img" aria-label="[^"]*\d', card["picture"])
+    assert "—" not in card["text"]
+    assert card["source"].startswith("Recorded: ") == ("recordings" in given)
     predicted = any(block["kind"] in ("predict", "model") for block in given.get("blocks", ()))
-    assert "Predicted" in card.source or not predicted or "source" in given
+    assert "Predicted" in card["source"] or not predicted or "source" in given
 
 
 def test_a_card_whose_figures_are_not_there_is_left_out(monkeypatch):
@@ -52,6 +52,6 @@ def test_a_card_whose_figures_are_not_there_is_left_out(monkeypatch):
 def test_bars_are_as_long_as_their_figures():
     card = _card({"text": "x", "chart": {"a": "1", "b": "4", "c": "2"}, "focus": "c"})
 
-    assert re.findall(r"--part:([\d.]+)", card.picture) == ["0.2500", "1.0000", "0.5000"]
-    assert re.findall(r'class="focus"[^>]*><span>(\w)', card.picture) == ["c"]
-    assert card.source == "Computed"
+    assert re.findall(r"--part:([\d.]+)", card["picture"]) == ["0.2500", "1.0000", "0.5000"]
+    assert re.findall(r'class="focus"[^>]*><span>(\w)', card["picture"]) == ["c"]
+    assert card["source"] == "Computed"

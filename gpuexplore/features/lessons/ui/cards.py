@@ -3,7 +3,6 @@
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -47,28 +46,19 @@ a.lesson:focus-visible { outline: 2px solid light-dark(#134a8a, #cfe3fb); outlin
 </style>"""  # of links that look like buttons: those of Streamlit open a tab each
 
 
-@dataclass(frozen=True, slots=True)
-class _LearnCard:
-    """One result: the sentence, where its figures come from, and its chart as HTML."""
-
-    text: str
-    source: str
-    picture: str
-
-
 def linked(name: str, title: str, href: str, *, about: str, footer: str = "") -> str:
     """Return the card of a lesson or a page as HTML, all of it a link; with `about` where it has no result."""
     card = cards().get(name)
     result = f"<p>{escape(about)}</p>"
     if card:
-        text = re.sub(r"(?<=\de)-", "\N{NON-BREAKING HYPHEN}", escape(card.text))
-        result = f"{card.picture}<p>{text}</p><small>{escape(card.source)}</small>"
+        text = re.sub(r"(?<=\de)-", "\N{NON-BREAKING HYPHEN}", escape(card["text"]))
+        result = f"{card['picture']}<p>{text}</p><small>{escape(card['source'])}</small>"
     # _self: a link to the page that is shown would leave the address as it is, if Streamlit followed it
     return f'<a href="{escape(href)}" target="_self"><b>{escape(title)}</b>{result}<small>{footer}</small></a>'
 
 
 @once
-def cards() -> Mapping[str, _LearnCard]:
+def cards() -> Mapping[str, Mapping[str, str]]:
     """Return the cards by the name of their lesson or page; none of what needs a feature that is switched off."""
     found = {}
     for name, given in tomllib.loads(Path(__file__).with_name("cards.toml").read_text(encoding="utf-8")).items():
@@ -79,7 +69,7 @@ def cards() -> Mapping[str, _LearnCard]:
     return found
 
 
-def _card(given: Mapping[str, Any]) -> _LearnCard:
+def _card(given: Mapping[str, Any]) -> Mapping[str, str]:
     """Return a card.
 
     Raises:
@@ -103,7 +93,7 @@ def _card(given: Mapping[str, Any]) -> _LearnCard:
     source = given.get("source") or (said.removesuffix(": ") if origins else "Computed")
     focus = given.get("focus", next(iter(chart), ""))
     picture = _cells(*cells) if cells else _chart(chart, focus, given.get("columns", ""))
-    return _LearnCard(text.said(names), source, picture)
+    return {"text": text.said(names), "source": source, "picture": picture}
 
 
 def _chart(figures: Mapping[str, LessonFigure], focus: str, columns: str) -> str:

@@ -187,8 +187,7 @@ def show_exhibits(choice: KernelChoice, launch: Launch, gpu: TargetGpu) -> None:
         st.header(f"As in the notebook ({exhibit.row})", anchor=f"notebook-{exhibit.row.lower()}")
         st.warning(f"Wrong, so it is shown and never run: {exhibit.wrong}", icon=":material/report:")
         left, right = st.columns([3, 2], gap="medium")
-        with left:
-            st.code(_source(exhibit), language="python", line_numbers=True)
+        left.code(_source(exhibit), language="python", line_numbers=True)
         with right:
             st.code(exhibit.launch_code, language="python")
             st.caption("The essential statements are the notebook's; index, bounds and launch follow its text.")

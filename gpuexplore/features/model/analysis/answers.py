@@ -127,7 +127,7 @@ def _too_large(prediction: ModelPrediction) -> str:
         found.append("one with checkpointing")
     if not prediction.plan.is_trained and not prediction.model.is_own:
         for dtype in ("fp8", "int4"):
-            fewer = _with_weights(prediction, dtype)
+            fewer = memory_of_each(prediction.model, replace(prediction.plan, weights=dtype))
             if fewer <= usable:
                 found.append(f"weights in {dtype} ({format_gigabytes(fewer)})")
                 break
@@ -158,10 +158,6 @@ def uncounted_words(prediction: ModelPrediction) -> str:
     """Return which operations of a module are in no number, as a sentence; empty where all are."""
     found = [f"{name}, {count:,} time{'s'[: count != 1]}" for name, count in prediction.uncounted.items()]
     return f"Not counted: {'; '.join(found)}." if found else ""
-
-
-def _with_weights(prediction: ModelPrediction, dtype: str) -> int:
-    return memory_of_each(prediction.model, replace(prediction.plan, weights=dtype))
 
 
 def compared(first: ModelPrediction, second: ModelPrediction, *, of: str = "GPU") -> str:

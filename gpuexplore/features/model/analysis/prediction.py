@@ -259,12 +259,12 @@ def peak_of(device: Device, dtype: str) -> float | None:
 
 def _active(model: LayeredModel, weights: int) -> int:
     """Return the numbers of weights that a token uses: without the experts it is not sent to."""
-    unused = 0
     width = next((layer.sizes[0] for layer in model.layers if layer.kind == "embedding"), 0)
-    for layer in model.layers:
-        if layer.kind == "experts":
-            unused += 3 * width * layer.sizes[0] * (layer.settings["count"] - layer.settings["active"])
-    return weights - unused
+    return weights - sum(
+        3 * width * layer.sizes[0] * (layer.settings["count"] - layer.settings["active"])
+        for layer in model.layers
+        if layer.kind == "experts"
+    )
 
 
 def _counted(model: LayeredModel, plan: ModelPlan, tokens: int) -> tuple[float, float, float, float]:

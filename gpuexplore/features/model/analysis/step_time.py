@@ -123,11 +123,6 @@ class StepTerms:
     parts: tuple[tuple[Part, float], ...] = field(repr=False)
     bubble: float = 0.0
 
-    @property
-    def is_hopper(self) -> bool:
-        """Whether its tensor cores want kernels of their own for attention."""
-        return self.chip in ("GH100", "GB100", "GB110")
-
 
 @once
 def fitted() -> StepFit:
@@ -153,7 +148,9 @@ def seconds_of(terms: StepTerms, fit: StepFit) -> dict[str, float]:
     elif is_gpu:
         if terms.task == "train":
             seconds["products"] *= 1.0 if terms.checkpoint else exp(fit.of("kept"))
-            seconds["attention"] *= exp(fit.of("attention") + (fit.of("attention:hopper") if terms.is_hopper else 0.0))
+            seconds["attention"] *= exp(
+                fit.of("attention") + (fit.of("attention:hopper") if terms.chip in WANTING_OWN_ATTENTION else 0.0)
+            )
         seconds["elementwise"] *= exp(fit.of("elementwise"))
         seconds["host"] = terms.kernels * exp(fit.of("kernel"))
     computed = sum(seconds.values())
@@ -168,6 +165,7 @@ def seconds_of(terms: StepTerms, fit: StepFit) -> dict[str, float]:
     return {name: value for name, value in seconds.items() if value}
 
 
+WANTING_OWN_ATTENTION = ("GH100", "GB100", "GB110")  # chips whose tensor cores want kernels of their own for it
 STACKED = ("GA100", "GH100", "GB100", "GB110", "GV100", "GP100", "Aldebaran", "Aqua Vanjaram", "gfx950", "Arcturus")
 
 
@@ -191,7 +189,8 @@ def step_of(model: LayeredModel, plan: ModelPlan, *, context: int = 0) -> Pass:
         parts = [replace(part, count=part.count * times) for part in forward.parts]
         return replace(forward, parts=tuple(parts), steps=forward.steps * times)
     parts = list(forward.parts)
-    again = [part for part in parts if part.name != _head(forward)] if plan.checkpoint else []
+    head = next((part.name for part in reversed(forward.parts) if part.operation == "linear"), "")
+    again = [part for part in parts if part.name != head] if plan.checkpoint else []
     parts = [*parts, *again, *backward_parts(parts)]
     parts = [replace(part, count=part.count * plan.accumulation) for part in parts]
     shares = plan.replicas if plan.shard != "none" else 1
@@ -271,10 +270,6 @@ def _cpu_term(part: Part, plan: ModelPlan) -> float:
     if part.operation == "conv2d":
         return CPU["convolutions"]
     return CPU["products"] if part.group == "products" and plan.is_trained else 0.0
-
-
-def _head(forward: Pass) -> str:
-    return next((part.name for part in reversed(forward.parts) if part.operation == "linear"), "")
 
 
 def _gathered_s(forward: Pass, plan: ModelPlan, device: Device) -> float:

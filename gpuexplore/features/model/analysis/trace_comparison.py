@@ -333,7 +333,9 @@ def compared_step(prediction: ModelPrediction, seen: SeenStep) -> dict[str, Any]
         "flop_ratio": same[1] / same[0] if is_known and all(same) else None,
         "products_of_other_rows": len(unlike) - any(head),
         "groups": [_row(*pair, wide) for pair in _groups(phase, predicted, seen)],
-        "operations": sorted((_row(*pair, wide) for pair in rows), key=_longest_first),
+        "operations": sorted(
+            (_row(*pair, wide) for pair in rows), key=lambda row: -max(row["predicted_s"] or 0.0, row["seen_s"] or 0.0)
+        ),
     }
     return {"sentence": _sentence(found, seen), "notes": list(_notes(found, prediction, seen, head))} | found
 
@@ -365,10 +367,6 @@ def _row(predicted: _StepOperation | None, seen: _StepOperation | None, wide: fl
         "seen_s": times[1],
         "ratio": times[1] / times[0] if times[0] and times[1] else None,
     }
-
-
-def _longest_first(row: Mapping[str, Any]) -> float:
-    return -max(row["predicted_s"] or 0.0, row["seen_s"] or 0.0)
 
 
 def _predicted(phase: StepPrediction) -> list[_StepOperation]:
