@@ -270,7 +270,7 @@ def _size_of(operation: str, shape: Shape) -> int | None:
     contract = operation_named(operation)
     work = work_of(operation, "fp32")
     asked = work(shape)
-    low, high = sizes(operation)[0], sizes(operation)[-1]
+    low, *_, high = sizes(operation)
     if not work(contract.shape_of_size(low)) <= asked <= work(contract.shape_of_size(high)):
         return None
     while low < high:

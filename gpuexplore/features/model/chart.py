@@ -70,7 +70,7 @@ def _describe_memory(memory: MemoryTimeline, capacities: Mapping[str, int]) -> s
     comparisons = "".join(f"; {label}: {format_gigabytes(size)}" for label, size in capacities.items())
     return (
         f"Memory of {memory.model.title} over a step at batch {memory.batch:,}: peak "
-        f"{format_gigabytes(memory.total_bytes)} in {memory.peak_moment}, of it {largest}{comparisons}."
+        f"{format_gigabytes(memory.total_bytes)} in {memory.peak.moment}, of it {largest}{comparisons}."
     )
 
 
@@ -124,7 +124,7 @@ def _phases(points: Sequence[TimelinePoint], edges: Sequence[float]) -> list[alt
 def _peak(memory: MemoryTimeline, points: Sequence[TimelinePoint], edges: Sequence[float]) -> list[alt.Chart]:
     peak = max(range(len(points)), key=lambda index: points[index].total_bytes)
     middle = (edges[peak] + edges[peak + 1]) / 2
-    label = f"{format_gigabytes(memory.total_bytes)}: {memory.peak_moment}"
+    label = f"{format_gigabytes(memory.total_bytes)}: {memory.peak.moment}"
     row = {"x": middle, "y": memory.total_bytes, "label": label}
     base = alt.Chart(alt.InlineData(values=[row])).encode(x=alt.X("x:Q"), y=alt.Y("y:Q"))
     at_left = middle > edges[-1] / 2

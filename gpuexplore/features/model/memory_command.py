@@ -20,7 +20,6 @@ from gpuexplore.features.model.analysis.fits import (
     gpus_named,
     memory_of,
     reserve_of,
-    reserve_words,
     setup_of,
 )
 from gpuexplore.features.model.analysis.layer_kinds import KINDS
@@ -106,7 +105,7 @@ def execute(arguments: argparse.Namespace) -> int:
             say(f"gpuexplore: {reading}")
         say_readings(split(arguments.gpu))
         _print(memory, setup, fits)
-        print(f"\nLargest batch: within the memory less {reserve_words(reserve)}.")
+        print(f"\nLargest batch: within the memory less {reserve.words}.")
     return EXIT_OK
 
 
@@ -164,7 +163,7 @@ def _failing_as(what: str) -> Iterator[None]:
 def _print(memory: MemoryTimeline, setup: Training | Serving, fits: Sequence[Fit]) -> None:
     print(f"{memory.model.title}: {memory.parameter_count:,} parameters, batch {memory.batch:,}")
     print(_setup_words(memory, setup))
-    print(f"Peak: {format_gigabytes(memory.total_bytes)}, in: {memory.peak_moment}\n")
+    print(f"Peak: {format_gigabytes(memory.total_bytes)}, in: {memory.peak.moment}\n")
     peak = memory.peak.bytes_by_kind
     rows = [(kind, format_gigabytes(memory.most(kind)), format_gigabytes(size)) for kind, size in peak.items()]
     print_columns([("", "at most", "at the peak"), *(row for row in rows if memory.most(row[0]))], one_unit=False)
@@ -212,7 +211,7 @@ def _memory_json(
         "activations_bytes": memory.most("activations"),
         "kv_cache_bytes": memory.most("KV cache"),
         "total_bytes": memory.total_bytes,
-        "peak_moment": memory.peak_moment,
+        "peak_moment": memory.peak.moment,
         "timeline": timeline,
         "reserve": {"context_bytes": reserve.context_bytes, "share": reserve.share},
         "fits": [

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.features.model.ui import show_countings, show_kinds, show_memory
+from gpuexplore.features.model.ui import show_countings, show_memory
 from gpuexplore.features.model.ui.choice import choose, choose_view, note_choices, reset
 from gpuexplore.features.model.ui.speed import show_speed
 from gpuexplore.ui.glossary import page_help
@@ -32,6 +32,5 @@ else:
             show_problem(error)
             st.info("Not computed: correct the value above, or reset all choices.")
             st.button("Reset to default", type="primary", on_click=reset)
-    show_kinds()
     show_countings()
 note_choices(view)

@@ -30,8 +30,10 @@ HAVING: Mapping[str, tuple[str, ...]] = {
     "tied tables": ("gemma", "gemma2", "gemma3_text", "smollm3", "cohere", "cohere2"),
     "tables of their own": ("gpt_neox", "phi", "gptj"),
 }
-ENCODERS = ("bert", "roberta", "xlm-roberta", "distilbert", "vit")
-READ = (*LIKE_LLAMA, *LIKE_GPT, *ENCODERS, "whisper", "resnet", "DiTTransformer2DModel")
+READ = (
+    *(*LIKE_LLAMA, *LIKE_GPT, "bert", "roberta", "xlm-roberta", "distilbert", "vit"),
+    *("whisper", "resnet", "DiTTransformer2DModel"),
+)
 NAMES: Mapping[str, tuple[str, ...]] = {  # of a size, in the configs of different models
     "width": ("hidden_size", "n_embd", "d_model", "dim"),
     "layers": ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "encoder_layers"),

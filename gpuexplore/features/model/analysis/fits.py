@@ -62,6 +62,13 @@ class Reserve:
         """Return what is left of `memory_bytes` for tensors."""
         return max(0, int(memory_bytes * (1 - self.share)) - self.context_bytes)
 
+    @property
+    def words(self) -> str:
+        """What is reserved, e.g. ``1.3 GB and 7 % of the memory``."""
+        share = f" and {self.share:.0%} of the memory".replace("%", " %") if self.share else ""
+        why = " for the CUDA context and its libraries, and for ECC and firmware" if self == DEFAULT_RESERVE else ""
+        return f"{self.context_bytes / GB:g} GB{share}{why}"
+
 
 DEFAULT_RESERVE = Reserve()
 
@@ -217,13 +224,4 @@ def memory_of(model: LayeredModel, batch: int, setup: Training | Serving) -> Mem
     Raises:
         InvalidInput: the batch, a layer or a setting cannot be.
     """
-    if isinstance(setup, Serving):
-        return serving_memory(model, batch, setup)
-    return training_memory(model, batch, setup)
-
-
-def reserve_words(reserve: Reserve) -> str:
-    """Say what is reserved, e.g. ``1.3 GB and 7 % of the memory``."""
-    share = f" and {reserve.share:.0%} of the memory".replace("%", " %") if reserve.share else ""
-    why = " for the CUDA context and its libraries, and for ECC and firmware" if (reserve == DEFAULT_RESERVE) else ""
-    return f"{reserve.context_bytes / GB:g} GB{share}{why}"
+    return serving_memory(model, batch, setup) if isinstance(setup, Serving) else training_memory(model, batch, setup)

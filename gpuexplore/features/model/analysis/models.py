@@ -29,9 +29,11 @@ from gpuexplore.features.model.analysis.tape import How, Tape, Value
 
 MLP_BATCH = 128
 PASTED_BATCH = 32
-MOST_LAYERS = 5000  # after `repeat`
-MOST_DEPTH = 4  # of one `repeat` within another
-LARGEST_NUMBER = 1_000_000_000
+MOST: Mapping[str, int] = {
+    "layers": 5000,  # after `repeat`
+    "depth": 4,  # of one `repeat` within another
+    "number": 1_000_000_000,
+}
 _Line = tuple[int, list[str]]  # its number from 1, and its words
 
 
@@ -193,9 +195,9 @@ def _parse_layers(text: str, *, source: str = "layers") -> tuple[ModelLayer, ...
     lines = [line for line in stripped if line[1]]
     layers: list[ModelLayer] = []
     read: dict[int, ModelLayer] = {}  # a repeated line is read once
-    for line in _repeated(lines, source, MOST_DEPTH):
-        if len(layers) == MOST_LAYERS:
-            raise _no_layer(source, line, f"at most {MOST_LAYERS:,} layers, repeated ones counted each time")
+    for line in _repeated(lines, source, MOST["depth"]):
+        if len(layers) == MOST["layers"]:
+            raise _no_layer(source, line, f"at most {MOST['layers']:,} layers, repeated ones counted each time")
         if id(line) not in read:
             read[id(line)] = _layer(line, source)
         layers.append(read[id(line)])
@@ -217,8 +219,10 @@ def _repeated(lines: Sequence[_Line], source: str, depth: int) -> Iterator[_Line
             yield line
             continue
         count = read_whole(words[1]) if len(words) == 2 else None
-        if not count or count > MOST_LAYERS or depth == 0:
-            raise _no_layer(source, line, f"`repeat N` with N from 1 to {MOST_LAYERS:,}, at most {MOST_DEPTH} deep")
+        if not count or count > MOST["layers"] or depth == 0:
+            raise _no_layer(
+                source, line, f"`repeat N` with N from 1 to {MOST['layers']:,}, at most {MOST['depth']} deep"
+            )
         stop = _end_of(lines, index, line, source)
         for _ in range(count):
             yield from _repeated(lines[index:stop], source, depth - 1)
@@ -256,16 +260,16 @@ def _layer(line: _Line, source: str) -> ModelLayer:
 
 def _sizes(word: str, line: _Line, kind: LayerKind, source: str) -> tuple[int, ...]:
     numbers = [read_whole(part) for part in word.split("x")]
-    found = tuple(number for number in numbers if number is not None and 1 <= number <= LARGEST_NUMBER)
+    found = tuple(number for number in numbers if number is not None and 1 <= number <= MOST["number"])
     if len(found) < len(numbers):
-        raise _no_layer(source, line, f"`{kind.syntax}`, with whole numbers from 1 to {LARGEST_NUMBER:,}")
+        raise _no_layer(source, line, f"`{kind.syntax}`, with whole numbers from 1 to {MOST['number']:,}")
     return found
 
 
 def _setting(word: str, line: _Line, kind: LayerKind, source: str) -> tuple[str, int]:
     name, _, value = word.partition("=")
     number = {"yes": 1, "no": 0}.get(value, read_whole(value))
-    if name not in kind.settings or number is None or number > LARGEST_NUMBER:
+    if name not in kind.settings or number is None or number > MOST["number"]:
         raise _no_layer(source, line, f"`{kind.syntax}`")
     return name, number
 

@@ -21,7 +21,6 @@ from gpuexplore.measure.candidates.failure import describe_error
 from gpuexplore.shapes import split
 
 USUAL_GPU = "h100"
-CALLS_OF_A_STEP = 5  # of a layer's, by which the time to issue it is known; a module's calls are counted one by one
 
 if TYPE_CHECKING:
     import torch
@@ -212,7 +211,8 @@ def predict_module(
 
 def _prediction(own: LayeredModel, plan: ModelPlan, step: Pass, *, device: Device, **counted: Any) -> ModelPrediction:
     terms = terms_of(step, plan, device)
-    phase = phase_of(replace(terms, issue_s=terms.issue_s / CALLS_OF_A_STEP), own, plan)
+    # the time to issue a step is known of a layer's, of five calls; those of a module are counted one by one
+    phase = phase_of(replace(terms, issue_s=terms.issue_s / 5), own, plan)
     flop_count = sum(part.flop_count * part.count for part in step.parts)
     return ModelPrediction(
         own,

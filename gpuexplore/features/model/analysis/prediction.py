@@ -205,36 +205,34 @@ def _predict_each(
     steps = [list(_steps(model, plan)) for plan in plans]
     parts = [part for of_plan in steps for *_, step in of_plan for part in step.parts]
     known = call_seconds(parts, device, plans[0], calibration) if plans else {}
+    whole = step_counts(model, Training(tokens=1 if model.tokens else 0))["weights"]
     found = []
     for plan, of_plan in zip(plans, steps, strict=True):
         phases = {}
         for name, context, step in of_plan:
             phases[name] = phase_of(terms_of(step, plan, device, known, context=context), model, plan, software)
-        found.append(_prediction(model, plan, device, phases))
+        found.append(
+            ModelPrediction(
+                model,
+                plan,
+                device,
+                phases.get("train"),
+                phases.get("prefill"),
+                phases.get("decode"),
+                memory_of_each(model, plan),
+                usable_bytes_of(device),
+                *_counted(model, plan, tokens_of(model, plan)),
+                peak_of(device, plan.dtype),
+                link_of(
+                    device, plan.gpus if plan.is_trained else plan.tensor_parallel * plan.pipeline, plan.network_gbs
+                )
+                if plan.gpus > 1
+                else None,
+                whole,
+                _active(model, whole),
+            )
+        )
     return tuple(found)
-
-
-def _prediction(
-    model: LayeredModel, plan: ModelPlan, device: Device, phases: Mapping[str, StepPrediction]
-) -> ModelPrediction:
-    whole = step_counts(model, Training(tokens=1 if model.tokens else 0))["weights"]
-    return ModelPrediction(
-        model,
-        plan,
-        device,
-        phases.get("train"),
-        phases.get("prefill"),
-        phases.get("decode"),
-        memory_of_each(model, plan),
-        usable_bytes_of(device),
-        *_counted(model, plan, tokens_of(model, plan)),
-        peak_of(device, plan.dtype),
-        link_of(device, plan.gpus if plan.is_trained else plan.tensor_parallel * plan.pipeline, plan.network_gbs)
-        if plan.gpus > 1
-        else None,
-        whole,
-        _active(model, whole),
-    )
 
 
 def _steps(model: LayeredModel, plan: ModelPlan) -> Iterator[tuple[str, int, Pass]]:

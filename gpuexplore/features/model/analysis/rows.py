@@ -102,12 +102,6 @@ def published_points(
     return found
 
 
-def published_runs(model: LayeredModel, *, is_trained: bool) -> str:
-    """Return the GPUs that steps of a model are published on, e.g. ``8 × A100 SXM4 80GB``; empty for none."""
-    steps = [step for step in published_steps() if step.model == model and step.plan.is_trained == is_trained]
-    return ", ".join(dict.fromkeys(f"{step.plan.gpus} × {step.device.name}" for step in steps))
-
-
 @lru_cache(maxsize=1)
 def published_steps() -> tuple[MeasuredStep, ...]:
     """Return the steps that ship: llm-foundry's training of MPT, and PipeWeave's serving."""

@@ -135,6 +135,7 @@ def seconds_of(terms: StepTerms, fit: StepFit) -> dict[str, float]:
     """Return the seconds of a step by what takes them."""
     kind = "sustained:hbm" if terms.chip in STACKED else "sustained:gddr"
     is_gpu = bool(terms.chip)
+    is_hopper = terms.chip in ("GH100", "GB100", "GB110")  # whose tensor cores want attention of their own
     slower = exp(fit.of(kind) + fit.of(f"chip:{terms.chip}") + fit.of(f"device:{terms.device}")) if is_gpu else 1.0
     if terms.is_fp8:
         slower *= exp(fit.of("fp8"))
@@ -148,9 +149,7 @@ def seconds_of(terms: StepTerms, fit: StepFit) -> dict[str, float]:
     elif is_gpu:
         if terms.task == "train":
             seconds["products"] *= 1.0 if terms.checkpoint else exp(fit.of("kept"))
-            seconds["attention"] *= exp(
-                fit.of("attention") + (fit.of("attention:hopper") if terms.chip in WANTING_OWN_ATTENTION else 0.0)
-            )
+            seconds["attention"] *= exp(fit.of("attention") + (fit.of("attention:hopper") if is_hopper else 0.0))
         seconds["elementwise"] *= exp(fit.of("elementwise"))
         seconds["host"] = terms.kernels * exp(fit.of("kernel"))
     computed = sum(seconds.values())
@@ -165,7 +164,6 @@ def seconds_of(terms: StepTerms, fit: StepFit) -> dict[str, float]:
     return {name: value for name, value in seconds.items() if value}
 
 
-WANTING_OWN_ATTENTION = ("GH100", "GB100", "GB110")  # chips whose tensor cores want kernels of their own for it
 STACKED = ("GA100", "GH100", "GB100", "GB110", "GV100", "GP100", "Aldebaran", "Aqua Vanjaram", "gfx950", "Arcturus")
 
 

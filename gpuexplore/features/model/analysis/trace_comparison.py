@@ -499,7 +499,8 @@ def _cause(row: Mapping[str, Any], seen: SeenStep) -> str:
         return f"idle time between {seen.kernels:,} kernels ({why})"
     if row["ratio"] is None:
         return f"{row['part']}, {'not predicted' if row['seen_s'] else 'not in the trace'}"
-    predicted, calls = row["predicted_calls"] or 0, row["seen_calls"] or 0
+    predicted = row["predicted_calls"] or 0
+    calls = row["seen_calls"] or 0
     is_unfused = row["group"] == "elementwise" and row["ratio"] > 1 and calls > ALIKE * predicted
     why = f" (not fused: {calls:,} calls, {predicted:,} predicted)" if is_unfused else ""
     return f"{row['part']}, {format_multiple(row['ratio'])} times{why}"

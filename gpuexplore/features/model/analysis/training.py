@@ -66,11 +66,6 @@ class MemoryTimeline:
         """The peak."""
         return self.peak.total_bytes
 
-    @property
-    def peak_moment(self) -> str:
-        """The moment of the peak."""
-        return self.peak.moment
-
     def most(self, kind: str) -> int:
         """Return the most bytes of a kind at any moment."""
         return max(point.bytes_by_kind.get(kind, 0) for point in self.timeline)

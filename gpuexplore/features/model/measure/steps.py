@@ -17,11 +17,13 @@ from gpuexplore.features.model.measure.built import Builder
 from gpuexplore.features.model.measure.tracked import OPTIMIZERS_OF_TORCH
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
 
-MOST_SAMPLES = 30
-LEAST_SAMPLES = 6  # of which a median has an interval
+STEPS: Mapping[str, int] = {
+    "most": 30,
+    "least": 6,  # of which a median has an interval
+    "warm-up": 2,  # at least
+}
 BUDGET_S = 20.0
 STEADY = 0.05  # of a step: two medians of three steps that differ by less are as long
-LEAST_WARM_UP = 2
 NARROW = {"bf16": torch.bfloat16, "fp16": torch.float16}
 WORDS: Mapping[str, tuple[str, ...]] = {  # in the names of operations, of a kind before those after it
     "optimizer": ("Optimizer.step",),
@@ -57,13 +59,13 @@ def measured(
 
     times_s: list[float] = []
     began = monotonic()
-    while len(times_s) < LEAST_WARM_UP or not (is_steady(times_s) or monotonic() - began > BUDGET_S / 2):
+    while len(times_s) < STEPS["warm-up"] or not (is_steady(times_s) or monotonic() - began > BUDGET_S / 2):
         times_s.append(timed_s())
         progress.report({"step_s": times_s[-1]})
     warm_up = len(times_s)
     began = monotonic()
-    while len(times_s) < warm_up + MOST_SAMPLES and (
-        monotonic() - began < BUDGET_S or len(times_s) < warm_up + LEAST_SAMPLES
+    while len(times_s) < warm_up + STEPS["most"] and (
+        monotonic() - began < BUDGET_S or len(times_s) < warm_up + STEPS["least"]
     ):
         times_s.append(timed_s())
         progress.report({"step_s": times_s[-1]})

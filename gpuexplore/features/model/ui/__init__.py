@@ -24,7 +24,6 @@ from gpuexplore.features.model.analysis.fits import (
     fits_of,
     gpus_named,
     memory_of,
-    reserve_words,
 )
 from gpuexplore.features.model.analysis.layer_kinds import KINDS
 from gpuexplore.features.model.analysis.models import LayeredModel, model_named, models, tape_of
@@ -177,7 +176,7 @@ def _summary(memory: MemoryTimeline, fit: Fit, reserve: Reserve) -> None:
         source = f" ([source of the 1.3 GB]({CONTEXT_SOURCE}))" if reserve == DEFAULT_RESERVE else ""
         usable = (
             f"{gpu.name} has {format_bytes(gpu.memory_bytes)}, {format_gigabytes(gpu.memory_bytes)}; "
-            f"reserved, as an assumption: {reserve_words(reserve)}"
+            f"reserved, as an assumption: {reserve.words}"
             f"{source}. For tensors: {format_gigabytes(fit.usable_bytes)}."
         )
     st.markdown(  # no caption: a link in one is too faint to read
@@ -222,7 +221,14 @@ def _layers(model: LayeredModel, batch: int, setup: Training) -> None:
 
 
 def show_countings() -> None:
-    """Show what 1.1 GB for AlexNet and 14 GB for VGG-16 may have counted."""
+    """Show every kind of layer with what is kept of it, and what 1.1 GB for AlexNet and 14 GB for VGG-16 may count."""
+    with st.expander("Kinds of layers"):
+        lines = [f"| `{kind.syntax}` | {kind.keeps} |" for kind in KINDS.values()]
+        st.markdown("\n".join(("| Line | Kept for its backward |", "| --- | --- |", *lines)))
+        st.caption(
+            "`repeat N` ... `end` repeats what stands between. `split` ... `shortcut` ... `add` is a residual block; "
+            "without `shortcut` its input is added as it is. `#` begins a comment."
+        )
     st.subheader("How the notebook may have counted", anchor="countings")
     st.markdown(
         "Row C4 of the [fact check](fact-check): AlexNet at batch 128 takes 1.1 GB, VGG-16 about 14 GB, a Titan X has "
@@ -244,17 +250,6 @@ def show_countings() -> None:
         "Batch 128, fp32. vDNN (arXiv 1602.08124) has 28 GB for VGG-16 at batch 256: that would be 14 GB at 128, if "
         "all of it scaled with the batch."
     )
-
-
-def show_kinds() -> None:
-    """Show every kind of layer with how it is typed and what is kept of it."""
-    with st.expander("Kinds of layers"):
-        lines = [f"| `{kind.syntax}` | {kind.keeps} |" for kind in KINDS.values()]
-        st.markdown("\n".join(("| Line | Kept for its backward |", "| --- | --- |", *lines)))
-        st.caption(
-            "`repeat N` ... `end` repeats what stands between. `split` ... `shortcut` ... `add` is a residual block; "
-            "without `shortcut` its input is added as it is. `#` begins a comment."
-        )
 
 
 def show_lesson_block(block: Any, _count: int) -> None:

@@ -35,7 +35,7 @@ from gpuexplore.features.model.analysis.prediction import (
     smallest_that_fits,
     usable_bytes_of,
 )
-from gpuexplore.features.model.analysis.rows import PublishedPoint, published_points, published_runs
+from gpuexplore.features.model.analysis.rows import PublishedPoint, published_points, published_steps
 from gpuexplore.features.model.analysis.trace_comparison import SeenStep, compared_step, flops_of
 from gpuexplore.features.model.speed_chart import PHASES, memory_bars, step_shares, throughput
 from gpuexplore.features.model.ui.choice import choose_name, model_of
@@ -380,9 +380,10 @@ def _chart_words(first: ModelPrediction, lines: Mapping[str, Curve], published: 
         words += " Dashed: the rate at the GPUs' dense peak."
     if first.fits is False:
         words += f" Drawn on GPUs that hold the model: {plain(', '.join(lines))}."
-    runs = "; ".join(point.words for point in published) or published_runs(
-        first.model, is_trained=first.plan.is_trained
-    )
+    steps = [step for step in published_steps() if step.model == first.model]
+    steps = [step for step in steps if step.plan.is_trained == first.plan.is_trained]
+    on = dict.fromkeys(f"{step.plan.gpus} × {step.device.name}" for step in steps)
+    runs = "; ".join(point.words for point in published) or ", ".join(on)
     return f"{words} Published, which predictions are fitted to: {plain(runs)}." if runs else words
 
 

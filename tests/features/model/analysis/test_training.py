@@ -77,7 +77,7 @@ def test_a_peak_is_less_than_the_bars_on_top_of_each_other():
 def test_at_small_batches_the_peak_of_adamw_is_in_the_optimizer_step_where_no_activations_are():
     small, large = (training_memory("alexnet-2012", batch, Training(optimizer="adamw")) for batch in (32, 128))
 
-    assert small.peak_moment == "optimizer step"
+    assert small.peak.moment == "optimizer step"
     assert small.peak.bytes_by_kind["activations"] == 0
     assert large.peak.phase == "backward"
 
@@ -178,7 +178,7 @@ def test_the_cache_grows_with_tokens_and_batch_and_the_weights_do_not():
     assert found.most("KV cache") == 4 * 2048 * PER_TOKEN["llama-3-8b"]
     assert found.most("parameters") == 2 * 8_030_261_248
     assert (found.most("gradients"), found.most("optimizer state")) == (0, 0)
-    assert found.peak_moment == "decoding, token 2,048"
+    assert found.peak.moment == "decoding, token 2,048"
     assert found.total_bytes == sum(found.peak.bytes_by_kind.values())
 
 
