@@ -232,7 +232,8 @@ def _cache_roof(function: Callable[..., None], plan: tuple[int, int, int], team:
 
 def _iteration_seconds(function: Callable[..., None], length: int) -> float:
     """Return about how long one pass over arrays in the cache takes."""
-    pointers = [array.ctypes.data for array in _zeros(length)]
+    arrays = _zeros(length)  # which must be there as long as their pointers are used
+    pointers = [array.ctypes.data for array in arrays]
     iterations = max(1, FIRST_ITERATIONS * CACHED_LENGTH // length)
     return min(_seconds(lambda: function(iterations, length, *pointers)) for _ in range(3)) / iterations
 
