@@ -23,6 +23,7 @@ from gpuexplore.core import (
 from gpuexplore.features.model.analysis.answers import (
     GROUPS,
     MFU_WORDS,
+    PHASES,
     batch_words,
     comparisons,
     cost_words,
@@ -50,7 +51,6 @@ from gpuexplore.measure.conditions.isolation import is_contended
 from gpuexplore.shapes import split
 
 MOST_ROWS = 12
-PHASES = {"train": "training step", "prefill": "prompts", "decode": "next token"}
 OPTIONS = ("gpus", "tensor_parallel", "pipeline", "shard", "batch", "tokens", "answer", "accumulation", "optimizer")
 
 
@@ -195,22 +195,26 @@ def _print_compared(of: ModelPrediction, found: Mapping[str, Any]) -> None:
     print(found["sentence"])
     for note in found["notes"]:
         print(f"- {note}")
-    heads = "part", "calls predicted", "calls seen", "predicted", "90 % interval", "seen", "seen / predicted"
     for rows in (found["groups"], found["operations"][:MOST_ROWS]):
         cells = [
-            (
-                row["part"],
-                *(UNKNOWN if row[key] is None else f"{row[key]:,}" for key in ("predicted_calls", "seen_calls")),
-                format_seconds(row["predicted_s"]),
-                " to ".join(format_seconds(row[f"predicted_{end}_s"]) for end in ("low", "high") if row["predicted_s"])
-                or UNKNOWN,
-                format_seconds(row["seen_s"]),
-                UNKNOWN if row["ratio"] is None else format_multiple(row["ratio"]),
-            )
-            for row in rows
+            ("part", "calls predicted", "calls seen", "predicted", "90 % interval", "seen", "seen / predicted"),
+            *(
+                (
+                    row["part"],
+                    *(UNKNOWN if row[key] is None else f"{row[key]:,}" for key in ("predicted_calls", "seen_calls")),
+                    format_seconds(row["predicted_s"]),
+                    " to ".join(
+                        format_seconds(row[f"predicted_{end}_s"]) for end in ("low", "high") if row["predicted_s"]
+                    )
+                    or UNKNOWN,
+                    format_seconds(row["seen_s"]),
+                    UNKNOWN if row["ratio"] is None else format_multiple(row["ratio"]),
+                )
+                for row in rows
+            ),
         ]
         print()
-        print_columns([heads, *cells], one_unit=False)
+        print_columns(cells, one_unit=False)
 
 
 def _print(found: Sequence[ModelPrediction], batches: Sequence[ModelPrediction], dtypes: int) -> None:

@@ -8,13 +8,12 @@ import pandas as pd
 
 from gpuexplore.charts import NEUTRAL, log_ticks, si_label, with_halo, x_value, y_value
 from gpuexplore.core.units import format_gigabytes, format_percent, format_seconds
-from gpuexplore.features.model.analysis.answers import GROUPS, rate_words, shares_of
+from gpuexplore.features.model.analysis.answers import GROUPS, PHASES, rate_words, shares_of
 from gpuexplore.features.model.analysis.prediction import ModelPrediction
 from gpuexplore.features.model.analysis.rows import PublishedPoint
 
 HEIGHT = 360  # of the chart with its axes, without its legend
 MOST_WORDS = 3  # at lines that bound others: more would cover the curves
-PHASES: Mapping[str, str] = {"train": "step", "prefill": "prompts", "decode": "next token"}
 
 
 def throughput(
@@ -93,11 +92,11 @@ def _point(name: str, prediction: ModelPrediction, batch: int) -> dict[str, Any]
 
 def _log(name: str, title: str, values: Sequence[float], unit: str) -> Any:
     """Return a log axis, `x` or `y`, a little wider than its values."""
-    low, high = min(values) / 1.15, max(values) * 1.15
-    ticks = [tick for tick in log_ticks(values) if low <= tick <= high]
+    domain = [min(values) / 1.15, max(values) * 1.15]
+    ticks = [tick for tick in log_ticks(values) if domain[0] <= tick <= domain[1]]
     decades = [tick for tick in ticks if f"{tick:e}".startswith("1.0")]
     shown = decades if len(decades) > 3 else ticks
-    scale = alt.Scale(type="log", nice=False, domain=[low, high])
+    scale = alt.Scale(type="log", nice=False, domain=domain)
     axis = alt.Axis(values=shown, labelExpr=si_label(unit), labelOverlap="greedy")
     return (alt.X if name == "x" else alt.Y)(f"{name}:Q", title=title, scale=scale, axis=axis)
 

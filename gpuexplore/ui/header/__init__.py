@@ -51,10 +51,7 @@ def _addresses() -> Mapping[str, Page]:
 
 
 def _first_pages() -> Mapping[str, Page]:
-    first: dict[str, Page] = {}
-    for page in pages().values():
-        first.setdefault(page.place, page)
-    return first
+    return {page.place: page for page in reversed(list(pages().values()))}
 
 
 def show_places(shown: Page, known: Mapping[str, StreamlitPage]) -> None:

@@ -28,6 +28,7 @@ from gpuexplore.features.model.analysis.prediction import (
 from gpuexplore.features.model.analysis.step_time import layer_bytes_of, step_of
 from gpuexplore.hardware import row_of
 
+PHASES: Mapping[str, str] = {"train": "training step", "prefill": "prompts", "decode": "next token"}
 GROUPS: Mapping[str, str] = {
     "products": "matrix products",
     "attention": "attention",
@@ -98,8 +99,10 @@ def headline(prediction: ModelPrediction) -> str:
         words += f", {rate_words(rate)} in all"
     if prediction.prefill:
         after = prediction.prefill.time_s
-        ends = f"{format_seconds(after.low)} to {format_seconds(after.high)}"
-        words += f"; first token after {format_seconds(after.value)} ({ends})"
+        words += (
+            f"; first token after {format_seconds(after.value)} "
+            f"({format_seconds(after.low)} to {format_seconds(after.high)})"
+        )
     return f"{words}; {limit}."
 
 

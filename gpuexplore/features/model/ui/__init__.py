@@ -139,10 +139,8 @@ def show_memory(model: LayeredModel, batch: int, setup: Training | Serving, *, g
     st.subheader("Memory by kind" if grows else "Memory by kind, largest and at the peak", anchor="kinds")
     kinds = [(kind, memory.most(kind), size) for kind, size in memory.peak.bytes_by_kind.items() if memory.most(kind)]
     lines = [f"| {kind} | {format_gigabytes(most)} | {format_gigabytes(size)} |" for kind, most, size in kinds]
-    lines += [
-        f"| sum | | {format_gigabytes(memory.total_bytes)} |"
-    ]  # of what is largest at other moments there is none
-    st.markdown("\n".join(("| Kind | At most | At the peak |", "| --- | ---: | ---: |", *lines)))
+    total = f"| sum | | {format_gigabytes(memory.total_bytes)} |"  # of what is largest at other moments there is none
+    st.markdown("\n".join(("| Kind | At most | At the peak |", "| --- | ---: | ---: |", *lines, total)))
     if not grows:
         st.caption("Kinds are largest at different moments: activations are freed while gradients are allocated.")
     _fits(*asked)

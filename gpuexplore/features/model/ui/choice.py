@@ -45,8 +45,7 @@ def choose_view() -> str:
         known = usual_model(given.get("model", ""))
         serves = known and known.generates and given.get("task", "serve") == "serve"
         trained = {"optimizer": "adamw", "mixed": "fp16" if given.get("dtype") == "fp16" else "bf16"}  # as Speed
-        first = {"mode": "serve"} if serves else trained
-        first = first if view == "memory" else {}
+        first = ({"mode": "serve"} if serves else trained) if view == "memory" else {}
         first |= {"gpu": given["gpu"].partition(",")[0]} if "gpu" in given else {}
         shown = left.get(view, first) | {name: given[name] for name in MODEL if name in given}
         shown |= {name: text for name, text in link.parameters().items() if name == "view"}

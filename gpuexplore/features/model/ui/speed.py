@@ -13,6 +13,7 @@ from gpuexplore.core import InvalidInput, format_multiple, format_percent, round
 from gpuexplore.features.model.analysis import SERVED
 from gpuexplore.features.model.analysis.answers import (
     MFU_WORDS,
+    PHASES,
     batch_words,
     comparisons,
     cost_of,
@@ -37,7 +38,7 @@ from gpuexplore.features.model.analysis.prediction import (
 )
 from gpuexplore.features.model.analysis.rows import PublishedPoint, published_points, published_steps
 from gpuexplore.features.model.analysis.trace_comparison import SeenStep, compared_step, flops_of
-from gpuexplore.features.model.speed_chart import PHASES, memory_bars, step_shares, throughput
+from gpuexplore.features.model.speed_chart import memory_bars, step_shares, throughput
 from gpuexplore.features.model.ui.choice import choose_name, model_of
 from gpuexplore.features.trace.ui import MOST_BYTES
 from gpuexplore.hardware import NEWEST_FIRST, target_named
