@@ -197,7 +197,7 @@ class TensorBlock:
 
 
 @dataclass(frozen=True, slots=True)
-class _MemoryBlock:
+class MemoryBlock:
     """The memory of training a model, in the words of the command line."""
 
     model: str
@@ -210,7 +210,7 @@ class _MemoryBlock:
 
 
 @dataclass(frozen=True, slots=True)
-class _ModelBlock:
+class ModelBlock:
     """The predicted speed of a whole model, in the words of the command line; `options` like ``gpus=8``."""
 
     model: str
@@ -234,7 +234,7 @@ class TrainBlock:
 
 
 @dataclass(frozen=True, slots=True)
-class _ClaimBlock:
+class ClaimBlock:
     """A claim of the notebooks, with the verdict of the fact check."""
 
     row: str
@@ -308,10 +308,10 @@ Block = (
     | PredictBlock
     | LaunchBlock
     | TensorBlock
-    | _MemoryBlock
-    | _ModelBlock
+    | MemoryBlock
+    | ModelBlock
     | TrainBlock
-    | _ClaimBlock
+    | ClaimBlock
     | CheckBlock
     | SayBlock
     | KeepBlock
@@ -325,9 +325,9 @@ def name_of(block: Any) -> str:
 
 
 BLOCKS: Mapping[str, type[Any]] = {name_of(kind): kind for kind in get_args(Block)}
-COMPUTED = (PredictBlock, LaunchBlock, TensorBlock, _MemoryBlock, _ModelBlock, _ClaimBlock)  # at once, without a device
+COMPUTED = (PredictBlock, LaunchBlock, TensorBlock, MemoryBlock, ModelBlock, ClaimBlock)  # at once, without a device
 MEASURED = (RunBlock, MistakeBlock, TrainBlock)
-OF_FEATURES = (MistakeBlock, TensorBlock, _MemoryBlock, _ModelBlock, TrainBlock, _ClaimBlock)
+OF_FEATURES = (MistakeBlock, TensorBlock, MemoryBlock, ModelBlock, TrainBlock, ClaimBlock)
 TYPES = {str: "a text", int: "a whole number", float: "a number", bool: "true or false", tuple: "a list of texts"}
 
 

@@ -239,7 +239,7 @@ def cost_words(prediction: ModelPrediction) -> str:
     return f"A million {unit} cost {', and '.join(parts)}."
 
 
-def collectives_of(prediction: ModelPrediction) -> list[dict[str, Any]]:
+def _collectives_of(prediction: ModelPrediction) -> list[dict[str, Any]]:
     """Return the collectives between GPUs in a step, with their bandwidths as nccl-tests define them.
 
     Algorithm bandwidth is bytes over seconds; bus bandwidth is that times (n - 1) / n, of an all-reduce times two.
@@ -284,7 +284,7 @@ def collectives_of(prediction: ModelPrediction) -> list[dict[str, Any]]:
     ]
 
 
-def scaling_of(prediction: ModelPrediction) -> float | None:
+def _scaling_of(prediction: ModelPrediction) -> float | None:
     """Return the rate of a GPU over that of one alone with the same batch, as if its memory held it; None for one."""
     if prediction.plan.gpus == 1:
         return None
@@ -295,11 +295,11 @@ def scaling_of(prediction: ModelPrediction) -> float | None:
 
 def scaling_words(prediction: ModelPrediction) -> str:
     """Return how efficient several GPUs are, and the bandwidths of their collectives; empty for one GPU."""
-    share = scaling_of(prediction)
+    share = _scaling_of(prediction)
     if share is None:
         return ""
     words = f"Scaling: each GPU reaches {format_percent(share)} of the rate of one alone with all of the model"
-    for row in collectives_of(prediction):
+    for row in _collectives_of(prediction):
         bus, longest, alone = (
             format_si(row[key], "B/s")
             for key in ("bus_bytes_per_s", "longest_bus_bytes_per_s", "algorithm_bytes_per_s")
@@ -359,8 +359,8 @@ def to_json(prediction: ModelPrediction) -> dict[str, Any]:
         "link": prediction.link.title if prediction.link else None,
         "link_is_assumed": prediction.link.is_assumed if prediction.link else None,
         "bus_bytes_per_s": prediction.link.bus_bytes_per_s if prediction.link else None,
-        "scaling_efficiency": scaling_of(prediction),
-        "collectives": collectives_of(prediction),
+        "scaling_efficiency": _scaling_of(prediction),
+        "collectives": _collectives_of(prediction),
         "cost_of_a_million": cost_of(prediction),
         "phases": {
             name: {

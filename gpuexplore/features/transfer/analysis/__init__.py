@@ -99,7 +99,7 @@ class Path:
             if byte_count >= largest:
                 return found[largest].times(byte_count / largest)
             return interpolated(byte_count, sorted(found.items(), key=lambda pair: pair[0]))
-        return None if self.bytes_per_s is None else predicted_transfer(byte_count, self.bytes_per_s, self.memory)
+        return None if self.bytes_per_s is None else _predicted_transfer(byte_count, self.bytes_per_s, self.memory)
 
 
 def path_to(gpu: Device, link: str = OWN, memory: Memory = "pageable") -> Path:
@@ -129,7 +129,7 @@ def measured_path(link: Link | None, readings: Sequence[TransferReading], memory
     return Path(title, link.bytes_per_s if link else None, "NVML", memory, tuple(readings))
 
 
-def predicted_transfer(byte_count: float, peak_bytes_per_s: float, memory: Memory) -> TimeSpan:
+def _predicted_transfer(byte_count: float, peak_bytes_per_s: float, memory: Memory) -> TimeSpan:
     """Return how long a transfer should take over a link of this peak, with its 90 % interval."""
     share = SHARES[memory]
     return TimeSpan(
@@ -155,7 +155,7 @@ def predicted_rates(path: Path) -> tuple[TransferReading, ...]:
     found = []
     for memory in SHARES:
         for size in SIZES_BYTES:
-            span = predicted_transfer(size, path.bytes_per_s, memory)
+            span = _predicted_transfer(size, path.bytes_per_s, memory)
             ends = (span.low_s, span.high_s)
             found.append(TransferReading(f"{memory}, predicted", memory, size, size, median_s=span.time_s, ci95_s=ends))
     return tuple(found)

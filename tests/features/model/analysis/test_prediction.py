@@ -11,14 +11,14 @@ import pytest
 
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.model.analysis.answers import (
+    _collectives_of,
+    _scaling_of,
     batch_words,
-    collectives_of,
     compared,
     cost_words,
     headline,
     mfu_by_definition,
     rows_of,
-    scaling_of,
     scaling_words,
 )
 from gpuexplore.features.model.analysis.config import layers_of
@@ -314,21 +314,21 @@ def test_a_published_training_by_three_kinds_of_parallelism_is_within_its_interv
 
 def test_bandwidths_are_those_of_nccl_tests():
     found = predicted("llama-3-70b", gpus=8, tensor_parallel=8)
-    (row,) = collectives_of(found)
+    (row,) = _collectives_of(found)
 
     assert (row["name"], row["workers"], row["byte_count"]) == ("all-reduce", 8, 4 * 8192 * 2)
     assert row["time_s"] == link_of(H100, 8).all_reduce_s(4 * 8192 * 2, 8)
     assert row["bus_bytes_per_s"] == pytest.approx(row["byte_count"] / row["time_s"] * 14 / 8)
     assert "bus bandwidth" in scaling_words(found)
-    assert collectives_of(predicted("llama-3-8b")) == []
+    assert _collectives_of(predicted("llama-3-8b")) == []
 
 
 def test_gpus_with_batches_of_their_own_scale_and_groups_share_a_hosts_network():
     found = trained(gpus=16, shard="full", batch=4)
     of_groups = trained(gpus=16, tensor_parallel=8, shard="none", batch=4)
-    shared, each = collectives_of(of_groups)
+    shared, each = _collectives_of(of_groups)
 
-    assert 0.5 < scaling_of(found) < 1
-    assert scaling_of(trained()) is None
+    assert 0.5 < _scaling_of(found) < 1
+    assert _scaling_of(trained()) is None
     assert (shared["workers"], each["workers"], each["link"]) == (8, 2, "network")
     assert each["longest_bus_bytes_per_s"] == pytest.approx(link_of(H100, 16).bus_bytes_per_s / 8)

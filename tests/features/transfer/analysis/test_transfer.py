@@ -12,11 +12,11 @@ from gpuexplore.features.transfer.analysis import (
     LINKS,
     OWN,
     TimeSpan,
+    _predicted_transfer,
     comparison,
     measured_path,
     measured_span,
     path_to,
-    predicted_transfer,
     readings_of,
 )
 from gpuexplore.features.transfer.analysis.comparison import (
@@ -134,7 +134,7 @@ def test_pcie_3_with_16_lanes_moves_at_most_15_75_gigabytes_a_second():
 
 
 def test_a_transfer_is_predicted_between_its_ends_and_faster_from_pinned_memory():
-    pageable, pinned = (predicted_transfer(1e9, 10e9, memory) for memory in ("pageable", "pinned"))
+    pageable, pinned = (_predicted_transfer(1e9, 10e9, memory) for memory in ("pageable", "pinned"))
 
     assert pinned.time_s == pytest.approx(10e-6 + 0.1 / 0.78)
     assert pageable.low_s < pageable.time_s < pageable.high_s
@@ -181,7 +181,7 @@ def test_measured_work_is_taken_as_it_is_and_predicted_beyond(calibration):
     assert by_size[256].cpu.origin == "measured"
     assert by_size[2048].cpu.origin == by_size[64].kernel.origin == "predicted"
     assert by_size[64].there.time_s == pytest.approx(
-        2 * predicted_transfer(4 * 64**2, path_to(T4).bytes_per_s, "pageable").time_s
+        2 * _predicted_transfer(4 * 64**2, path_to(T4).bytes_per_s, "pageable").time_s
     )
 
 
