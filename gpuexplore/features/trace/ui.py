@@ -67,7 +67,7 @@ def show_trace(table: TraceTable, said: DeltaGenerator) -> None:
     if not rows:
         return
     if "model" in pages():
-        st.caption("A step of a whole model: its prediction takes a trace on the page [Model](./model).")
+        st.markdown("A step of a whole model: its prediction takes a trace on the page [Model](./model).")
     st.subheader("Operations", anchor="operations")
     shown: list[Cells] = [
         {
