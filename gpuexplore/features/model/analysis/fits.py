@@ -64,7 +64,7 @@ class Reserve:
 
     @property
     def words(self) -> str:
-        """What is reserved, e.g. ``1.3 GB and 7 % of the memory``."""
+        """The reserve in words, e.g. ``1.3 GB and 7 % of the memory``."""
         share = f" and {self.share:.0%} of the memory".replace("%", " %") if self.share else ""
         why = " for the CUDA context and its libraries, and for ECC and firmware" if self == DEFAULT_RESERVE else ""
         return f"{self.context_bytes / GB:g} GB{share}{why}"
