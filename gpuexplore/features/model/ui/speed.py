@@ -183,7 +183,6 @@ def _exact(chosen: Mapping[str, int]) -> None:
         column.text_input(
             name.capitalize(),
             key=key,
-            max_chars=12,
             on_change=lambda name=name, key=key: link.write(name, st.session_state[key].strip() or None),
         )
 
