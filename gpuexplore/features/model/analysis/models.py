@@ -71,7 +71,7 @@ class LayeredModel:
 
     @property
     def generates(self) -> bool:
-        """Whether it makes tokens one after another: it reads them, and attends to none that come later."""
+        """A decoder: it reads tokens, attends to none that come later, and so makes one after another."""
         after = [index for index, layer in enumerate(self.layers) if layer.kind == "decode"]
         decoder = self.layers[max(after, default=0) :]
         return bool(self.tokens) and all(
