@@ -231,7 +231,6 @@ def terms_of(
         between = plan.gpus if plan.is_trained else plan.tensor_parallel * plan.pipeline  # stages are furthest apart
         sent_s = link_of(device, between, plan.network_gbs).send_s(step.passed_bytes / plan.tensor_parallel)
         parallel_s += sent_s * (plan.pipeline if context else plan.micro_batches * (2 if plan.is_trained else 1))
-    issue_s = ISSUE_S["trained" if plan.is_trained else "forward"] if plan.execution == "eager" else 0.0
     return StepTerms(
         "train" if plan.is_trained else "decode" if context else "prefill",
         row.chip if row else "",
@@ -244,7 +243,7 @@ def terms_of(
         plan.checkpoint,
         plan.longest,
         plan.dtype == "fp8",
-        issue_s * step.steps,
+        step.steps * ISSUE_S["trained" if plan.is_trained else "forward"] if plan.execution == "eager" else 0.0,
         timed,
         0.0 if context else (plan.pipeline - 1) / plan.micro_batches,
     )
@@ -321,7 +320,9 @@ def _times_s(parts: Sequence[Part], device: Device, known: Mapping[Case, float |
         if time_s is None:
             reason = arithmetic(case, device).reason or "nothing is known of it"
             raise InvalidInput(f"{part.dtype} on {device.name}: {reason}; another dtype, or another GPU")
-        found.append(part.count * part.calls * _with_stored_weights(part, case, device, time_s))
+        # a call alone finds its weights in the cache, a step of a whole model does not
+        least_s = part.weight_bytes / device.bandwidth.bytes_per_s if device.bandwidth else 0.0
+        found.append(part.count * max(least_s, part.calls * _with_stored_weights(part, case, device, time_s)))
     return found
 
 

@@ -332,3 +332,12 @@ def test_gpus_with_batches_of_their_own_scale_and_groups_share_a_hosts_network()
     assert _scaling_of(trained()) is None
     assert (shared["workers"], each["workers"], each["link"]) == (8, 2, "network")
     assert each["longest_bus_bytes_per_s"] == pytest.approx(link_of(H100, 16).bus_bytes_per_s / 8)
+
+
+def test_weights_of_a_whole_model_are_read_from_memory_where_those_of_a_call_fit_the_cache():
+    decode = predict_model(
+        model_named("whisper-large-v3"), ModelPlan("decode", batch=1), target_named("l4", ())
+    ).decode  # 10 MB a layer, and 48 MB of cache
+
+    read = sum(part.weight_bytes * part.count for part, _ in decode.parts)
+    assert decode.seconds["products"] > 0.9 * read / 300e9
