@@ -6,13 +6,14 @@ from time import monotonic
 
 import pytest
 from streamlit.components.v2.bidi_component.main import _make_trigger_id
+from streamlit.proto.Slider_pb2 import Slider
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 from websockets.exceptions import ConnectionClosed
 
 from gpuexplore.core.model import Experiment, Shape
 from gpuexplore.store import open_store
 from gpuexplore.ui.identity import OWNER_COOKIE
-from gpuexplore.ui.link import PARAMETERS
+from gpuexplore.ui.navigation import pages
 from scripts.app_server import database_of
 from tests.ui.visitor import visiting
 
@@ -72,16 +73,18 @@ def test_a_link_of_half_a_megabyte_is_answered_in_a_sentence(address, page, quer
 
 
 BEHIND_AN_UPLOAD = "trace"  # whose widgets stand behind a file, which tests/features/trace/test_page.py uploads
-WITH_WIDGETS = {"lessons": "lesson=how-long"}  # without one the page has buttons alone
+READING = [page.name for page in pages().values() if page.parameters and page.name != BEHIND_AN_UPLOAD]
+FIRST_LINKS = {"lessons": "lesson=how-long"}  # without one the page has buttons alone
+FORMS = [*((page, FIRST_LINKS.get(page, "")) for page in READING), ("model", "view=memory")]
 
 
-@pytest.mark.parametrize("page", [page for page, names in PARAMETERS.items() if names and page != BEHIND_AN_UPLOAD])
-def test_values_outside_their_options_are_refused_or_dropped(address, page):
+@pytest.mark.parametrize(("page", "query"), FORMS)
+def test_values_outside_their_options_are_refused_or_dropped(address, page, query):
     with visiting(address, page) as visitor:
-        visitor.run(WITH_WIDGETS.get(page, ""))
+        visitor.run(query)
         forged = [*_forged(visitor.elements)]
         assert forged
-        said = [visitor.run(WITH_WIDGETS.get(page, ""), widget) for widget in forged]
+        said = [visitor.run(query, widget) for widget in forged]
 
     assert not [text for text in said if "Something went wrong" in text or "Traceback" in text]
 
@@ -93,10 +96,15 @@ def _forged(elements):
         widget = getattr(element, kind)
         if kind in ("selectbox", "text_input", "text_area"):
             yield WidgetState(id=widget.id, string_value="forged\x00<b>")
-        if kind in ("button_group", "multiselect"):
+        if kind in ("button_group", "multiselect") or (kind == "slider" and widget.type == Slider.SELECT_SLIDER):
             forged = WidgetState(id=widget.id)
             forged.string_array_value.data.append("forged\x00<b>")
             yield forged
+        elif kind == "slider":
+            for value in (-1e30, 1e30, float("nan")):
+                forged = WidgetState(id=widget.id)
+                forged.double_array_value.data.append(value)
+                yield forged
         if kind == "bidi_component":
             yield WidgetState(id=widget.id, json_value='{"run": "forged"}')
             for value in ('"forged"', '{"op": ["forged"]}', '{"op": "matmul", "dtype": "\\u0000<b>"}'):
