@@ -26,7 +26,7 @@ from gpuexplore.core.dtypes import DType
 from gpuexplore.hardware import CpuLoss, ensure_ceiling
 from gpuexplore.measure.candidates.candidate import Candidate, cache_mode, flush_bytes
 from gpuexplore.measure.check.guard import array_bytes
-from gpuexplore.measure.conditions.isolation import SLOW_BELOW, contention, is_slow
+from gpuexplore.measure.conditions.isolation import contention, is_slow
 from gpuexplore.operations.contract import Operation
 
 ATTEMPTS = 3
@@ -183,15 +183,20 @@ def _drifted(environment: Environment, core_speeds: Sequence[float]) -> Flag | N
     )
 
 
-def _slower_than_its_peak(flop_per_s: float, device: Device) -> Flag | None:
-    """Return the flag of a core that was always slower than when its peaks were measured."""
+def share_of_peak(flop_per_s: float, device: Device) -> float | None:
+    """Return the rate of a core in the clock probe's loop over its measured peak on one thread; None is unknown."""
     roofs = device if device.cores == 1 else device.one_thread
     peak = roofs.peak("fp32", "vector") if roofs else None
-    if peak is None or peak.kind != "measured_ceiling" or flop_per_s >= SLOW_BELOW * peak.flop_per_s:
+    return flop_per_s / peak.flop_per_s if peak and peak.kind == "measured_ceiling" else None
+
+
+def _slower_than_its_peak(flop_per_s: float, device: Device) -> Flag | None:
+    """Return the flag of a core that was always slower than when its peaks were measured."""
+    share = share_of_peak(flop_per_s, device)
+    if share is None or not is_slow(share):
         return None
-    share = flop_per_s / peak.flop_per_s
-    evidence = f"a core ran a loop of multiply-adds at {format_percent(share)} of its peak on one thread"
-    return Flag("drifted", f"{evidence} ({peak.source})", 1 / share - 1)
+    evidence = f"a core ran a loop of multiply-adds at {format_percent(share)} of its measured peak on one thread"
+    return Flag("drifted", evidence, 1 / share - 1)
 
 
 def _emulated(dtype: DType, device: Device) -> Flag | None:

@@ -149,7 +149,7 @@ def test_drifted_where_a_core_was_slower_all_the_time_than_when_its_peaks_were_m
     found = flags(device=device, before=Telemetry(probe_flop_per_s=probe), after=Telemetry(probe_flop_per_s=probe))
 
     assert ("drifted" in found) is drifted
-    assert not drifted or "at 80.0 % of its peak on one thread" in found["drifted"]
+    assert not drifted or "at 80.0 % of its measured peak on one thread" in found["drifted"]
 
 
 @pytest.mark.parametrize(("clock_hz", "throttled"), [(None, False), (1e9, False), (0.76e9, False), (0.5e9, True)])

@@ -48,6 +48,7 @@ from gpuexplore.features.model.memory_command import module_of_file
 from gpuexplore.features.trace.analysis.events import MOST_BYTES
 from gpuexplore.hardware import device_named, discover, ensure_ceiling, readings, target_named
 from gpuexplore.measure.conditions.isolation import is_contended
+from gpuexplore.measure.flags import share_of_peak
 from gpuexplore.shapes import split
 
 MOST_ROWS = 12
@@ -175,10 +176,13 @@ def _measure(arguments: argparse.Namespace, name: str) -> int:
     activity = activity_of(typed | {"model": name}, device)
     phase = predict_model(model, plan, device).main
     found = import_module("gpuexplore.cli.activity_run").perform(activity)[-1]  # loads engines
+    core = share_of_peak(found["probe_flop_per_s"], device) if found["probe_flop_per_s"] else None
+    found["speed"] = None if core is None else min(core, 1.0) * (1 - (found["lost_cpu_share"] or 0.0))
     if arguments.json:
         print_json({"measured": found, "predicted": asdict(phase.time_s), "predicted_seconds": dict(phase.seconds)})
         return EXIT_OK
-    print(measured_words(f"{model.title} in {plan.dtype} on {device.title}, {TASKS[plan.task]}", found, phase))
+    what = f"{model.title} in {plan.dtype} on {device.title}, {TASKS[plan.task]}"
+    print(measured_words(what, found, phase, found["speed"]))
     rows = [
         (words, format_seconds(found["shares"].get(group, 0.0) * found["step_s"]), format_seconds(seconds))
         for group, words in GROUPS.items()

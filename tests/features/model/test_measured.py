@@ -3,15 +3,18 @@
 import json
 from dataclasses import replace
 from math import exp
+from types import SimpleNamespace
 
 import pytest
 import torch
 from torch import nn
 
+from gpuexplore.analysis.prediction import UncertainValue
 from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
 from gpuexplore.core.errors import GpuExploreError, InvalidInput
 from gpuexplore.core.once import once
 from gpuexplore.features.model.analysis import Training, step_time
+from gpuexplore.features.model.analysis.answers import measured_words
 from gpuexplore.features.model.analysis.models import model_named, model_of_text, tape_of
 from gpuexplore.features.model.analysis.plan import ModelPlan
 from gpuexplore.features.model.measure import activity_of
@@ -141,6 +144,20 @@ def test_a_step_on_a_cpu_takes_longer_than_its_calls_alone(times_on_a_cpu):
     assert step_time.seconds_of(prompts, fit)["host"] == prompts.kernels * step_time.CPU["call_s"] > 1e-3
 
 
+@pytest.mark.parametrize(
+    ("speed", "said"), [(None, ""), (1.0, ""), (0.5, "predicted (2.00 s to 8.00 s) for that: within")]
+)
+def test_a_slower_cpu_than_its_peaks_were_measured_on_is_allowed_for(speed, said):
+    found = {"step_s": 5.0, "ci95": (4.9, 5.1), "samples_s": [5.0] * 6, "threads": 2}
+    phase = SimpleNamespace(time_s=UncertainValue(2.0, 1.0, 4.0))
+
+    words = measured_words("GPT-2", found, phase, speed)
+
+    assert "outside the predicted interval" in words
+    assert said in words
+    assert said or "speed" not in words
+
+
 @pytest.mark.slow
 def test_a_measured_step_stands_beside_its_prediction(capsys):
     assert main(("model", "784-128-10", "--measure", "--batch", "32")) == EXIT_OK
@@ -157,6 +174,7 @@ def test_json_has_each_sample(capsys):
     told = json.loads(capsys.readouterr().out)
 
     assert len(told["measured"]["samples_s"]) >= 6
+    assert 0 < told["measured"]["speed"] <= 1
     assert sum(told["measured"]["shares"].values()) == pytest.approx(1)
 
 

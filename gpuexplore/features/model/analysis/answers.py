@@ -27,6 +27,7 @@ from gpuexplore.features.model.analysis.prediction import (
 )
 from gpuexplore.features.model.analysis.step_time import layer_bytes_of, step_of
 from gpuexplore.hardware import row_of
+from gpuexplore.measure.conditions.isolation import is_slow
 
 PHASES: Mapping[str, str] = {"train": "training step", "prefill": "prompts", "decode": "next token"}
 GROUPS: Mapping[str, str] = {
@@ -137,24 +138,33 @@ def _too_large(prediction: ModelPrediction) -> str:
     return f"{words}; fits with {' or with '.join(found)}." if found else f"{words}."
 
 
-def measured_words(what: str, found: Mapping[str, Any], phase: StepPrediction) -> str:
-    """Return a measured step beside its prediction, as a sentence.
+def measured_words(what: str, found: Mapping[str, Any], phase: StepPrediction, speed: float | None) -> str:
+    """Return a measured step beside its prediction, as a sentence or two.
 
     Args:
         what: the model, dtype, device and task.
         found: what `measure.steps.measured` returns.
+        speed: of the device meanwhile, over that at which its peaks were measured; None is unknown.
     """
+
+    def beside(speed: float) -> tuple[str, str]:
+        low, value, high = (time_s / speed for time_s in (predicted.low, predicted.value, predicted.high))
+        words = f"{format_seconds(value)} predicted ({format_seconds(low)} to {format_seconds(high)})"
+        return words, "within" if low <= found["step_s"] <= high else "outside"
+
     predicted = phase.time_s
     low, high = found["ci95"] or (min(found["samples_s"]), max(found["samples_s"]))
-    is_within = predicted.low <= found["step_s"] <= predicted.high
     threads = f", {found['threads']} threads" if found["threads"] else ""
     times = format_multiple(found["step_s"] / predicted.value)
-    return (
+    expected, place = beside(1.0)
+    words = (
         f"{what}: {format_seconds(found['step_s'])} a step measured ({format_seconds(low)} to {format_seconds(high)}, "
-        f"median of {len(found['samples_s'])}{threads}); {format_seconds(predicted.value)} predicted "
-        f"({format_seconds(predicted.low)} to {format_seconds(predicted.high)}), {times} "
-        f"times; {'within' if is_within else 'outside'} the predicted interval."
+        f"median of {len(found['samples_s'])}{threads}); {expected}, {times} times; {place} the predicted interval."
     )
+    if speed is None or not is_slow(speed):
+        return words
+    expected, place = beside(speed)
+    return f"{words} The CPU had {format_percent(speed)} of its measured speed meanwhile; {expected} for that: {place}."
 
 
 def uncounted_words(prediction: ModelPrediction) -> str:

@@ -15,6 +15,7 @@ from gpuexplore.features.model.analysis.models import LayeredModel
 from gpuexplore.features.model.analysis.plan import ModelPlan
 from gpuexplore.features.model.measure.built import Builder
 from gpuexplore.features.model.measure.tracked import OPTIMIZERS_OF_TORCH
+from gpuexplore.hardware.cpu_ceiling.probe import clock_probe
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
 
 STEPS: Mapping[str, int] = {
@@ -42,6 +43,8 @@ def measured(
 ) -> dict[str, Any]:
     """Return the median seconds of a step with its 95 % interval, samples, threads, and shares of each group.
 
+    `probe_flop_per_s` is the median rate of a core after each step, by the clock probe; None on a GPU.
+
     Raises:
         Cancelled: the user asked to stop.
     """
@@ -58,6 +61,7 @@ def measured(
             return (clock() - start) / 1e9
 
     times_s: list[float] = []
+    rates: list[float | None] = []
     began = monotonic()
     while len(times_s) < STEPS["warm-up"] or not (is_steady(times_s) or monotonic() - began > BUDGET_S / 2):
         times_s.append(timed_s())
@@ -68,6 +72,7 @@ def measured(
         monotonic() - began < BUDGET_S or len(times_s) < warm_up + STEPS["least"]
     ):
         times_s.append(timed_s())
+        rates.append(clock_probe() if device.kind == "cpu" else None)
         progress.report({"step_s": times_s[-1]})
     samples_s = times_s[warm_up:]
     return {
@@ -76,6 +81,7 @@ def measured(
         "least_s": min(samples_s),
         "samples_s": samples_s,
         "first_s": times_s[0],
+        "probe_flop_per_s": median(known) if (known := [each for each in rates if each]) else None,
         "threads": torch.get_num_threads() if device.kind == "cpu" else None,
         "shares": _shares(step, is_gpu=device.kind == "cuda"),
     }
