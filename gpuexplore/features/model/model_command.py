@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "--task NAME": f"{', '.join(TASKS)} (default: serve; train for other models)",
             "--gpu LIST": "names of `specs` or devices of this machine (default: h100)",
             "--gpus N": "number of GPUs (default: 1)",
-            "--tensor-parallel N": "GPUs that share each layer (default: 1; all for serving)",
+            "--tensor-parallel N": "GPUs that share each layer (default: 1; up to 8 for serving)",
             "--pipeline N": "stages of equal numbers of layers, one after the other (default: 1)",
             "--shard NAME": f"{', '.join(SHARDINGS)}: what GPUs share in training (default: full; none in a pipeline)",
             "--batch N": "sequences or samples that a GPU, or a group of them, has at once",
@@ -128,9 +128,6 @@ def execute(arguments: argparse.Namespace) -> int:
     else:
         model = model_asked(name)
         typed["task"] = arguments.task or ("serve" if model.generates else "train")
-        if typed["task"] != "train" and typed["gpus"] and not typed["tensor_parallel"]:
-            asked = plan_of({name: typed[name] for name in ("task", "gpus", "pipeline")})
-            typed["tensor_parallel"] = str(asked.replicas)
         if not typed["batch"] and typed["task"] == "train":
             typed["batch"] = str(model.batch)
         calibration = calibrate()

@@ -251,13 +251,13 @@ def test_bad_value_of_speed_is_named_and_the_picture_of_the_rest_stays(page, que
 def test_stages_of_a_pipeline_are_in_a_link_and_those_that_cannot_be_are_named(page):
     query = {"model": "llama-3-8b", "gpu": "l4", "gpus": "4", "batch": "2", "pipeline": "2"}
     app = page("model", **query)
-    plan = {"task": "serve", "gpus": 4, "tensor_parallel": 2, "batch": 2, "pipeline": 2}
+    plan = {"task": "serve", "gpus": 4, "batch": 2, "pipeline": 2}
 
     assert texts(app.markdown[:1]) == f"#### {headline(predict_model('llama-3-8b', gpu='l4', **plan))}"
     assert app.query_params["pipeline"] in ("2", ["2"])
     app.text_input(key="model.pipeline").set_value("3").run()
     assert "pipeline '3': expected divisors of the 4 GPUs" in texts(app.error)
-    trained = {"task": "train", "gpus": 4, "pipeline": 4, "accumulation": 16, "shard": "full", "checkpoint": True}
+    trained = {"task": "train", "gpus": 4, "pipeline": 4, "accumulation": 16, "checkpoint": True}
     link = {"task": "train", "gpus": "4", "pipeline": "4", "accumulate": "16", "checkpoint": "yes"}
     app = page("model", model="llama-3-8b", gpu="h100", **link)
     assert texts(app.markdown[:1]) == f"#### {headline(predict_model('llama-3-8b', **trained))}"

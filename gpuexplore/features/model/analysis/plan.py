@@ -152,6 +152,8 @@ class ModelPlan:
 def plan_of(typed: Mapping[str, str]) -> ModelPlan:
     """Return the plan that was typed: fields of ModelPlan as text, empty or missing ones by default.
 
+    GPUs of a server share layers by default, as many as a host connects; others have batches of their own.
+
     Raises:
         InvalidInput: names the value and what is accepted.
     """
@@ -167,7 +169,11 @@ def plan_of(typed: Mapping[str, str]) -> ModelPlan:
         found.setdefault("execution", "eager")
         if found.get("gpus", 1) > found.get("tensor_parallel", 1) and found.get("pipeline", 1) == 1:
             found.setdefault("shard", "full")
-    found.setdefault("gpus", found.get("tensor_parallel", 1) * found.get("pipeline", 1))
+    stages = found.get("pipeline", 1)
+    found.setdefault("gpus", found.get("tensor_parallel", 1) * stages)
+    if not is_trained and found["gpus"] % stages == 0:
+        groups = found["gpus"] // stages
+        found.setdefault("tensor_parallel", next(each for each in range(HOST_GPUS, 0, -1) if groups % each == 0))
     return ModelPlan(**found)
 
 

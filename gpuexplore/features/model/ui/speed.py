@@ -26,7 +26,7 @@ from gpuexplore.features.model.analysis.answers import (
 )
 from gpuexplore.features.model.analysis.config import LARGEST_FILE, layers_of_text
 from gpuexplore.features.model.analysis.models import LayeredModel
-from gpuexplore.features.model.analysis.plan import DTYPES, HOST_GPUS, SHARDINGS, ModelPlan, plan_of
+from gpuexplore.features.model.analysis.plan import DTYPES, SHARDINGS, ModelPlan, plan_of
 from gpuexplore.features.model.analysis.prediction import (
     BATCHES,
     ModelPrediction,
@@ -209,7 +209,8 @@ def _ways(*, trains: bool) -> tuple[dict[str, str], list[str], list[str]]:
     with columns[-1]:
         if not trains:
             return typed, dtypes, url_widgets.several("Stored weights", "weights", list(SERVED), default=()) or [""]
-        shards = {str(name): f"{name} ({words})" for name, words in list(SHARDINGS.items())[::-1]}
+        first = 1 if typed["pipeline"].strip() not in ("", "1") else -1  # as the command: none in a pipeline
+        shards = {str(name): f"{name} ({words})" for name, words in list(SHARDINGS.items())[::first]}
         typed["shard"] = url_widgets.select("Sharding", "shard", list(shards), shown=shards.__getitem__)
     again = "Activations are computed again in the backward pass."
     typed["checkpoint"] = "yes" if url_widgets.toggle("Checkpointing", "checkpoint", help=again) else ""
@@ -228,9 +229,6 @@ def _usable(typed: Mapping[str, str], model: LayeredModel) -> dict[str, str]:
             url_widgets.show_problem(error)
             continue
         kept |= {name: text} if text.strip() else {}
-    if typed["task"] != "train" and not typed["tensor_parallel"].strip():
-        groups = plan_of(kept).replicas
-        kept["tensor_parallel"] = str(next(each for each in range(HOST_GPUS, 0, -1) if groups % each == 0))
     return kept
 
 

@@ -232,6 +232,16 @@ def test_what_was_typed_wrongly_is_named(typed, said):
         plan_of(typed)
 
 
+@pytest.mark.parametrize(
+    ("gpus", "pipeline", "sharing"), [(1, 1, 1), (4, 1, 4), (16, 1, 8), (4, 2, 2), (20, 1, 5), (7, 1, 7)]
+)
+def test_gpus_of_a_server_share_layers_as_many_as_a_host_has(gpus, pipeline, sharing):
+    plan = plan_of({"task": "serve", "gpus": str(gpus), "pipeline": str(pipeline)})
+
+    assert plan.tensor_parallel == sharing
+    assert plan_of({"task": "train", "gpus": str(gpus), "pipeline": str(pipeline)}).tensor_parallel == 1
+
+
 def test_a_dtype_without_units_is_refused():
     with pytest.raises(InvalidInput, match="fp8 on A100"):
         predicted("llama-3-8b", A100, dtype="fp8")
