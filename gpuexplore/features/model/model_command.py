@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         {
             "model MODEL": {"nargs": "*", "help": f"{', '.join(models())}, a config.json, or a text file of layers"},
             "--module FILE": "FILE.py[:FUNCTION] that returns an nn.Module and its inputs",
-            "--task NAME": f"{', '.join(TASKS)} (default: serve; train for other models)",
+            "--task NAME": f"{', '.join(TASKS)} (default: serve; of models that make no text, train or prefill)",
             "--gpu LIST": "names of `specs` or devices of this machine (default: h100)",
             "--gpus N": "number of GPUs (default: 1)",
             "--tensor-parallel N": "GPUs that share each layer (default: 1; up to 8 for serving)",
@@ -127,7 +127,7 @@ def execute(arguments: argparse.Namespace) -> int:
         found = [each for of_device in zip(*by_plan, strict=True) for each in of_device]
     else:
         model = model_asked(name)
-        typed["task"] = arguments.task or ("serve" if model.generates else "train")
+        typed["task"] = arguments.task or model.tasks[0]
         if not typed["batch"] and typed["task"] == "train":
             typed["batch"] = str(model.batch)
         calibration = calibrate()
@@ -232,7 +232,8 @@ def _print(found: Sequence[ModelPrediction], batches: Sequence[ModelPrediction],
         if phase is None:
             continue
         shares = ", ".join(f"{words} {format_percent(share)}" for words, share in shares_of(phase).items())
-        print(f"{name.capitalize()}: {format_seconds(phase.time_s.value)}; {shares}")
+        words = name.capitalize() if first.model.generates or phase is first.train else "Forward pass"
+        print(f"{words}: {format_seconds(phase.time_s.value)}; {shares}")
         table = [
             (
                 row["name"],

@@ -23,6 +23,8 @@ LIKE_LLAMA = (
     *("cohere", "cohere2", "stablelm", "internlm2", "baichuan", *WITH_EXPERTS),
 )
 LIKE_GPT = ("gpt2", "gpt_neox", "opt", "mpt", "gpt_bigcode", "starcoder2", "phi", "falcon", "bloom", "gptj")
+# a denoising step, with the tokens of text that attend jointly with those of the image
+DIFFUSION = {"DiTTransformer2DModel": 0, "SD3Transformer2DModel": 333, "FluxTransformer2DModel": 512}
 HAVING: Mapping[str, tuple[str, ...]] = {
     "four norms": ("gemma2", "gemma3_text", "glm4"),  # after each part of a block too
     "layer norms": ("cohere", "cohere2", "stablelm", "phimoe"),
@@ -32,7 +34,7 @@ HAVING: Mapping[str, tuple[str, ...]] = {
 }
 READ = (
     *(*LIKE_LLAMA, *LIKE_GPT, "bert", "roberta", "xlm-roberta", "distilbert", "vit"),
-    *("whisper", "resnet", "DiTTransformer2DModel"),
+    *("whisper", "resnet", *DIFFUSION),
 )
 NAMES: Mapping[str, tuple[str, ...]] = {  # of a size, in the configs of different models
     "width": ("hidden_size", "n_embd", "d_model", "dim"),
@@ -65,6 +67,9 @@ NAMES: Mapping[str, tuple[str, ...]] = {  # of a size, in the configs of differe
     "out_channels": ("out_channels",),
     "frames": ("max_source_positions",),
     "labels": ("num_embeds_ada_norm",),
+    "text": ("joint_attention_dim",),
+    "pooled": ("pooled_projection_dim",),
+    "single": ("num_single_layers",),
 }
 
 
@@ -103,6 +108,8 @@ def layers_of(config: Mapping[str, Any], source: str) -> str:
         return _like_llama(kind, config, sizes)
     if kind in LIKE_GPT:
         return _like_gpt(kind, config, sizes)
+    if DIFFUSION.get(kind):
+        return _with_text(kind, config, sizes)
     return {"whisper": _whisper, "DiTTransformer2DModel": _dit}.get(kind, partial(_encoder, kind))(sizes)
 
 
@@ -111,10 +118,11 @@ def _sizes(kind: str, config: Mapping[str, Any], source: str) -> dict[str, int]:
     nested = config.get("attn_config")  # of MPT
     flat = {**nested, **config} if isinstance(nested, dict) else config
     sizes = {name: _size(flat, name, source) for name in NAMES}
-    if kind == "DiTTransformer2DModel":
+    if kind in DIFFUSION:
         sizes["width"] = sizes["heads"] * sizes["head"]
         sizes["vocabulary"] = sizes["labels"]
-    needed = ["width", "layers", "heads", *(() if kind == "vit" else ("vocabulary",))]
+    inputs = ("text", "pooled") if DIFFUSION.get(kind) else () if kind == "vit" else ("vocabulary",)
+    needed = ["width", "layers", "heads", *inputs]
     needed += [*(("experts", "active") if kind in WITH_EXPERTS else ()), *(("rank",) if kind in LATENT else ())]
     for name in needed:
         if not sizes[name]:
@@ -297,6 +305,37 @@ def _dit(sizes: Mapping[str, int]) -> str:
             f"patches {width} size={patch} extra=0",
             _block(sizes["layers"], "adaptive_norm 3", attention, f"linear {4 * width}\ngelu\nlinear {width}"),
             f"adaptive_norm 2\nlinear {out}",
+        )
+    )
+
+
+def _with_text(kind: str, config: Mapping[str, Any], sizes: Mapping[str, int]) -> str:
+    """Return a diffusion transformer whose image and text attend to each other, one step of it.
+
+    https://arxiv.org/abs/2403.03206; with single blocks of both as one sequence, FLUX.1.
+    """
+    width = sizes["width"]
+    side = sizes["image"] or 128
+    is_flux = kind == "FluxTransformer2DModel"
+    patch = 2 if is_flux else sizes["patch"] or 2
+    channels = (sizes["channels"] or 64) // 4 if is_flux else sizes["channels"] or 16
+    how = f"heads={sizes['heads']} rotary={'yes' if is_flux else 'no'}"
+    how += " qk_norm=yes" if is_flux or config.get("qk_norm") else ""
+    guidance = f"labels {256 + width + 2}\n" if config.get("guidance_embeds") else ""
+    single = (
+        f"repeat {sizes['single']}\nsplit\nadaptive_norm 3\nsplit\nattention {how} bias=yes out_bias=no causal=no\n"
+        f"shortcut\nlinear {4 * width}\ngelu\nlinear {width}\nadd\nadd\nend"
+    )
+    blocks = f"repeat {sizes['layers'] - (not is_flux)}\njoint {4 * width} {how}\nend\n"
+    return "\n".join(
+        (
+            f"input {channels}x{side}x{side}",
+            # perceptrons of the time step, of the text as a whole, and of the strength of guidance
+            f"encode 256\nlinear {width}\nsilu\nlinear {width}\nlabels {sizes['pooled'] + width + 2}\n{guidance}decode",
+            f"encode {DIFFUSION[kind]}x{sizes['text']}\nlinear {width}\ndecode",
+            f"patches {width} size={patch} extra=0 positions=no",
+            blocks + (f"join\n{single}" if sizes["single"] else f"joint {4 * width} {how} last=yes"),
+            f"adaptive_norm 2\nlinear {patch**2 * (sizes['out_channels'] or channels)}",
         )
     )
 

@@ -4,7 +4,7 @@ A closed set: each has a row in KINDS, whose `build` records its steps on a tape
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil, prod
 from types import MappingProxyType
 
@@ -193,8 +193,8 @@ def _attention(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     if len(value.shape) != 2:
         raise WrongShape(f"an input of tokens x width; here it is {_shown(value)}")
     tokens, width = value.shape
-    source = tape.encoded if layer.settings["cross"] else value
-    if source is None or len(source.shape) != 2:
+    source = tape.encoded.get(2) if layer.settings["cross"] else value
+    if source is None:
         raise WrongShape("an encoder of tokens before it: `encode 3000x80`, its layers, `decode`")
     heads = layer.settings["heads"]
     groups = layer.settings["kv"] or heads
@@ -341,6 +341,8 @@ def _patches(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     extra = layer.settings["extra"]
     learned = [tape.weight(extra * layer.sizes[0])] if extra else []
     whole = tape.record([made], (tokens + extra, layer.sizes[0]), How(weights=learned))
+    if not layer.settings["positions"]:
+        return whole
     return tape.record([whole], whole.shape, How(weights=[tape.weight(whole.element_count)], passes_gradient=True))
 
 
@@ -374,7 +376,7 @@ def _decode(tape: Tape, _: ModelLayer, value: Value) -> Value:
     """End an encoder, which a step with a context does not compute again."""
     if not tape.outer:
         raise WrongShape("an `encode` before it")
-    tape.encoded = value
+    tape.encoded[len(value.shape)] = value
     waiting, start = tape.outer.pop()
     del tape.steps[start : len(tape.steps) if tape.context else start]
     return waiting
@@ -385,14 +387,76 @@ def _adaptive_norm(tape: Tape, layer: ModelLayer, value: Value) -> Value:
 
     https://arxiv.org/abs/2212.09748
     """
-    if tape.encoded is None or len(tape.encoded.shape) != 1:
+    vector = tape.encoded.get(1)
+    if vector is None:
         raise WrongShape("an encoder of a vector before it: `encode 256`, its layers, `decode`")
-    active = tape.record([tape.encoded], tape.encoded.shape, How(keeps="inputs"))
+    active = tape.record([vector], vector.shape, How(keeps="inputs"))
     made = _whole(tape, active, layer.sizes[0] * value.shape[-1], bias=True)
     value = _normed(tape, value, weight_count=0)
     for _ in range(layer.sizes[0] - 1):  # scaled and shifted; and by a gate
         value = tape.record([value, made], value.shape, How(keeps="inputs"))
     return value
+
+
+def _joint(tape: Tape, layer: ModelLayer, value: Value) -> Value:
+    """A block of two streams, of an image and of text, with weights of their own, whose tokens attend to both.
+
+    https://arxiv.org/abs/2403.03206
+    """
+    text = tape.encoded.get(2)
+    heads = layer.settings["heads"]
+    *_, width = value.shape
+    if text is None or text.shape[1:] != value.shape[1:]:
+        raise WrongShape(f"an encoder of tokens before it: `encode 512x4096`, `linear {width}`, `decode`")
+    if not heads or width % heads or heads % tape.parallel:
+        raise WrongShape(f"heads that divide the width {width}, and tensor-parallel GPUs that divide the heads")
+    head = width // heads
+    is_last = layer.settings["last"]  # which leaves the text as it is
+
+    def normed(stream: Value, count: int) -> Value:
+        return _adaptive_norm(tape, ModelLayer(layer.line, "adaptive_norm", (count,)), stream)
+
+    def projected(stream: Value, count: int) -> list[Value]:
+        source = normed(stream, count)
+        parts = [_linear_to(tape, source, width, bias=True) for _ in range(3)]
+        if layer.settings["qk_norm"]:
+            parts[:2] = [_normed(tape, part, weight_count=1, width=head) for part in parts[:2]]
+        return parts
+
+    both = zip(projected(value, 3), projected(text, 2 if is_last else 3), strict=True)
+    query, key, values = (_joined(tape, image, words) for image, words in both)
+    if layer.settings["rotary"]:
+        query, key = (_rotate(tape, rotated) for rotated in (query, key))
+    tokens = query.shape[0]
+    work = Work("attention", (heads // tape.parallel, tokens, tokens, head, 0))
+    mixed = _fused(tape, (query, key, values), work)
+
+    def rest(stream: Value) -> Value:
+        part = replace(mixed, shape=(stream.shape[0], *mixed.shape[1:]))
+        stream = tape.record(
+            [stream, _linear_to(tape, part, width, bias=True)], stream.shape, How(passes_gradient=True)
+        )
+        hidden = _linear_to(tape, normed(stream, 3), layer.sizes[0], bias=True)
+        active = tape.record([hidden], hidden.shape, How(keeps="inputs"))
+        return tape.record(
+            [stream, _linear_to(tape, active, width, bias=True)], stream.shape, How(passes_gradient=True)
+        )
+
+    if not is_last:
+        tape.encoded[2] = rest(text)
+    return rest(value)
+
+
+def _joined(tape: Tape, value: Value, others: Value) -> Value:
+    """Record a copy of two sequences as one."""
+    return tape.record([value, others], (value.shape[0] + others.shape[0], *value.shape[1:]))
+
+
+def _join(tape: Tape, _: ModelLayer, value: Value) -> Value:
+    others = tape.encoded.get(2)
+    if others is None or others.shape[1:] != value.shape[1:]:
+        raise WrongShape("an encoder of tokens as wide as these before it")
+    return _joined(tape, value, others)
 
 
 _keeping_output = _same_shape(How(keeps="output", in_place=True))
@@ -485,7 +549,13 @@ KINDS: Mapping[str, LayerKind] = MappingProxyType(
             (1,),
             {"count": None, "active": None, "shared": 0, "bias": 0},
         ),
-        "patches": LayerKind("patches 768 size=16 extra=1", "its input", _patches, (1,), {"size": None, "extra": 1}),
+        "patches": LayerKind(
+            "patches 768 size=16 extra=1 positions=yes",
+            "its input",
+            _patches,
+            (1,),
+            {"size": None, "extra": 1, "positions": 1},
+        ),
         "gated": LayerKind(
             "gated 14336 bias=no", "its input, and four intermediate tensors", _gated, (1,), {"bias": 0}
         ),
@@ -504,6 +574,14 @@ KINDS: Mapping[str, LayerKind] = MappingProxyType(
             (1,),
         ),
         "adaptive_norm": LayerKind("adaptive_norm 3", "its input, twice or more", _adaptive_norm, (1,)),
+        "joint": LayerKind(
+            "joint 12288 heads=24 qk_norm=no rotary=no last=no",
+            "of two streams what attention and a perceptron keep",
+            _joint,
+            (1,),
+            {"heads": None, "qk_norm": 0, "rotary": 0, "last": 0},
+        ),
+        "join": LayerKind("join (tokens and those of the encoder, as one sequence)", "nothing", _join),
         "first": LayerKind("first (the first token of each sequence)", "nothing", _first),
         "split": LayerKind("split", "nothing: the residual block begins", _passed_on),
         "shortcut": LayerKind("shortcut", "nothing: what follows is on the shortcut", _passed_on),

@@ -79,6 +79,14 @@ class LayeredModel:
         )
 
     @property
+    def tasks(self) -> tuple[str, str]:
+        """What it is asked for, most often first."""
+        if self.generates:
+            return "serve", "train"
+        makes_images = any(layer.kind == "joint" for layer in self.layers)
+        return ("prefill", "train") if makes_images else ("train", "prefill")
+
+    @property
     def is_own(self) -> bool:
         """Whether it is a user's module, of which only the input is known."""
         return len(self.layers) == 1

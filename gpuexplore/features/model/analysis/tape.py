@@ -158,7 +158,8 @@ class Tape:
         label_count: labels of a sample.
         parallel: GPUs that share each layer: tensor parallelism.
         context: tokens that are in the cache of keys and values before those that are computed.
-        encoded: what an encoder made, of sound or of a time step, which later layers read beside their input.
+        encoded: what encoders made, by its axes: 1 for a vector, as of a time step, 2 for tokens, as of sound or text;
+            later layers read it beside their input.
         outer: the value that an open encoder leaves, and the first step of it.
     """
 
@@ -174,7 +175,7 @@ class Tape:
     items: list[int] = field(default_factory=list)
     running_count: int = 0
     label_count: int = 1
-    encoded: Value | None = None
+    encoded: dict[int, Value] = field(default_factory=dict)
     outer: list[tuple[Value, int]] = field(default_factory=list)
 
     def source(self, shape: tuple[int, ...], itemsize: int) -> Value:

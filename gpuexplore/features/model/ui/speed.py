@@ -133,8 +133,7 @@ def _choose(
     with top[0]:
         model = model_of(choose_name("llama-3-8b"))
     with top[1]:
-        tasks = ["serve", "train"] if model.generates else ["train", "prefill"]
-        task = url_widgets.segments("Task", "task", tasks, shown=TASKS.__getitem__)
+        task = url_widgets.segments("Task", "task", list(model.tasks), shown=TASKS.__getitem__)
     with top[2]:
         keys = url_widgets.several("GPUs to compare", "gpu", list(NAMES), default=USUAL_GPUS, shown=NAMES.__getitem__)
     with numbers:

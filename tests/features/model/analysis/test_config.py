@@ -104,6 +104,7 @@ def test_every_kind_of_model_that_is_read_computes_something(kind):
     config = {**LLAMA, "model_type": kind, "num_hidden_layers": 2, "image_size": 224, "patch_size": 16}
     config |= {"depths": [2, 2, 2, 2], "hidden_sizes": [64, 128, 256, 512], "layer_type": "basic"}
     config |= {"attention_head_dim": 64, "num_embeds_ada_norm": 1000, "encoder_layers": 2}
+    config |= {"joint_attention_dim": 96, "pooled_projection_dim": 32, "num_single_layers": 2}
     config |= {"num_experts": 4, "num_experts_per_tok": 2, "kv_lora_rank": 64} if kind in WITH_EXPERTS else {}
 
     assert weights_of(config) > 10**7

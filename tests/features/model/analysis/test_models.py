@@ -23,6 +23,7 @@ PUBLISHED = {  # parameters as model cards' safetensors, torchvision and the pap
     "deepseek-v2-lite": 15_706_484_224,
     "deepseek-v3": 671_026_404_352,  # without the 256 biases of each router, which only choose experts
     "dit-xl-2": 675_129_632,
+    "flux.1-dev": 11_901_408_320,
     "falcon-7b": 6_921_720_704,
     "gemma-2-2b": 2_614_341_888,
     "gemma-2-9b": 9_241_705_984,
@@ -54,6 +55,8 @@ PUBLISHED = {  # parameters as model cards' safetensors, torchvision and the pap
     "qwen3-32b": 32_762_123_264,
     "qwen3-30b-a3b": 30_532_122_624,
     "qwen3-235b-a22b": 235_093_634_560,
+    "sd3-medium": 2_028_328_000,
+    "sd3.5-large": 8_056_627_520,
     "resnet-18": 11_689_512,
     "resnet-34": 21_797_672,
     "resnet-101": 44_549_160,
@@ -223,6 +226,61 @@ class Dit(nn.Module):
         return self.last(nn.functional.layer_norm(x, x.shape[-1:]) * (1 + scale) + shift)
 
 
+class Stream(nn.Module):
+    """What an image or its text has of its own in a block of joint attention; the last one leaves the text as it is."""
+
+    def __init__(self, width, head, *, is_last=False):
+        super().__init__()
+        self.made = nn.Linear(width, (2 if is_last else 6) * width)
+        self.qkv = nn.Linear(width, 3 * width)
+        self.norms = nn.ModuleList(nn.RMSNorm(head) for _ in range(2 if head else 0))
+        if not is_last:
+            self.out = nn.Linear(width, width)
+            self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+
+
+class WithText(nn.Module):
+    """As Stability's mmdit.py and Black Forest Labs' model.py have it; rotary angles are no products."""
+
+    def __init__(self, width, heads, blocks, *, single=0, pooled=2048, head=0, guided=False):
+        super().__init__()
+        self.heads, self.width = heads, width
+        vectors = [256, pooled, *([256] if guided else [])]
+        self.vectors = nn.ModuleList(
+            nn.Sequential(nn.Linear(size, width), nn.SiLU(), nn.Linear(width, width)) for size in vectors
+        )
+        self.cut, self.text = nn.Linear(64, width), nn.Linear(4096, width)
+        last = [not single and at == blocks - 1 for at in range(blocks)]
+        self.images = nn.ModuleList(Stream(width, head) for _ in range(blocks))
+        self.texts = nn.ModuleList(Stream(width, head, is_last=each) for each in last)
+        self.single = nn.ModuleList()
+        for _ in range(single):
+            made = [nn.Linear(width, 3 * width), nn.Linear(width, 7 * width), nn.Linear(5 * width, width)]
+            self.single.append(nn.ModuleList([*made, nn.RMSNorm(head), nn.RMSNorm(head)]))
+        self.made, self.last = nn.Linear(width, 2 * width), nn.Linear(width, 64)
+
+    def forward(self, image, text, *vectors):
+        c = sum(part(vector) for part, vector in zip(self.vectors, vectors, strict=True))
+        both = [self.cut(image), self.text(text)]
+        for streams in zip(self.images, self.texts, strict=True):
+            for stream in streams:
+                stream.made(c)
+            parts = [stream.qkv(x).chunk(3, -1) for stream, x in zip(streams, both, strict=True)]
+            mixed = attended(*(torch.cat(pair, 1) for pair in zip(*parts, strict=True)), self.heads)
+            mixed = mixed.split([each.shape[1] for each in both], 1)
+            both = [
+                x + stream.mlp(stream.out(own)) if hasattr(stream, "mlp") else x
+                for stream, x, own in zip(streams, both, mixed, strict=True)
+            ]
+        x = torch.cat(both, 1)
+        for made, into, out, *_ in self.single:
+            made(c)
+            q, k, v, hidden = into(x).split([self.width] * 3 + [4 * self.width], -1)
+            x = x + out(torch.cat([attended(q, k, v, self.heads), hidden], -1))
+        self.made(c)
+        return self.last(x[:, : image.shape[1]])
+
+
 def counted(compute):
     with FlopCounterMode(display=False) as counter:
         compute()
@@ -256,6 +314,30 @@ def test_a_diffusion_transformer_computes_what_a_module_of_it_does(side, name):
     )
     if side == 32:  # multiply-adds of the paper
         assert flops(forward) / 2 / 2 == pytest.approx(118.6e9, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes", "tokens"),
+    [
+        ("flux.1-dev", {"width": 3072, "heads": 24, "blocks": 19, "single": 38, "pooled": 768, "head": 128}, 512),
+        ("sd3-medium", {"width": 1536, "heads": 24, "blocks": 24}, 333),
+        ("sd3.5-large", {"width": 2432, "heads": 38, "blocks": 38, "head": 64}, 333),
+    ],
+)
+def test_a_diffusion_transformer_with_text_computes_what_a_module_of_it_does(name, sizes, tokens):
+    is_guided = name == "flux.1-dev"
+    with torch.device("meta"):
+        made = WithText(**sizes, guided=is_guided)
+        vectors = [torch.empty(1, size) for size in (256, sizes.get("pooled", 2048), *([256] if is_guided else []))]
+        inputs = (torch.empty(1, 4096, 64), torch.empty(1, tokens, 4096), *vectors)
+    model = model_named(name)
+
+    assert sum(tape_of(model, Training()).weights) == sum(weight.numel() for weight in made.parameters())
+    assert flops(forward_pass(model, ModelPlan("prefill")).parts) == pytest.approx(
+        counted(lambda: made(*inputs)), rel=1e-3
+    )
+    if is_guided:  # FLOPs of 50 steps as papers on FLUX count them
+        assert 50 * flops(forward_pass(model, ModelPlan("prefill")).parts) == pytest.approx(3719.5e12, rel=1e-3)
 
 
 def test_whisper_computes_what_a_module_of_it_does():
