@@ -80,7 +80,7 @@ def test_layers_of_a_file_are_a_model(tmp_path, answered):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("__import__",), "model '__import__': expected alexnet-2012"),
+        (("__import__",), "model '__import__': expected a known model"),
         ((), "give exactly one of MODEL, --layers FILE and --module FILE"),
         (("mlp", "--layers", "x"), "give exactly one of MODEL, --layers FILE and --module FILE"),
         (("mlp", "--batch", "0"), "batch '0': expected whole numbers from 1"),
@@ -145,7 +145,7 @@ def test_an_optimizer_may_be_spelled_as_torch_does(answered, said, name):
         ("Mistral-7B-v0.4", "near: mistral-7b-v0.3"),
         ("resnet-50 v1.0", "near: resnet-50"),
         ("gpt", ", gpt2"),
-        *((said, "expected alexnet-2012") for said in ("/", "instruct")),
+        *((said, "expected a known model") for said in ("/", "instruct")),
     ],
 )
 def test_a_name_of_several_models_or_none_is_no_model(capsys, said, near):

@@ -105,21 +105,35 @@ def models() -> Mapping[str, LayeredModel]:
 
 
 def usual_model(name: str) -> LayeredModel | None:
-    """Return the model that comes along and that people call so: Meta-Llama-3-8B-Instruct, llama3:8b; None without."""
+    """Return the model that comes along and that people call so: Meta-Llama-3-8B-Instruct, llama3:8b; None without.
+
+    The first words of a name are enough where only one begins so.
+    """
     for model in models().values():
         if name in (model.name, model.title):
             return model
-    for model in models().values():
-        if _bare(name) and _bare(name) in map(_bare, (model.name, model.title, *model.also)):
-            return model
-    return None
+    same, begun = _known_as(name)
+    return same or (begun[0] if len(begun) == 1 else None)
 
 
-def _bare(name: str) -> str:
-    """Return a name without its owner, its signs, and what does not change the layers; versions may change them."""
+def _known_as(name: str) -> tuple[LayeredModel | None, list[LayeredModel]]:
+    """Return the model that is called so, and those whose names begin with its words."""
+    typed = _words(name)
+    begun = []
+    for model in models().values() if typed else ():
+        known = [_words(each) for each in (model.name, model.title, *model.also)]
+        if "".join(typed) in map("".join, known):
+            return model, []
+        if typed in [words[: len(typed)] for words in known]:
+            begun.append(model)
+    return None, begun
+
+
+def _words(name: str) -> list[str]:
+    """Return the words of a name without its owner and what does not change the layers; versions may change them."""
     changing_nothing = ("meta", "instruct", "chat", "base", "hf", "it", "pt", "model", "torchvision")
     words = re.findall(r"[a-z0-9.]+", name.casefold().rpartition("/")[2])
-    return "".join(word for word in words if word not in changing_nothing)
+    return [word for word in words if word not in changing_nothing]
 
 
 def model_reading(name: str) -> str | None:
@@ -135,14 +149,16 @@ def model_named(name: str, further: str = "") -> LayeredModel:
         further: what else is accepted, for the message.
 
     Raises:
-        InvalidInput: there is none; names those that are near, or all there are.
+        InvalidInput: there is none; names those that are near, or some.
     """
     if (model := usual_model(name)) is not None:
         return model
     if not re.fullmatch(r"[0-9]{1,9}(-[0-9]{1,9}){1,40}", name):
-        known = {_bare(each): model.name for model in models().values() for each in (model.name, *model.also)}
-        near = dict.fromkeys(known[each] for each in get_close_matches(_bare(name), known, n=6, cutoff=0.6))
-        said = f"one of those that come along (near: {', '.join(near)})" if near else ", ".join(models())
+        known = {"".join(_words(each)): model.name for model in models().values() for each in (model.name, *model.also)}
+        close = (known[each] for each in get_close_matches("".join(_words(name)), known, n=6, cutoff=0.6))
+        near = dict.fromkeys((*(model.name for model in _known_as(name)[1]), *close))
+        some = f"{len(models())} in `gpuexplore model --help`, such as gpt2, llama-3-8b, resnet-50, whisper-tiny"
+        said = "a known model (" + ("near: " + ", ".join(near) if near else some) + ")"
         raise InvalidInput.of("model", name, f"{said}{further}, or widths of an MLP like 784-512-10")
     first, *hidden, last = name.split("-")
     text = ";".join([f"input {first}", *(f"linear {width};relu" for width in hidden), f"linear {last}"])
@@ -157,7 +173,7 @@ def model_asked(name: str) -> LayeredModel:
     """
     if name.endswith((".json", ".txt")):
         return LayeredModel(name, name.rpartition("/")[2], read_layers_file(name))
-    return model_named(name, ", its config.json")
+    return model_named(name, ", a config.json")
 
 
 def model_of_text(text: str) -> LayeredModel:

@@ -100,6 +100,9 @@ def test_a_model_has_as_many_weights_as_published(name):
         ("TinyLlama/TinyLlama-1.1B-Chat-v1.0", "tinyllama-1.1b"),
         ("google-bert/bert-large-uncased", "bert-large"),
         ("facebook/DiT-XL-2-256", "dit-xl-2"),
+        ("black-forest-labs/FLUX.1-dev", "flux.1-dev"),
+        ("Qwen3 235B", "qwen3-235b-a22b"),  # the first words of one name
+        ("mistral-small", "mistral-small-24b"),
     ],
 )
 def test_names_as_hugging_face_spells_them_are_read(typed, name):
@@ -107,7 +110,15 @@ def test_names_as_hugging_face_spells_them_are_read(typed, name):
 
 
 @pytest.mark.parametrize(
-    ("typed", "near"), [("lama-3-8b", "llama-3-8b"), ("whisper-huge", "whisper-base"), ("qwen-72b", "qwen2.5-72b")]
+    ("typed", "near"),
+    [
+        ("lama-3-8b", "llama-3-8b"),
+        ("whisper-huge", "whisper-base"),
+        ("qwen-72b", "qwen2.5-72b"),
+        ("glm-4", "glm-4.5"),
+        ("llama-4", "llama-4-maverick"),
+        ("xyzzy", "117 in `gpuexplore model --help`, such as gpt2"),
+    ],
 )
 def test_an_unknown_name_gets_those_near_it(typed, near):
     with pytest.raises(InvalidInput, match=f"expected .*{near}.*MLP"):
