@@ -26,14 +26,19 @@ from gpuexplore.operations import operation_named
 ATTENTION = {"heads": 4, "kv": 2, "head": 0, "bias": 0, "out_bias": 1, "rotary": 1, "fused": 1, "causal": 1}
 
 
+WITHOUT_PLACES = "input 3x32x32; patches 64 size=8 extra=0 positions=no; linear 10"
+
+
 @once
 def cpu():
     return device_named("cpu", discover())
 
 
-@pytest.mark.parametrize("name", ["gpt2", "resnet-50", "llama-3-8b", "vgg-16", "784-512-10"])
+@pytest.mark.parametrize(
+    "name", ["gpt2", "resnet-50", "llama-3-8b", "vgg-16", "784-512-10", "vit-b-16", WITHOUT_PLACES]
+)
 def test_a_built_model_has_the_parameters_of_its_layers(name):
-    model = model_named(name)
+    model = model_of_text(name) if ";" in name else model_named(name)
 
     with torch.device("meta"):
         made = nn.Sequential(*Builder(model).modules())

@@ -123,12 +123,13 @@ class Residual(nn.Module):
 class Patches(nn.Module):
     """Squares of an image as tokens, with one more for its class, and their positions."""
 
-    def __init__(self, shape: tuple[int, ...], width: int, *, size: int, extra: int) -> None:
+    def __init__(self, shape: tuple[int, ...], width: int, *, size: int, extra: int, positions: int) -> None:
         super().__init__()
         channels, height, breadth = shape
         self.cut = nn.Conv2d(channels, width, size, size)
         self.more = nn.Parameter(torch.zeros(1, extra, width))
-        self.places = nn.Parameter(torch.zeros(1, extra + height // size * (breadth // size), width))
+        places = torch.zeros(1, extra + height // size * (breadth // size), width)
+        self.places = nn.Parameter(places) if positions else places
 
     def forward(self, x: Any) -> Any:
         """Cut an image up."""

@@ -245,7 +245,8 @@ class Builder:
         self.shape = self.shape[1:]
         return First()
 
-    def patches(self, width, size, extra):
+    def patches(self, width, size, extra, positions):
+        assert positions
         made = Patches(self.shape[0], width, size, self.shape[1] * self.shape[2] // size**2 + extra)
         self.shape = (self.shape[1] * self.shape[2] // size**2 + extra, width)
         return made
