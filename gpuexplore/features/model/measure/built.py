@@ -137,6 +137,14 @@ class Patches(nn.Module):
         return torch.cat((self.more.expand(len(x), -1, -1), tokens), 1) + self.places
 
 
+class _First(nn.Module):
+    """The first token of each sequence."""
+
+    def forward(self, x: Any) -> Any:
+        """Take it."""
+        return x[:, 0]
+
+
 class Builder:
     """Layers as modules, one after the other; `shape` is that of a sample so far.
 
@@ -238,3 +246,7 @@ class Builder:
         made = Patches(self.shape, width, **settings)
         self.shape = (made.places.shape[1], width)
         return made
+
+    def _first(self, _: ModelLayer, __: Any) -> nn.Module:
+        self.shape = self.shape[1:]
+        return _First()
