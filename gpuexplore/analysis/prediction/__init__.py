@@ -27,7 +27,7 @@ from gpuexplore.analysis.prediction.calibration import calibrate as calibrated_o
 from gpuexplore.analysis.prediction.calls import CALLS, USUAL, USUAL_CALLS, Calls, Conditions
 from gpuexplore.analysis.prediction.gpu import RELEVANT as RELEVANT_MEASUREMENT
 from gpuexplore.analysis.prediction.gpu import BatchEstimate, CallEstimate, Nearest
-from gpuexplore.analysis.prediction.gpu.facts import GpuCall, Numbers, facts_of, is_of_library, moves_only
+from gpuexplore.analysis.prediction.gpu.facts import Numbers, facts_of, is_of_library, moves_only
 from gpuexplore.analysis.prediction.gpu.terms import exponential
 from gpuexplore.analysis.prediction.ideal_time import CALL_S, Arithmetic, Support, arithmetic, ideal
 from gpuexplore.analysis.prediction.priors import LIBRARY, PRIORS, Posterior, Regime
@@ -159,10 +159,22 @@ def predict(case: Case, device: Device, calibration: Calibration, conditions: Co
 
 
 def predict_each(
-    asked: Sequence[tuple[Case, Device]], calibration: Calibration, conditions: Conditions = USUAL
+    asked: Sequence[tuple[Case, Device]],
+    calibration: Calibration,
+    conditions: Conditions = USUAL,
+    *,
+    explained: bool = True,
 ) -> tuple[Prediction, ...]:
-    """Return how long each case would take on its device: a library's calls on GPUs at once, which is faster."""
+    """Return how long each case would take on its device: a library's calls on GPUs at once, which is faster.
+
+    Args:
+        explained: whether what they rest on is worked out too, which takes as long again.
+    """
+    count = len(asked)
     units = [arithmetic(case, device) for case, device in asked]
+    compared = [at for at in range(count) if _compares_with_fp32(*asked[at], units[at], calibration)]
+    asked = [*asked, *((replace(asked[at][0], dtype="fp32"), asked[at][1]) for at in compared)]
+    units += [arithmetic(case, device) for case, device in asked[count:]]
     bare = [
         Prediction(*call, of_call.support, of_call.reason, peak=of_call.peak, calls=conditions.calls)
         for call, of_call in zip(asked, units, strict=True)
@@ -173,17 +185,19 @@ def predict_each(
     if calls:
         judged = calibration.gpus.judged(calls, list(CALLS))
         moved = calibration.gpus.searched_gain() if conditions.searched else 0.0
-        for number, at in enumerate(libraries):
-            by_library[at] = _of_library(bare[at], judged, number * len(CALLS), calibration, moved=moved)
+        timed = _of_library([bare[at] for at in libraries], judged, calibration, moved=moved, explained=explained)
+        by_library = dict(zip(libraries, timed, strict=True))
     found = [
-        by_library.get(at) or _by_kind(bare[at], of_call, calibration, conditions) for at, of_call in enumerate(units)
+        by_library.get(at) or _by_kind(bare[at], of_call, calibration, conditions, explained=explained)
+        for at, of_call in enumerate(units)
     ]
-    compared = [at for at, each in enumerate(found) if _compares_with_fp32(each, calibration)]
-    in_fp32 = [(replace(found[at].case, dtype="fp32"), found[at].device) for at in compared]
-    for at, wide in zip(compared, predict_each(in_fp32, calibration, conditions) if in_fp32 else (), strict=True):
-        found[at] = (_no_slower if found[at].support == "native" else _no_faster)(found[at], wide)
     launch_s = _launch_alone_s(calibration) if conditions.calls == "single" else 0.0
-    return tuple(_within_roofs(each, 0.0 if each.device.kind == "cpu" else launch_s) for each in found)
+    for at, wide in zip(compared, found[count:], strict=True):
+        if found[at].support == "native":
+            found[at] = _no_slower(found[at], _within_roofs(wide, launch_s))
+        elif found[at].bound == "compute":
+            found[at] = _no_faster(found[at], _within_roofs(wide, launch_s))
+    return tuple(_within_roofs(each, 0.0 if each.device.kind == "cpu" else launch_s) for each in found[:count])
 
 
 def _launch_alone_s(calibration: Calibration) -> float:
@@ -191,25 +205,19 @@ def _launch_alone_s(calibration: Calibration) -> float:
     return exponential(calibration.gpus.coefficients, "launch_when_single")
 
 
-def _compares_with_fp32(found: Prediction, calibration: Calibration) -> bool:
+def _compares_with_fp32(case: Case, device: Device, units: Arithmetic, calibration: Calibration) -> bool:
     """Return whether fp32 bounds a GPU's prediction: products computed in it take as long at least, others at most.
 
     A native format has at most fp32's bytes and at least its peak, so that products are no slower unless measurements
     of the device say so.
     """
-    case = found.case
-    dtype = format_named(found.case.dtype)
-    operation = operation_named(case.operation)
-    if found.device.kind == "cpu" or dtype.accumulate != "fp32" or dtype.name == "fp32":
+    dtype = format_named(case.dtype)
+    if device.kind == "cpu" or dtype.accumulate != "fp32" or dtype.name == "fp32":
         return False
-    if found.support == "emulated":
-        return operation.products is not None and found.bound == "compute"
-    if found.support != "native" or dtype.bits < 16 or found.time_s is None:
-        return False
-    wide = replace(case, dtype="fp32")
-    limits = roofs(wide, found.device, arithmetic(wide, found.device).peak)
-    least_s = max((roof.least_s for roof in limits), default=0.0)  # no prediction in fp32 is below
-    return (moves_only(case) or not calibration.is_measured(found.device)) and found.time_s > least_s
+    if units.support == "emulated":
+        return operation_named(case.operation).is_matrix_product
+    is_bound = moves_only(case) or not calibration.is_measured(device)
+    return units.support == "native" and dtype.bits >= 16 and is_bound
 
 
 def _no_slower(found: Prediction, than: Prediction) -> Prediction:
@@ -246,7 +254,9 @@ def _no_faster(found: Prediction, than: Prediction) -> Prediction:
     return replace(found, **times)
 
 
-def _by_kind(asked: Prediction, units: Arithmetic, calibration: Calibration, conditions: Conditions) -> Prediction:
+def _by_kind(
+    asked: Prediction, units: Arithmetic, calibration: Calibration, conditions: Conditions, *, explained: bool
+) -> Prediction:
     """Return the ideal time at the efficiency of what was seen of its kind."""
     device = asked.device
     best = ideal(asked.case, device, units)
@@ -256,7 +266,7 @@ def _by_kind(asked: Prediction, units: Arithmetic, calibration: Calibration, con
     regime = regime_of(asked.case, device, units, best)
     luck = 0.0 if conditions.searched else UNSEARCHED_NOISE
     features = calibration.of_device(regime, features_of(asked.case, device, units, best), device)
-    found = calibration.process(regime)(features, hypot(NOISE, luck))
+    (found,) = calibration.process(regime)([features], hypot(NOISE, luck))
     floor_s = best.floor_s if best.bound == "overhead" else 0.0
     middle = max(best.time_s / regime.efficiency * exp(-found.mean), floor_s)
     spread = exp(DEVIATIONS * found.deviation)
@@ -268,66 +278,89 @@ def _by_kind(asked: Prediction, units: Arithmetic, calibration: Calibration, con
         low_s=max(middle / spread, floor_s) + once_s,
         high_s=middle * spread + once_s,
         bound=best.bound,
-        basis=_basis_of(regime, found, calibration.seen(regime)),
+        basis=_basis_of(regime, found, calibration.seen(regime)) if explained else "",
     )
 
 
 def _of_library(
-    asked: Prediction, judged: BatchEstimate, first: int, calibration: Calibration, *, moved: float
-) -> Prediction:
-    """Return the fitted time of a call, moved by what was measured on the device itself.
+    asked: Sequence[Prediction], judged: BatchEstimate, calibration: Calibration, *, moved: float, explained: bool
+) -> list[Prediction]:
+    """Return the fitted times of calls, moved by what was measured on the devices themselves.
 
     Args:
-        asked: the call, without its time.
-        judged: what is fitted for it in each kind of calls, among others.
-        first: the index of the first kind.
+        asked: the calls, without their times.
+        judged: what is fitted for them in each kind of calls.
         calibration: what was measured.
-        moved: what its shape takes of the time of others, a natural logarithm.
+        moved: what their shapes take of the time of others, a natural logarithm.
+        explained: as of `predict_each`.
     """
-    device = asked.device
     kinds = list(CALLS)
-    gpus = calibration.gpus
-    calibration = calibration.without_namesakes(device)
-    kind = kinds.index(asked.calls)
-    fitted_s = judged.times_s[first : first + len(kinds)]
-    estimate = gpus.estimate_of(judged, first + kind)
-    seen = tuple[ObservedEfficiency, ...]()
-    if calibration.is_measured(device, LIBRARY):
-        seen = calibration.seen(LIBRARY)
-        queued = gpus.estimate_of(judged, first + kinds.index("queued"))
-        facts = judged.rows[first]
-        of_queued = _measured(asked, queued, facts, calibration)
-        found = of_queued if queued == estimate else _measured(asked, estimate, facts, calibration)
-        each = _as_queued(_around(queued.time_s, moved - of_queued.mean, of_queued.deviation), fitted_s)
-        if asked.calls in calibration.kinds_measured(device):
-            each[kind] = _around(estimate.time_s, moved - found.mean, found.deviation)
-    else:
-        noise = _of_other_author(asked.case)
-        found = Posterior(0.0, hypot(estimate.deviation, noise), ())
-        deviations = judged.deviations[first : first + len(kinds)]
-        each = [
-            _around(float(time_s), moved, hypot(float(deviation), noise))
-            for time_s, deviation in zip(fitted_s, deviations, strict=True)
-        ]
-    time = _in_order(each, kind)
+    measured = _measured(asked, judged, calibration)
+    found = []
+    for first, call in zip(range(0, len(judged.rows), len(kinds)), asked, strict=True):
+        kind = kinds.index(call.calls)
+        fitted_s = judged.times_s[first : first + len(kinds)]
+        estimate = calibration.gpus.estimate_of(judged, first + kind, explained=explained)
+        noise = _of_other_author(call.case)
+        own = calibration.without_namesakes(call.device)
+        if first + kind in measured:
+            queued = measured[first + kinds.index("queued")]
+            each = _as_queued(
+                _around(float(fitted_s[kinds.index("queued")]), moved - queued.mean, queued.deviation), fitted_s
+            )
+            if call.calls in own.kinds_measured(call.device):
+                of_kind = measured[first + kind]
+                each[kind] = _around(estimate.time_s, moved - of_kind.mean, of_kind.deviation)
+        else:
+            deviations = judged.deviations[first : first + len(kinds)]
+            each = [
+                _around(float(time_s), moved, hypot(float(deviation), noise))
+                for time_s, deviation in zip(fitted_s, deviations, strict=True)
+            ]
+        time = _in_order(each, kind)
+        timed = replace(call, time_s=time.value, low_s=time.low, high_s=time.high, bound=estimate.bound)
+        found.append(_explained(timed, estimate, measured.get(first + kind), own) if explained else timed)
+    return found
+
+
+def _explained(found: Prediction, estimate: CallEstimate, of_device: Posterior | None, own: Calibration) -> Prediction:
+    """Return a prediction with what it rests on: the fit, and where there is any, what its device itself measured."""
+    relevance = of_device.relevance if of_device else ()
+    basis = _basis_of_library(estimate, relevance, own.seen(LIBRARY) if of_device else ())
     return replace(
-        asked,
-        time_s=time.value,
-        low_s=time.low,
-        high_s=time.high,
-        bound=estimate.bound,
-        basis=_basis_of_library(estimate, found, seen) + ("" if seen else _other_author_note(asked.case)),
+        found,
+        basis=basis + ("" if of_device else _other_author_note(found.case)),
         nearest=estimate.nearby,
         better=None
-        if any(share >= RELEVANT for share in found.relevance)  # this very device measured it
-        else _better_of(asked.case, device, estimate),
+        if any(share >= RELEVANT for share in relevance)  # this very device measured it
+        else _better_of(found.case, found.device, estimate),
     )
 
 
-def _measured(asked: Prediction, estimate: CallEstimate, facts: GpuCall, calibration: Calibration) -> Posterior:
-    """Return by how much the device itself was measured to differ from the estimate, a natural logarithm."""
-    features = library_features(asked.case, estimate, facts)
-    return calibration.process(LIBRARY)(calibration.of_device(LIBRARY, features, asked.device), NOISE)
+def _measured(asked: Sequence[Prediction], judged: BatchEstimate, calibration: Calibration) -> dict[int, Posterior]:
+    """Return by how much devices themselves were measured to differ from estimates, natural logarithms.
+
+    Returns:
+        By the index among the estimates: of each call on such a device when it is queued, and as it is asked for.
+    """
+    kinds = list(CALLS)
+    found: dict[int, Posterior] = {}
+    own = [calibration.without_namesakes(each.device) for each in asked]
+    for known in dict.fromkeys(own):
+        places = [
+            number * len(kinds) + kind
+            for number, each in enumerate(asked)
+            if own[number] is known and known.is_measured(each.device, LIBRARY)
+            for kind in {kinds.index("queued"), kinds.index(each.calls)}
+        ]
+        features = []
+        for place in places:
+            each = asked[place // len(kinds)]
+            of_call = library_features(each.case, float(judged.deviations[place]), judged.rows[place])
+            features.append(known.of_device(LIBRARY, of_call, each.device))
+        if places:
+            found |= zip(places, known.process(LIBRARY)(features, NOISE), strict=True)
+    return found
 
 
 def _of_other_author(case: Case) -> float:
@@ -390,9 +423,9 @@ ORIGINS: Mapping[str, tuple[str, str]] = {
 }
 
 
-def _basis_of_library(estimate: CallEstimate, found: Posterior, seen: Sequence[ObservedEfficiency]) -> str:
+def _basis_of_library(estimate: CallEstimate, relevance: Sequence[float], seen: Sequence[ObservedEfficiency]) -> str:
     """Return e.g. ``12 results of this machine; 41 published measurements, the nearest on A100 SXM 80GB``."""
-    own = _named(found, seen)
+    own = _named(relevance, seen)
     near = [each for each in estimate.nearby if each.relevance >= RELEVANT_MEASUREMENT]
     if not near:
         return own or "no similar measurement: fitted to published measurements of other calls"
@@ -419,15 +452,15 @@ def _better_of(case: Case, device: Device, estimate: CallEstimate) -> str:
 
 def _basis_of(regime: Regime, found: Posterior, seen: Sequence[ObservedEfficiency]) -> str:
     """Return e.g. ``16 published results, the nearest on H100 SXM5, H200 SXM and GH200``."""
-    if near := _named(found, seen):
+    if near := _named(found.relevance, seen):
         return near
     if regime not in PRIORS:
         return f"no similar measurement: one call is assumed to cost {format_seconds(CALL_S[regime.processor])}"
     return f"no similar measurement: {format_percent(regime.efficiency)} of the {regime.bound} limit is assumed"
 
 
-def _named(found: Posterior, seen: Sequence[ObservedEfficiency]) -> str:
-    ranked = sorted(zip(found.relevance, seen, strict=True), key=lambda pair: -pair[0])
+def _named(relevance: Sequence[float], seen: Sequence[ObservedEfficiency]) -> str:
+    ranked = sorted(zip(relevance, seen, strict=True), key=lambda pair: -pair[0])
     near = [observation for share, observation in ranked if share >= RELEVANT]
     if not near:
         return ""

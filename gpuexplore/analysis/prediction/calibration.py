@@ -12,7 +12,7 @@ from math import hypot, log, log2
 from typing import Literal
 
 from gpuexplore.analysis.prediction.calls import Conditions, calls_of, conditions_of
-from gpuexplore.analysis.prediction.gpu import CallEstimate, Fitted, fitted
+from gpuexplore.analysis.prediction.gpu import Fitted, fitted
 from gpuexplore.analysis.prediction.gpu.facts import GpuCall, facts_of, is_of_library, moves_only, published_call
 from gpuexplore.analysis.prediction.ideal_time import Arithmetic, Ideal, arithmetic, ideal, processor_of
 from gpuexplore.analysis.prediction.priors import (
@@ -125,20 +125,21 @@ class Calibration:
         key = self.device_key(device)
         if regime != LIBRARY:
             return {**features, "device": key}
-        own = [seen for seen in self._of_library_on(key) if seen.features["author"] == features["author"]]
-        whole = self._likeness((key, features["author"]), own)  # a slow kernel of a user says nothing of the device
-        alike = [seen for seen in own if seen.features["kernels"] == features["kernels"]]
-        found = self._likeness((key, features["author"], features["kernels"]), alike, whole.shared) if alike else whole
-        return found.of({**features, "device": key})
+        return self._likeness(key, features["author"], features["kernels"]).of({**features, "device": key})
 
-    def _likeness(
-        self, whose: tuple[object, ...], own: Sequence[ObservedEfficiency], shared: float | None = None
-    ) -> DeviceLikeness:
-        if whose not in self.likenesses:
-            seen = [{**each.features, "device": str(whose[0])} for each in own]
-            found = likeliest(seen, [each.value for each in own], [each.noise for each in own], shared)
-            self.likenesses[whose] = found
-        return self.likenesses[whose]
+    def _likeness(self, key: str, *alike: object) -> DeviceLikeness:
+        """Return how calls on a device differ from their kind: of an author, and of some kernels alone."""
+        if (key, *alike) not in self.likenesses:
+            seen = self._of_library_on(key)
+            own = [each for each in seen if (each.features["author"], each.features["kernels"])[: len(alike)] == alike]
+            # of all kernels together: a slow kernel of a user says nothing of the device
+            whole = self._likeness(key, alike[0]) if len(alike) > 1 else None
+            features = [{**each.features, "device": key} for each in own]
+            found = likeliest(
+                features, [each.value for each in own], [each.noise for each in own], whole.shared if whole else None
+            )
+            self.likenesses[key, *alike] = found if own or whole is None else whole
+        return self.likenesses[key, *alike]
 
     def kinds_measured(self, device: Device) -> frozenset[str | float | None]:
         """Return the kinds of calls in which a library's calls were measured on the device itself."""
@@ -228,15 +229,15 @@ def _single_product(case: Case) -> Product | None:
     return products[0] if len(products) == 1 and products[0].batch == 1 and products[0].n > 1 else None
 
 
-def library_features(case: Case, estimate: CallEstimate, facts: GpuCall) -> Features:
-    """Return what a library's call on a GPU is like, all but which device that is."""
+def library_features(case: Case, deviation: float, facts: GpuCall) -> Features:
+    """Return what a library's call on a GPU, estimated with a deviation, is like, all but which device that is."""
     operation = operation_named(case.operation)
     dtype = format_named(case.dtype)
     product = _single_product(case)
     implementation = operation.implementation_named(case.implementation)
     return {
         "regime": "/".join(LIBRARY),
-        "deviation": estimate.deviation,
+        "deviation": deviation,
         "family": "product" if product else operation.name,
         "kernels": "product" if operation.is_matrix_product else operation.name,
         "author": "library" if implementation.calls_library else case.implementation,
@@ -271,7 +272,7 @@ def _of_library(
         return None
     facts = facts_of(case, device, units, conditions)
     estimate = gpus.estimate(facts)
-    features = library_features(case, estimate, facts)
+    features = library_features(case, estimate.deviation, facts)
     return ObservedEfficiency(LIBRARY, device, "own", features, log(estimate.time_s / time_s), NOISE)
 
 

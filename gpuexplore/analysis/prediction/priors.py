@@ -8,7 +8,7 @@ likeliest (the marginal likelihood), which is not the one that ships. `benchmark
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import product, starmap
 from math import log
 from typing import Any, Literal, NamedTuple
 
@@ -47,9 +47,9 @@ class _Component:
     scaled_by: str | None = None
 
     def columns(self, cases: Sequence[Features]) -> dict[str, npt.NDArray[Any]]:
-        """Return the features that it looks at: those that agree as text, others as numbers; unknown is NaN."""
+        """Return the features that it looks at: those that agree as hashes, others as numbers; unknown is NaN."""
         numbers = (*(name for name, _ in self.near), *([self.scaled_by] if self.scaled_by else []))
-        found = {name: np.array([str(case[name]) for case in cases], dtype=np.str_) for name in self.same}
+        found = {name: np.array([hash(str(case[name])) for case in cases], dtype=np.int64) for name in self.same}
         for name in numbers:
             values = [case[name] for case in cases]
             found[name] = np.array([np.nan if value is None else value for value in values], np.float64)
@@ -102,7 +102,7 @@ class Posterior:
     relevance: tuple[float, ...]
 
 
-Estimator = Callable[[Features, float], Posterior]  # of one more observation, with its noise (a standard deviation)
+Estimator = Callable[[Sequence[Features], float], list[Posterior]]  # each of one more observation, with its noise
 
 
 def observe(
@@ -114,12 +114,15 @@ def observe(
     inverse = np.linalg.inv(_covariance(components, seen, seen) + noises)
     weights = inverse @ np.asarray(values, dtype=np.float64)
 
-    def estimate(case: Features, noise: float) -> Posterior:
-        asked = _columns(components, [case])
-        own = float(_covariance(components, asked, asked)[0, 0])
-        shared = _covariance(components, asked, seen)[0]
-        variance = max(own - float(shared @ inverse @ shared), 0.0)
-        return Posterior(float(shared @ weights), (variance + noise**2) ** 0.5, tuple((shared / own).tolist()))
+    def estimate(cases: Sequence[Features], noise: float) -> list[Posterior]:
+        asked = _columns(components, cases)
+        scales = (asked[each.scaled_by] if each.scaled_by else np.ones(len(cases)) for each in components)
+        own = sum((each.deviation * scale) ** 2 for each, scale in zip(components, scales, strict=True))
+        shared = np.zeros((len(cases), len(observed))) + _covariance(components, asked, seen)
+        variances = np.maximum(own - (shared @ inverse * shared).sum(axis=1), 0.0)
+        relevance = map(tuple, (shared.T / own).T.tolist())
+        each = zip((shared @ weights).tolist(), np.sqrt(variances + noise**2).tolist(), relevance, strict=True)
+        return list(starmap(Posterior, each))
 
     return estimate
 

@@ -27,14 +27,14 @@ def test_cases_share_what_they_agree_in_and_likeness_fades_with_distance():
 
 
 def test_without_observations_the_prior_stands():
-    found = observe((SAME, NEAR), [], [], [])(case(), 0.1)
+    found = observe((SAME, NEAR), [], [], [])([case()], 0.1)[0]
     assert (found.mean, found.relevance) == (0.0, ())
     assert found.deviation == pytest.approx((0.09 + 0.16 + 0.01) ** 0.5)
 
 
 def test_one_observation_by_hand():
     process = observe((SAME,), [case()], [0.5], [0.4])
-    found = process(case(), 0.0)
+    (found,) = process([case()], 0.0)
     assert found.mean == pytest.approx(0.09 / (0.09 + 0.16) * 0.5)
     assert found.deviation == pytest.approx((0.09 - 0.09**2 / 0.25) ** 0.5)
     assert found.relevance == (pytest.approx(1.0),)
@@ -46,7 +46,7 @@ def test_it_is_the_textbooks_solution():
     asked = case("B", 3.0)
     gram = covariance((SAME, NEAR), seen, seen) + np.diag(noise**2)
     shared = covariance((SAME, NEAR), [asked], seen)[0]
-    found = observe((SAME, NEAR), seen, values, noise)(asked, 0.05)
+    _, found = observe((SAME, NEAR), seen, values, noise)([case("A", 9.0), asked], 0.05)
     assert found.mean == pytest.approx(shared @ np.linalg.solve(gram, values))
     variance = covariance((SAME, NEAR), [asked], [asked])[0, 0] - shared @ np.linalg.solve(gram, shared) + 0.05**2
     assert found.deviation == pytest.approx(variance**0.5)
@@ -54,6 +54,6 @@ def test_it_is_the_textbooks_solution():
 
 def test_uncertainty_grows_away_from_what_was_seen():
     process = observe((SAME, NEAR), [case("A", 1.0)], [0.2], [0.05])
-    deviations = [process(case("A", size), 0.0).deviation for size in (1.0, 2.0, 4.0)]
+    deviations = [found.deviation for found in process([case("A", size) for size in (1.0, 2.0, 4.0)], 0.0)]
     assert deviations == sorted(deviations)
-    assert process(case("B", 9.0), 0.0).deviation > deviations[-1]
+    assert process([case("B", 9.0)], 0.0)[0].deviation > deviations[-1]

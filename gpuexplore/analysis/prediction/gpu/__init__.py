@@ -115,7 +115,8 @@ def _regime(batch: Batch, took: Terms, nearness: Numbers, seen: Mapping[str, fro
     found["misaligned"] = batch.numbers("misaligned")
     found["far"] = 1 - nearness
     for name in KNOWN_BY:
-        found[f"new_{name}"] = np.array([getattr(row, name) not in seen[name] for row in batch.rows], dtype=np.float64)
+        are_new = np.array([member not in seen[name] for member in batch.members(name)], dtype=np.float64)
+        found[f"new_{name}"] = are_new[batch.member_of(name)]
     return found
 
 
@@ -225,10 +226,10 @@ class Fitted:
             each.rows, np.exp(middle), deviation(regimes, self.intervals), took, regimes, positions, common
         )
 
-    def estimate_of(self, found: "BatchEstimate", at: int) -> CallEstimate:
-        """Return the estimate of one of the calls that were judged."""
+    def estimate_of(self, found: "BatchEstimate", at: int, *, explained: bool = True) -> CallEstimate:
+        """Return the estimate of one of the calls that were judged, with the measurements near to it if `explained`."""
         family, index = found.positions[at]
-        observed = self.observed.get(family)
+        observed = self.observed.get(family) if explained else None
         near = found.common[family][index] if observed is not None else np.zeros(0)
         parts: dict[Bound, float] = {
             "overhead": float(found.took.launch[at]),
@@ -239,9 +240,9 @@ class Fitted:
             time_s=float(found.times_s[at]),
             deviation=float(found.deviations[at]),
             bound=max(parts, key=lambda name: parts[name]),
-            nearby=tuple(
-                self._nearest(observed.chosen[each], float(near[each])) for each in _largest(near) if observed
-            ),
+            nearby=tuple(self._nearest(observed.chosen[each], float(near[each])) for each in _largest(near))
+            if observed
+            else (),
             near=int((near >= RELEVANT).sum()),
             measured_device=found.rows[at].device in self.known["device"],
         )

@@ -271,17 +271,19 @@ class Batch:
 
     def __init__(self, rows: Sequence[GpuCall], kinds: Sequence[Calls] | None = None) -> None:
         self._kinds = kinds
+        self._own = rows  # each once, whatever its kinds: the same numbers are read of it for all of them
+        per = self._per = len(kinds) if kinds else 1
         self.chosen: tuple[int, ...] = ()  # the indices of the rows in a larger batch
-        rows = self.rows = tuple(row for row in rows for _ in kinds or (row.calls,))
+        self.rows = tuple(row for row in rows for _ in range(per))
         self._numbers: dict[str, Numbers] = {}
         self._codes: dict[str, Codes] = {}
         self._grouped: dict[tuple[str, ...], tuple[tuple[str, ...], Indices]] = {}
         listed = [(at, each) for at, row in enumerate(rows) if row.family != "attention" for each in row.products]
-        self.product_of, self.products = _stacked(listed)
+        self.product_of, self.products = _stacked(listed, per)
         fast = [(at, row.winograd) for at, row in enumerate(rows) if row.winograd]
-        self.winograd_of, self.winograd = _stacked(fast)
+        self.winograd_of, self.winograd = _stacked(fast, per)
         attention = [(at, row.products[0]) for at, row in enumerate(rows) if row.family == "attention" and row.products]
-        self.attention_of, self.attention = _stacked(attention)
+        self.attention_of, self.attention = _stacked(attention, per)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -289,7 +291,8 @@ class Batch:
     def numbers(self, name: str) -> Numbers:
         """Return a field of each call as a number."""
         if name not in self._numbers:
-            self._numbers[name] = np.array([getattr(row, name) for row in self.rows], dtype=np.float64)
+            own = np.array([getattr(row, name) for row in self._own], dtype=np.float64)
+            self._numbers[name] = np.repeat(own, self._per)
         return self._numbers[name]
 
     def codes(self, name: str) -> Codes:
@@ -321,14 +324,13 @@ class Batch:
 
     def _group(self, names: tuple[str, ...]) -> tuple[tuple[str, ...], Indices]:
         if names not in self._grouped:
-            columns = [self._texts(name) for name in names]
-            self._grouped[names] = _different(["/".join(texts) for texts in zip(*columns, strict=True)])
+            kinds = self._kinds if names == ("calls",) else None
+            texts = ["/".join(getattr(row, name) for name in names) for row in self._own]
+            texts = [*kinds] * len(texts) if kinds else texts
+            places = {text: at for at, text in enumerate(dict.fromkeys(texts))}
+            found = np.array([places[text] for text in texts], dtype=np.intp)
+            self._grouped[names] = tuple(places), found if kinds else np.repeat(found, self._per)
         return self._grouped[names]
-
-    def _texts(self, name: str) -> list[str]:
-        if name == "calls" and self._kinds is not None:
-            return [*self._kinds] * (len(self) // len(self._kinds))
-        return [getattr(row, name) for row in self.rows]
 
     def part(self, chosen: Sequence[int]) -> "Batch":
         """Return the batch of the chosen calls, with their indices."""
@@ -337,15 +339,8 @@ class Batch:
         return found
 
 
-def _stacked(listed: Sequence[tuple[int, Product]]) -> tuple[Indices, Numbers]:
-    """Return the indices of the calls of products, and these, (products, 4)."""
+def _stacked(listed: Sequence[tuple[int, Product]], per: int) -> tuple[Indices, Numbers]:
+    """Return the indices of the calls of products, and these, (products, 4); `per`: kinds of each call."""
     products = np.array([each for _, each in listed], dtype=np.float64).reshape(-1, 4)
-    return np.array([at for at, _ in listed], dtype=np.intp), products
-
-
-def _different(texts: Sequence[str]) -> tuple[tuple[str, ...], Indices]:
-    """Return the different texts, and which of them each is."""
-    if len(texts) == 1:
-        return tuple(texts), np.zeros(1, dtype=np.intp)
-    names, inverse = np.unique(np.array(texts, dtype=np.str_), return_inverse=True)
-    return tuple(names.tolist()), inverse
+    own = np.array([at for at, _ in listed], dtype=np.intp)
+    return (own[:, None] * per + np.arange(per)).ravel(), np.repeat(products, per, axis=0)

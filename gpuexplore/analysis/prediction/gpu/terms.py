@@ -181,7 +181,7 @@ def _rate(batch: Batch, known: Coefficients) -> Numbers:
     by_power = sum((_of_members(known, name, batch) for name in names), np.zeros(len(batch)))
     by_power = by_power + _of_members(known, "power_of_graphics_memory", batch) * batch.numbers("graphics_memory")
     by_power = by_power + _of_members(known, "power_by_year", batch) * (batch.numbers("year") - USUAL_YEAR) / 3
-    fp32 = np.array([row.rate == "fp32" for row in batch.rows])
+    fp32 = np.array(batch.members("rate"))[batch.member_of("rate")] == "fp32"
     shared = batch.numbers("shared_lanes").astype(bool) & fp32
     cap = np.where(shared, exponential(known, "cap_shared_lanes"), exponential(known, "cap")) * np.exp(
         _of_members(known, "power_of_family", batch)
@@ -226,7 +226,9 @@ def _tiled(batch: Batch, known: Coefficients, calls: Indices, products: Numbers,
     start = np.exp(_of_members(known, "start_s", batch))[calls, None] * by_clock
     tile_columns = np.array([128, 256, 128, 64, 128, 64, 64, 32, 32, 32, 128], dtype=np.float64)
     tile_rows = np.array([256, 128, 128, 128, 64, 64, 32, 64, 32, 128, 32], dtype=np.float64)
-    scaled = np.array([row.rate == "fp8" for row in batch.rows])[calls]  # in blocks of 128 x 128, sums in one piece
+    scaled = (
+        np.array(batch.members("rate"))[batch.member_of("rate")][calls] == "fp8"
+    )  # in blocks of 128 x 128, sums in one piece
     fits = ~scaled[:, None] | ((tile_columns == 128) & (tile_rows == 128))
     reuse = tile_rows * tile_columns / (tile_rows + tile_columns)
     small = np.exp(_of_members(known, "small_tiles", batch))[calls, None]
@@ -296,7 +298,7 @@ def _second_pass(batch: Batch, known: Coefficients) -> Numbers:
     rows_in_flight = {"layer_norm": 12.0, "softmax": 4.0}  # of a multiprocessor
     short_row_bytes = 4096  # a softmax of up to 1,024 fp32 numbers stays in registers
     for family, in_flight in rows_in_flight.items():
-        of_family = np.array([row.family == family for row in batch.rows])
+        of_family = np.array(batch.members("family"))[batch.member_of("family")] == family
         if of_family.any():
             taken = batch.numbers("multiprocessors") * in_flight * batch.numbers("row_bytes")
             full = taken / (exponential(known, f"{family}_cache_share") * batch.numbers("cache_bytes") + 1)

@@ -70,6 +70,7 @@ class LayeredModel:
         return min(self.tokens, 4 if any(layer.kind == "encode" for layer in self.layers) else 1024)
 
     @property
+    @lru_cache(maxsize=128)  # noqa: B019 a bounded cache of values
     def generates(self) -> bool:
         """A decoder: it reads tokens, attends to none that come later, and so makes one after another."""
         after = [index for index, layer in enumerate(self.layers) if layer.kind == "decode"]

@@ -13,7 +13,6 @@ from typing import Literal
 
 from gpuexplore.core import InvalidInput, Shape
 from gpuexplore.features.model.analysis import ITEMSIZES, OPTIMIZERS, SERVED, Training
-from gpuexplore.features.model.analysis.layer_kinds import ModelLayer
 from gpuexplore.features.model.analysis.models import LayeredModel, tape_of
 from gpuexplore.features.model.analysis.plan import ModelPlan
 from gpuexplore.features.model.analysis.tape import NOTHING, Tape, TapeStep, Work
@@ -159,7 +158,7 @@ def step_counts(
     parallel, is_trained, is_fused = how
     if not is_fused:
         layers = tuple(replace(layer, settings={**layer.settings, "fused": 0}) for layer in layers)
-    start, period, times = _repeated(layers)
+    start, period, times = _repeated(model)
     found = []
     for kept in (2, 3) if times > 3 else (times,):
         some = replace(model, layers=layers[: start + kept * period] + layers[start + times * period :])
@@ -171,8 +170,10 @@ def step_counts(
     return counts
 
 
-def _repeated(layers: Sequence[ModelLayer]) -> tuple[int, int, int]:
+@lru_cache(maxsize=64)
+def _repeated(model: LayeredModel) -> tuple[int, int, int]:
     """Return where the longest repeated layers begin, how many they are, and how often they are there."""
+    layers = model.layers
     found = [(0, 0, 1)]
     first: dict[int, int] = {}
     for at, layer in enumerate(layers):

@@ -343,7 +343,7 @@ def memory_of_each(model: LayeredModel, plan: ModelPlan, in_flight: int = 1) -> 
     tokens = tokens_of(model, plan)
     if plan.is_trained:
         return _trained_bytes(model, plan, tokens, in_flight)
-    forward = forward_pass(model, plan)
+    forward = forward_pass(model, plan, context=0)  # as `step_of` asks
     weights = weight_bytes(model, plan.weight_dtype, plan.tensor_parallel)
     if plan.task == "prefill" and not model.generates:
         tape = tape_of(model, Training(tokens=tokens), plan.tensor_parallel)
@@ -364,7 +364,7 @@ def _trained_bytes(model: LayeredModel, plan: ModelPlan, tokens: int, in_flight:
     embedding and logits stay. https://docs.pytorch.org/docs/stable/fsdp.html
     """
     narrow = plan.dtype if plan.dtype in ("bf16", "fp16") else "bf16" if plan.dtype == "fp8" else "none"
-    forward = forward_pass(model, plan)
+    forward = forward_pass(model, plan, context=0)
     blocks = forward.layers
     shares = plan.replicas if plan.shard != "none" else 1
     is_cast = shares > 1 and narrow != "none"
@@ -438,7 +438,8 @@ def smallest_that_fits(model: LayeredModel, plan: ModelPlan, device: Device) -> 
         else:
             each = replace(plan, gpus=gpus, tensor_parallel=gpus, pipeline=1)
         try:
-            if memory_of_each(model, each) <= usable:
+            weights = 0 if plan.is_trained else weight_bytes(model, plan.weight_dtype, each.tensor_parallel)
+            if weights <= usable and memory_of_each(model, each) <= usable:  # weights alone are quick to tell
                 return each
         except InvalidInput:  # heads that so many GPUs cannot share
             continue

@@ -184,8 +184,8 @@ def step_of(model: LayeredModel, plan: ModelPlan, *, context: int = 0) -> Pass:
         forward = forward_pass(model, plan, context=context)
     if not plan.is_trained:
         times = 1 if context else plan.micro_batches
-        parts = [replace(part, count=part.count * times) for part in forward.parts]
-        return replace(forward, parts=tuple(parts), steps=forward.steps * times)
+        some = forward.parts if times == 1 else tuple(replace(each, count=each.count * times) for each in forward.parts)
+        return replace(forward, parts=some, steps=forward.steps * times)
     parts = list(forward.parts)
     head = next((part.name for part in reversed(forward.parts) if part.operation == "linear"), "")
     again = [part for part in parts if part.name != head] if plan.checkpoint else []
@@ -290,7 +290,7 @@ def layer_bytes_of(forward: Pass, plan: ModelPlan) -> float:
 def _seconds_by_call(
     calls: tuple[Case, ...], device: Device, conditions: Conditions, calibration: Calibration
 ) -> Mapping[Case, float | None]:
-    found = predict_each([(case, device) for case in calls], calibration, conditions)
+    found = predict_each([(case, device) for case in calls], calibration, conditions, explained=False)
     return {each.case: each.time_s for each in found}
 
 
