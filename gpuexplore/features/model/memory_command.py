@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "--serve": "weights and KV cache of a language model, instead of training",
             "--cache-dtype NAME": "dtype of keys and values, with --serve (default: as the weights, bf16 at least)",
             "--gpu LIST": {"default": ",".join(WELL_KNOWN), "help": "names of `specs`, memory sizes like 12GB, or all"},
-            "--reserve GB": "memory that is not available to tensors (default: 1.3 GB and 7 %%)",
+            "--reserve GB": "memory that is not available to tensors (default: 1.3 GB and 7 %%, 2 %% of HBM)",
             "--json": "print JSON",
         },
         default="",
@@ -213,7 +213,7 @@ def _memory_json(
         "total_bytes": memory.total_bytes,
         "peak_moment": memory.peak.moment,
         "timeline": timeline,
-        "reserve": {"context_bytes": reserve.context_bytes, "share": reserve.share},
+        "reserve": asdict(reserve),
         "fits": [
             {
                 "gpu": fit.gpu.key,

@@ -52,7 +52,7 @@ def test_a_terminal_gets_the_peak_the_kinds_and_the_largest_batches(capsys):
 
     assert "Peak: 10.5 GB, in: backward, relu (layer 23)" in told
     assert "12 GiB of memory  12.9 GB  yes   130" in told
-    assert "less 1.3 GB and 7 % of the memory" in told
+    assert "less 1.3 GB and 7 % of the memory, 2 % of HBM" in told
 
 
 def test_an_answer_says_what_it_holds_for_in_units_of_powers_of_ten_that_can_be_read(capsys):

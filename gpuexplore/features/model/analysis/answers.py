@@ -268,7 +268,7 @@ def _collectives_of(prediction: ModelPrediction) -> list[dict[str, Any]]:
             size,
             shared,
             plan.tensor_parallel,
-            shared.all_reduce_s(size, plan.tensor_parallel),
+            shared.all_reduce_s(size, plan.tensor_parallel, is_served=not plan.is_trained),
         )
         for size, _ in step.reduced_bytes[:1]
     ]

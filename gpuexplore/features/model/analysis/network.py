@@ -21,6 +21,9 @@ SHARES: Mapping[str, float] = {  # of a link's peak that collectives reach
     "switch": 1.05,  # NVSwitch of Hopper and later adds up in the switch, with all eight GPUs
     "PCIe": 0.37,
     "network": 0.7,
+    # of servers' kernels for short messages, which have few blocks: A100 and H100, 2 to 8 GPUs, 0.5 KB to 2 MB in
+    # https://github.com/sgl-project/sglang/pull/2688 and https://github.com/sgl-project/sglang/pull/2904
+    "one kernel": 0.15,
 }
 ASSUMED: Mapping[str, float] = {  # bytes a second
     "PCIe": 31.5e9,  # 4.0 x16
@@ -51,9 +54,17 @@ class GpuLink:
         """Bus bandwidth of long messages."""
         return self.bytes_per_s * self.share
 
-    def all_reduce_s(self, byte_count: float, workers: int) -> float:
-        """Return the seconds of an all-reduce of `byte_count` on each of `workers` GPUs."""
-        return 2 * self.gather_s(byte_count, workers) - FIRST_S if workers > 1 else 0.0
+    def all_reduce_s(self, byte_count: float, workers: int, *, is_served: bool = False) -> float:
+        """Return the seconds of an all-reduce of `byte_count` on each of `workers` GPUs.
+
+        Args:
+            is_served: servers have a kernel for short ones over NVLink: a GPU reads all that others have (one shot), or
+                its share of that and then the sums of the others (two shots).
+        """
+        ring_s = 2 * self.gather_s(byte_count, workers) - FIRST_S if workers > 1 else 0.0
+        read_s = byte_count * (workers - 1) / self.bytes_per_s / SHARES["one kernel"]
+        has_kernel = is_served and self.title not in ("PCIe", "network")
+        return min(ring_s, FIRST_S + min(read_s, STEP_S + 2 * read_s / workers)) if has_kernel else ring_s
 
     def send_s(self, byte_count: float) -> float:
         """Return the seconds of sending `byte_count` from one GPU to another, as all of a host do at once."""
@@ -62,11 +73,9 @@ class GpuLink:
 
     def gather_s(self, byte_count: float, workers: int) -> float:
         """Return the seconds of an all-gather or reduce-scatter of `byte_count` in all."""
-        if workers < 2:
-            return 0.0
         sent = byte_count * (workers - 1) / workers
-        latency_s = FIRST_S + STEP_S * (workers - 1) / 2
-        return latency_s + sent / self.bus_bytes_per_s + RAMP * sqrt(sent / self.bytes_per_s)
+        latency_s = FIRST_S + STEP_S * (workers - 1) / 2 + RAMP * sqrt(sent / self.bytes_per_s)
+        return latency_s + sent / self.bus_bytes_per_s if workers > 1 else 0.0
 
 
 def link_of(device: Device, workers: int, network_gbs: float | None = None, *, sharing: int = 1) -> GpuLink:
@@ -83,9 +92,8 @@ def link_of(device: Device, workers: int, network_gbs: float | None = None, *, s
         peak = min((network_gbs * 1e9 if network_gbs else usual) / min(sharing, HOST_GPUS), own.bytes_per_s)
         return GpuLink("network", peak, min(SHARES["network"], own.share), is_assumed=not network_gbs)
     if row and row.link_bytes_per_s:
-        reduces = row.architecture in REDUCING_SWITCHES and workers == HOST_GPUS
         name = "NVLink" if row.vendor == "NVIDIA" else "Infinity Fabric"
-        share = SHARES["switch" if reduces else "link"]
+        share = SHARES["switch" if row.architecture in REDUCING_SWITCHES and workers == HOST_GPUS else "link"]
         return GpuLink(name, row.link_bytes_per_s / 2, share, is_assumed=row.vendor != "NVIDIA")
     known = row.pcie_bytes_per_s if row else None
     return GpuLink("PCIe", known or ASSUMED["PCIe"], SHARES["PCIe"], is_assumed=workers > 2 or not known)

@@ -119,7 +119,9 @@ def memory_of(
         arithmetic=arithmetic,
         fits={
             gpu.name: (
-                None if gpu.memory_bytes is None else peak_bytes <= DEFAULT_RESERVE.usable_bytes(gpu.memory_bytes)
+                None
+                if gpu.memory_bytes is None
+                else peak_bytes <= DEFAULT_RESERVE.usable_bytes(gpu.memory_bytes, gpu.memory_type)
             )
             for gpu in wanted
         },

@@ -23,7 +23,6 @@ BACKWARD: Mapping[str, float] = {  # times of the forward pass
     "attention": 2.5,  # five products instead of two, with the scores computed again
     "elementwise": 1.5,  # a gradient and what was kept are read, a gradient is written
 }
-ROWS_OF_AN_EXPERT = 128  # fewer rows and its weights are read for longer than they are computed with
 FUSED = 0.5  # of the bytes of element-wise operations, which fused kernels need not move
 
 
@@ -283,7 +282,7 @@ def _linear(work: Work, plan: ModelPlan, itemsize: int, *, is_head: bool) -> Par
     weight_count = terms * columns * used
     moved = rows * (terms + columns) * itemsize + weight_count * stored
     name = f"{'experts' if experts else 'linear'} {terms} → {columns}"
-    if experts and rows < ROWS_OF_AN_EXPERT * used:  # each reads its weights for a few rows
+    if experts and rows < 128 * used:  # each reads its weights for longer than it computes with them
         part = elements_part(moved, itemsize, "products", name)
         return replace(part, flop_count=2.0 * rows * terms * columns, weight_bytes=weight_count * stored)
     part = product_part((rows, terms, columns), dtype, moved)

@@ -246,7 +246,9 @@ def usable_bytes_of(device: Device) -> int | None:
     """Return the bytes that tensors can have on a device; None where its memory is unknown."""
     row = row_of(device)
     memory_bytes = row.memory_bytes if row else device.memory_bytes
-    return None if memory_bytes is None else DEFAULT_RESERVE.usable_bytes(memory_bytes)
+    return (
+        None if memory_bytes is None else DEFAULT_RESERVE.usable_bytes(memory_bytes, row.memory_type if row else None)
+    )
 
 
 def peak_of(device: Device, dtype: str) -> float | None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib.resources import files
-from math import exp, log, log2
+from math import exp, inf, log, log2
 from types import MappingProxyType
 
 from gpuexplore.analysis.prediction import Calibration, Conditions, calibrate, predict_each
@@ -32,8 +32,10 @@ from gpuexplore.features.model.analysis.plan import HOST_GPUS, Execution, ModelP
 from gpuexplore.hardware import row_of
 from gpuexplore.operations import operation_named
 
+# Where kernels are fused, the norm or activation before a product in fp8 writes fp8: RMSNorm + Quant and others of
+# https://docs.vllm.ai/en/stable/design/fusions/
 CALLS_OF: Mapping[Execution, Conditions] = MappingProxyType(
-    {"eager": Conditions("queued"), "compiled": Conditions("queued"), "graph": Conditions("graph")}
+    {"eager": Conditions("queued"), "compiled": Conditions("queued"), "graph": Conditions("graph", quantises=False)}
 )
 # Priors of the coefficients, logarithms of factors unless a unit says otherwise: expected value, and deviation.
 PRIORS: Mapping[str, tuple[float, float]] = MappingProxyType(
@@ -54,7 +56,6 @@ PRIORS: Mapping[str, tuple[float, float]] = MappingProxyType(
         "ragged": (0.3, 0.3),  # exponent of the longest prompt over the mean
         "token": (-7.6, 0.7),  # log of the seconds a server needs for a step beside its kernels
         "exposed": (-1.5, 0.7),  # log of the share of collectives that nothing hides
-        "fp8": (0.1, 0.2),  # of products in fp8, scales and casts included
     }
 )
 # Of CPUs, from steps of GPT-2 and ResNet-50 in fp32 by PyTorch on two cores of a Sapphire Rapids: logarithms of how
@@ -68,6 +69,10 @@ UNFUSED_ACCESSES: Mapping[str, int] = MappingProxyType(
     {"sgd": 3, "momentum": 8, "adamw": 20, "adam": 18, "rmsprop": 13, "adagrad": 11}
 )
 INTERVAL_DEVIATIONS = 1.645
+# Weights of 4 or 8 bits that a multiprocessor widens in a clock: median of 14 published speeds of one sequence with
+# 4 bits. https://github.com/mit-han-lab/llm-awq/blob/048e19e/tinychat/README.md (RTX A6000 and 4090),
+# https://github.com/casper-hansen/AutoAWQ/blob/027758d/README.md (RTX 4090)
+WIDENED = 40
 # Seconds that Python and PyTorch need to issue a step of a forward pass, several calls as most are: 39 ms a token of
 # Llama 2 7B (https://pytorch.org/blog/accelerating-generative-ai-2/), 10 to 13 ms an image of ResNet-50 alone
 # (https://github.com/NVIDIA/DeepLearningExamples/tree/master/PyTorch/Classification/ConvNets/resnet50v1.5)
@@ -118,7 +123,6 @@ class StepTerms:
     hosts: int
     checkpoint: bool
     longest: float
-    is_fp8: bool
     issue_s: float
     parts: tuple[tuple[Part, float], ...] = field(repr=False)
     bubble: float = 0.0
@@ -137,8 +141,6 @@ def seconds_of(terms: StepTerms, fit: StepFit) -> dict[str, float]:
     is_gpu = bool(terms.chip)
     is_hopper = terms.chip in ("GH100", "GB100", "GB110")  # whose tensor cores want attention of their own
     slower = exp(fit.of(kind) + fit.of(f"chip:{terms.chip}") + fit.of(f"device:{terms.device}")) if is_gpu else 1.0
-    if terms.is_fp8:
-        slower *= exp(fit.of("fp8"))
     seconds = {**terms.seconds, "host": terms.kernels * CPU["call_s"]}
     if terms.task != "decode":
         seconds["products"] *= slower
@@ -150,7 +152,8 @@ def seconds_of(terms: StepTerms, fit: StepFit) -> dict[str, float]:
         if terms.task == "train":
             seconds["products"] *= 1.0 if terms.checkpoint else exp(fit.of("kept"))
             seconds["attention"] *= exp(fit.of("attention") + (fit.of("attention:hopper") if is_hopper else 0.0))
-        seconds["elementwise"] *= exp(fit.of("elementwise"))
+        # published steps fuse less than FUSED says; those that are issued one by one move all that is counted
+        seconds["elementwise"] *= 1.0 if terms.issue_s else exp(fit.of("elementwise"))
         seconds["host"] = terms.kernels * exp(fit.of("kernel"))
     computed = sum(seconds.values())
     if is_gpu and terms.issue_s > computed:
@@ -225,7 +228,8 @@ def terms_of(
     link = link_of(device, plan.tensor_parallel)
     passes = (2 + plan.checkpoint if plan.is_trained else 1) * (1 if context else plan.micro_batches)
     parallel_s = passes * sum(
-        count * link.all_reduce_s(size, plan.tensor_parallel) for size, count in step.reduced_bytes
+        count * link.all_reduce_s(size, plan.tensor_parallel, is_served=not plan.is_trained)
+        for size, count in step.reduced_bytes
     )
     if plan.pipeline > 1:  # a stage hands on each micro-batch, and its gradient back
         between = plan.gpus if plan.is_trained else plan.tensor_parallel * plan.pipeline  # stages are furthest apart
@@ -242,7 +246,6 @@ def terms_of(
         -(-plan.gpus // HOST_GPUS),
         plan.checkpoint,
         plan.longest,
-        plan.dtype == "fp8",
         step.steps * ISSUE_S["trained" if plan.is_trained else "forward"] if plan.execution == "eager" else 0.0,
         timed,
         0.0 if context else (plan.pipeline - 1) / plan.micro_batches,
@@ -320,22 +323,26 @@ def _times_s(parts: Sequence[Part], device: Device, known: Mapping[Case, float |
         if time_s is None:
             reason = arithmetic(case, device).reason or "nothing is known of it"
             raise InvalidInput(f"{part.dtype} on {device.name}: {reason}; another dtype, or another GPU")
-        # a call alone finds its weights in the cache, a step of a whole model does not
-        least_s = part.weight_bytes / device.bandwidth.bytes_per_s if device.bandwidth else 0.0
-        found.append(part.count * max(least_s, part.calls * _with_stored_weights(part, case, device, time_s)))
+        found.append(part.count * _with_stored_weights(part, case, device, time_s))
     return found
 
 
 def _with_stored_weights(part: Part, case: Case, device: Device, time_s: float) -> float:
-    """Return the seconds of a call whose weights are stored in fewer bits than they are computed with.
+    """Return the seconds of a part whose weights may be stored in fewer bits than they are computed with.
 
-    By bytes: no measurement of such kernels ships. What they need to widen the weights is not known either.
+    Fewer bytes are read, but each weight is widened, which reads of so few bytes do not hide.
+
+    Args:
+        time_s: of its call, with weights as wide as they are computed with.
     """
-    peak = arithmetic(case, device).peak
-    floor_s = (
-        part.flop_count / part.calls / peak.flop_per_s if peak and part.flop_count and part.operation != "copy" else 0.0
-    )
+    # a call alone finds its weights in the cache, a step of a whole model does not
+    least_s = part.weight_bytes / device.bandwidth.bytes_per_s if device.bandwidth else 0.0
     if not part.saved_bytes:
-        return max(time_s, 0.0)
-    moved = part.byte_count / (part.byte_count + part.saved_bytes)
-    return max(time_s * moved, min(time_s, floor_s / 0.7))
+        return max(least_s, part.calls * time_s)
+    peak = arithmetic(case, device).peak
+    computed_s = part.flop_count / peak.flop_per_s / 0.7 if peak else 0.0
+    moved_s = part.calls * time_s * part.byte_count / (part.byte_count + part.saved_bytes)
+    row = row_of(device)
+    clocks_per_s = (row.multiprocessors or inf) * (row.boost_clock_hz or inf) if row else inf  # of all together
+    weights = (part.weight_bytes + part.saved_bytes) / itemsize_of(part.dtype)
+    return max(least_s, moved_s, min(part.calls * time_s, computed_s)) + weights / WIDENED / clocks_per_s

@@ -208,5 +208,5 @@ def _reserve() -> str:
             "reserve",
             "",
             help="Memory not available to tensors: the CUDA context, ECC, fragmentation.",
-            placeholder="1.3 GB and 7 % of the memory",
+            placeholder="1.3 GB and 7 % of the memory, 2 % of HBM",
         )

@@ -23,7 +23,7 @@ SETUPS = (
 )
 
 
-NOTHING = Reserve(0, 0.0)
+NOTHING = Reserve(0, 0.0, 0.0)
 
 
 def largest_batch(name, capacity_bytes, setup, *, reserve=NOTHING):
@@ -61,6 +61,7 @@ def test_the_reserve_is_taken_off_first():
     assert largest_batch("vgg-16", there, Training()) == 160
     assert largest_batch("vgg-16", there, Training(), reserve=DEFAULT_RESERVE) == 130
     assert DEFAULT_RESERVE.usable_bytes(there) == int(0.93 * there) - 1_300_000_000
+    assert DEFAULT_RESERVE.usable_bytes(there, "HBM2e") == int(0.98 * there) - 1_300_000_000
     assert Reserve(10**10, 0.5).usable_bytes(10**10) == 0
 
 
@@ -112,7 +113,7 @@ def test_larger_memory_never_has_a_smaller_batch():
     assert batches == sorted(batches)
 
 
-@pytest.mark.parametrize("reserve", [(-1, 0.0), (0, 1.0), (0, float("nan")), (10**16, 0.0)])
+@pytest.mark.parametrize("reserve", [(-1, 0.0), (0, 1.0), (0, float("nan")), (0, 0.0, 1.0), (10**16, 0.0)])
 def test_a_reserve_that_cannot_be_is_named(reserve):
     with pytest.raises(InvalidInput, match="reserve"):
         Reserve(*reserve)

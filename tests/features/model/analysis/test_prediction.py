@@ -80,12 +80,27 @@ def test_collectives_take_about_what_was_published():
     assert median(off) < 0.12
 
 
+def test_short_all_reduces_of_servers_take_what_their_kernels_do():
+    # "custom allreduce" on H100, of 2, 4 and 8 GPUs: https://github.com/sgl-project/sglang/pull/2904
+    published = {4096: (3.9, 3.7, 5.7), 262144: (7.9, 13.9, 16.7), 1048576: (19.9, 31.1, 33.8)}
+    links = {gpus: link_of(H100, gpus) for gpus in (2, 4, 8)}
+    off = [
+        abs(log(links[gpus].all_reduce_s(size, gpus, is_served=True) * 1e6 / time_us))
+        for size, times_us in published.items()
+        for gpus, time_us in zip(links, times_us, strict=True)
+    ]
+
+    assert median(off) < 0.2
+    assert links[8].all_reduce_s(4096, 8, is_served=True) < 0.3 * links[8].all_reduce_s(4096, 8)
+    assert link_of(L4, 2).all_reduce_s(4096, 2, is_served=True) == link_of(L4, 2).all_reduce_s(4096, 2)
+
+
 def test_a_model_that_does_not_fit_is_said_to_first_with_what_would():
     found = predicted("llama-3-70b", tokens=1000)
 
     assert found.fits is False
     assert headline(found).startswith(
-        "Llama 3 70B in bf16 on H100 SXM5 80GB does not fit: 144 GB a GPU, 78.6 GB usable"
+        "Llama 3 70B in bf16 on H100 SXM5 80GB does not fit: 144 GB a GPU, 82.9 GB usable"
     )
     assert "tensor parallelism over 2 (" in headline(found)
     assert predicted("llama-3-70b", gpus=4, tensor_parallel=4).fits
@@ -95,8 +110,7 @@ def test_trainings_that_ran_fit():
     steps = [step for step in published_steps() if step.plan.is_trained]
     shares = [memory_of_each(step.model, step.plan) / usable_bytes_of(step.device) for step in steps]
 
-    assert max(shares) < 1.03
-    assert sum(share > 1 for share in shares) < 10
+    assert max(shares) < 1
     assert median(shares) > 0.6  # their micro-batches were chosen to fill the memory
 
 
@@ -111,6 +125,39 @@ def test_more_bandwidth_fewer_bits_and_more_gpus_make_tokens_faster():
     assert faster < 0.8 * base
     assert 0.25 * base < fewer < 0.7 * base
     assert 0.5 * base < shared < 0.9 * base
+
+
+@pytest.mark.parametrize(
+    ("name", "gpu", "step_s"),
+    [("llama-2-7b", "rtx-a6000", 8.71e-3), ("mpt-7b", "rtx-4090", 6.18e-3), ("mpt-30b", "rtx-4090", 20.6e-3)],
+)
+def test_a_token_with_weights_of_four_bits_takes_what_was_published(name, gpu, step_s):
+    # https://github.com/mit-han-lab/llm-awq/blob/048e19e/tinychat/README.md
+    device = target_named(gpu, ())
+    found = predicted(name, device, task="decode", batch=1, tokens=200, weights="int4", dtype="fp16")
+    products = sum(part_s for part, part_s in found.decode.parts if part.group == "products")
+    read_s = sum(part.byte_count * part.count for part, _ in found.decode.parts) / device.bandwidth.bytes_per_s
+
+    assert found.decode.time_s.value == pytest.approx(step_s, rel=0.15)
+    assert products > 1.1 * read_s  # to widen the weights is not hidden
+
+
+def test_fused_kernels_write_fp8_before_a_product_that_others_quantise_for():
+    seconds = [
+        predicted("llama-3-8b", tokens=2000, dtype=dtype, execution=execution).prefill.seconds["products"]
+        for dtype in ("fp8", "bf16")
+        for execution in ("compiled", "graph")
+    ]
+
+    assert seconds[0] / seconds[1] > 1.05 * seconds[2] / seconds[3]
+
+
+@pytest.mark.parametrize(("execution", "most"), [("eager", 1.001), ("graph", 1.5)])
+def test_only_kernels_that_are_fused_take_longer_than_what_they_move(execution, most):
+    found = predict_model(model_named("resnet-50"), ModelPlan("train", batch=64, execution=execution), A100).train
+    alone = sum(part_s for part, part_s in found.parts if part.group == "elementwise")
+
+    assert most / 1.25 < found.seconds["elementwise"] / alone < most
 
 
 def test_decoding_one_sequence_is_limited_by_memory_and_prompts_by_arithmetic():
@@ -327,7 +374,7 @@ def test_bandwidths_are_those_of_nccl_tests():
     (row,) = _collectives_of(found)
 
     assert (row["name"], row["workers"], row["byte_count"]) == ("all-reduce", 8, 4 * 8192 * 2)
-    assert row["time_s"] == link_of(H100, 8).all_reduce_s(4 * 8192 * 2, 8)
+    assert row["time_s"] == link_of(H100, 8).all_reduce_s(4 * 8192 * 2, 8, is_served=True)
     assert row["bus_bytes_per_s"] == pytest.approx(row["byte_count"] / row["time_s"] * 14 / 8)
     assert "bus bandwidth" in scaling_words(found)
     assert _collectives_of(predicted("llama-3-8b")) == []
