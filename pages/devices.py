@@ -31,14 +31,14 @@ if all(device.kind == "cpu" for device in devices):
         "No CUDA device was found, so everything runs on the CPU. To use a GPU, install NVIDIA's driver and restart."
     )
 
-st.header("Calibration")
+st.subheader("Calibration", anchor="calibration")
 st.caption("Measures a device for about a minute, and shows what that changes in its predictions.")
 show_calibration(devices)
 
-st.header("Custom peak")
-edit_own_peaks(devices)
+with st.expander("Custom peak", icon=":material/edit:"):
+    edit_own_peaks(devices)
 
-st.header("Accelerators to compare with")
+st.subheader("Accelerators to compare with", anchor="accelerators")
 query = st.text_input(
     "Search",
     key="q",

@@ -14,6 +14,7 @@ from gpuexplore.ui.roofline import (
     show_roofline,
     view_of,
 )
+from gpuexplore.ui.run.recorded import ICON
 from gpuexplore.ui.session import known_devices
 
 st.title("Roofline")
@@ -44,13 +45,14 @@ def show_actions() -> None:
 
 restore_after_back()
 devices = known_devices()
-said = st.container()
 choice = choose(devices)
 view = view_of(choice)
+said = st.container()
 example = None if view.points or view.measured or not choice.here else recorded_example(choice)
 if example:
-    st.subheader(f"Example: recorded runs on {example.device.title}", anchor=False)
-    st.caption(f"Measured by gpuexplore on another machine, below that GPU's roofs. {choice.device.title} follows.")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.badge("Recorded example", icon=ICON, color="violet")
+        st.caption(f"{example.device.title}, by gpuexplore on another machine. {choice.device.title} follows below.")
     show_roofline(view_of(example), example, said)
     st.subheader(choice.device.title, anchor=False)
     show_actions()

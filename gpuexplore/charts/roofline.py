@@ -33,7 +33,7 @@ from gpuexplore.core.dtypes import FORMATS
 from gpuexplore.operations import operation_named
 
 BASES = ("datasheet or formula", "microbenchmark", "best result so far")
-LABELS_FROM = 0.7  # share of the width: the labels of flat roofs are right of it, the points left
+LABELS_FROM = 0.78  # share of the width: the labels of flat roofs are right of it, the points left
 LABELS_TO = 0.12  # share of the width: the labels of slopes are left of it
 FrameRow = dict[str, object]
 OPENED = "opened"  # the selection of the run of a clicked point
@@ -160,7 +160,7 @@ def _ridges(roofs: Sequence[Roof], seen: _Window) -> list[alt.Chart]:
         size=alt.Size("size:Q", scale=None)
     )
     text = base.transform_filter("datum.text != ''").mark_text(
-        align="left", baseline="top", dx=6, dy=5, color=NEUTRAL, fontSize=11
+        align="left", baseline="top", dx=6, dy=5, color=NEUTRAL, fontSize=11, opacity=alt.expr("width < 400 ? 0 : 1")
     )
     return [marks, *with_halo(text.encode(text=alt.Text("text:N")))]
 
@@ -193,7 +193,9 @@ def _points(points: Sequence[Point], seen: _Window, dtypes: Sequence[str], opene
         .encode(color=color, shape=shape, size=size, tooltip=words)
         for kept, solid in ((live, True), (f"!({live})", False))
     )
-    text = base.transform_filter("datum.text != ''").mark_text(align="left", baseline="middle", dx=9, color=NEUTRAL)
+    text = base.transform_filter("datum.text != ''").mark_text(
+        align="left", baseline="middle", dx=9, color=NEUTRAL, opacity=alt.expr("width < 400 ? 0 : 1")
+    )
     return [hollow, filled.add_params(opened), *with_halo(text.encode(text=alt.Text("text:N")))]
 
 
@@ -206,8 +208,7 @@ def _labels(roofs: Sequence[Roof], seen: _Window) -> list[alt.Chart]:
     slope = alt.Chart(_labels_of_slopes(roofs, seen)).mark_text(
         align="left", baseline="bottom", dx=10, dy=-3, color=NEUTRAL, fontSize=12, angle=alt.expr(angle)
     )
-    narrow = "width < 400"  # a phone: labels without figures, which the axis and the tooltip show
-    said = f"{narrow} ? datum.short : datum.label"
+    said = "width < 400 ? datum.short : datum.label"  # on a phone without figures, which axis and tooltip show
     said_at = [
         labels.transform_calculate(said=said).encode(x=_x(seen), y=_y(seen), text=alt.Text("said:N"))
         for labels in (flat, slope)

@@ -239,7 +239,7 @@ def _tooltip() -> list[alt.Tooltip]:
 def _log_x(title: str, values: Sequence[float], unit: str) -> alt.X:
     ticks = log_ticks(values)
     decades = [tick for tick in ticks if f"{tick:e}".startswith("1.0")]
-    shown = ticks if len(ticks) <= 6 else decades[:: max(1, -(-len(decades) // 6))]
+    shown = ticks if len(ticks) <= 8 else decades[:: max(1, -(-len(decades) // 6))]
     label = si_label(unit, shown) if unit else "format(datum.value, ',~r')"
     axis = alt.Axis(values=shown, labelExpr=label, labelOverlap="greedy")
     scale = alt.Scale(type="log", nice=False, domain=[ticks[0], ticks[-1]])

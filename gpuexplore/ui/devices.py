@@ -61,23 +61,25 @@ def show_device(device: Device) -> None:
     with st.container(border=True):
         st.subheader(device.title, anchor=device.id.replace(":", "-"))
         st.caption(" · ".join(_facts(device)))
-        *columns, memory = st.columns(5)
-        for column, dtype in zip(columns, ("fp64", "fp32", "bf16", "fp16"), strict=True):
+        row = st.container(horizontal=True, gap="small")
+        for dtype in ("fp64", "fp32", "bf16", "fp16") if device.peaks else ():
             peak = device.peak(dtype, "matrix") or (device.peak(dtype, "vector") if dtype == "fp64" else None)
-            column.metric(
+            row.metric(
                 f"{dtype} matmul",
                 format_flop_per_s(peak.flop_per_s if peak else None),
                 delta=peak.rate_note or None if peak else None,
                 delta_color="off",
                 delta_arrow="off",
                 help=f"{PEAK_SOURCES[peak.kind].label}: {peak.source}" if peak else "no peak is known for this dtype",
+                width=160,
             )
-        bandwidth = device.bandwidth
-        memory.metric(
-            "Memory",
-            format_bytes_per_s(bandwidth.bytes_per_s if bandwidth else None),
-            help=f"{PEAK_SOURCES[bandwidth.kind].label}: {bandwidth.source}" if bandwidth else "unknown",
-        )
+        if bandwidth := device.bandwidth:
+            row.metric(
+                "Memory",
+                format_bytes_per_s(bandwidth.bytes_per_s),
+                help=f"{PEAK_SOURCES[bandwidth.kind].label}: {bandwidth.source}",
+                width=160,
+            )
         for note in device.notes:
             st.caption(note)
         if device.peaks:
@@ -119,7 +121,7 @@ def show_calibration(devices: Sequence[Device]) -> None:
     """Draw a button for each device that measures a sweep of it, and what the runs that it started changed."""
     with st.container(horizontal=True):
         for device in devices:
-            label = f"Calibrate {plain(device.title)}"
+            label = f"Calibrate {plain(device.short_title)}"
             if st.button(label, key=f"calibrate.{device.id}", icon=":material/tune:", disabled=device.is_simulated):
                 queue_and_show(partial(_queued, device, devices), CALIBRATING)
     runs = started(CALIBRATING)

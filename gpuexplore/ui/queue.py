@@ -156,7 +156,9 @@ def _timeline(rows: Sequence[tuple[str, float, float, str, str]]) -> alt.LayerCh
             y=alt.Y("device:N", sort=names, title=None),
             x=x,
             x2="last:Q",
-            color=alt.Color("state:N", scale=states, legend=alt.Legend(title=None, orient="top")),
+            color=alt.Color(
+                "state:N", scale=states, legend=alt.Legend(title=None, orient="top") if any(frame["state"]) else None
+            ),
             stroke=alt.Stroke("state:N", scale=states, legend=None),
             tooltip=[alt.Tooltip(f"{name}:N") for name in ("device", "state", "words")],
         )
@@ -168,7 +170,9 @@ def _timeline(rows: Sequence[tuple[str, float, float, str, str]]) -> alt.LayerCh
     description = f"The last hour of {', '.join(names) or 'no device'}: {counts}."
     lanes = idle.encode(y=alt.Y("device:N", sort=names, title=None), x=x, x2="last:Q")
     chart: alt.LayerChart = alt.LayerChart(layer=[lanes, bars, now])
-    return chart.properties(width="container", height=95 + 40 * len(names), description=description)
+    return chart.properties(
+        width="container", height=(95 if any(frame["state"]) else 60) + 40 * len(names), description=description
+    )
 
 
 def _devices(run: Run, supervisors: Sequence[Supervisor]) -> list[str]:
@@ -184,7 +188,6 @@ def _show_waiting(queue: _Queue) -> None:
         if idle and st.button("Measure something", type="primary", icon=":material/play_arrow:"):
             st.switch_page(file_of("benchmark"))
         return
-    st.subheader(f"Waiting: {queue.length}", anchor="waiting")
     for run in queue.waiting:
         if _may_cancel(run.owner):
             with _with_controls(run.id, run.owner, kinds()[run.kind].page if run.kind in kinds() else ""):

@@ -97,7 +97,10 @@ def segments(
 def several(
     label: str, name: str, options: Sequence[str], *, default: Sequence[str], shown: Callable[[str], str] = str
 ) -> list[str]:
-    """Draw a choice of several whose value is the URL's parameter `name`, separated by commas."""
+    """Draw a choice of several whose value is the URL's parameter `name`, separated by commas.
+
+    The default takes the place of a value none of which is an option.
+    """
     usual = ",".join(default)
     if _changed(name, usual):
         words = [_read(name, word, options) for word in split(link.parameters().get(name, usual))]
@@ -106,7 +109,8 @@ def several(
         problems = [_unknown(name, word, options) for word in unknown[:most]]
         if len(unknown) > most:
             problems.append(InvalidInput(f"{name}: {len(unknown) - most} more are invalid"))
-        _use_instead(name, [word for word in dict.fromkeys(words) if word in options], problems)
+        usable = [word for word in dict.fromkeys(words) if word in options]
+        _use_instead(name, usable or (list(default) if unknown else []), problems)
     _say_refused(name)
     now = [word for word in st.session_state[_key(name)] if word in options]
     chosen: list[str] = st.multiselect(label, options, default=now, key=_key(name), format_func=shown)

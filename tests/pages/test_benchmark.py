@@ -43,7 +43,7 @@ def test_empty_page_draws_a_labelled_recorded_run_where_nothing_can_be_predicted
     app = page("benchmark", op="matmul", dtype="fp64")
     assert not app.exception
     assert "Nothing is measured yet: press" in texts(app.caption)
-    assert "Real results from another time or machine" in texts(app.caption)
+    assert "Not measured by this server" in texts(app.caption)
     assert len(charts(app)) == 1
 
 

@@ -57,11 +57,12 @@ def test_without_a_run_the_roofs_are_shown_and_the_way_to_one(page):
 def test_without_any_run_recorded_ones_of_a_gpu_are_drawn_as_an_example(page):
     app = page("roofline")
 
-    assert [header.value for header in app.subheader] == [
-        "Example: recorded runs on H100 SXM5 80GB",
-        "a made-up processor",
-    ]
-    assert "Measured by gpuexplore on another machine" in texts(app.caption)
+    assert [header.value for header in app.subheader] == ["a made-up processor"]
+    shown = "H100 SXM5 80GB, by gpuexplore on another machine. a made-up processor follows below."
+    assert shown in texts(app.caption)
+    words = [element.value for element in app.main if element.type == "markdown"]
+    assert "all dtypes" in words[0], "the choices, then what the example says"
+    assert words[1].startswith("#### H100 SXM5 80GB: of ")
     assert from_column(app) <= {"recorded", "published"}
     assert not page("roofline", recorded="off").subheader
     assert not page("roofline", runs="none").subheader

@@ -53,7 +53,7 @@ def test_an_empty_list_offers_to_measure_something(page):
 
     assert not app.exception
     assert "#### No runs yet." in texts(app.markdown)
-    assert "Real results from another time or machine" in texts(app.caption)
+    assert "Not measured by this server" in texts(app.caption)
     assert len(app.get("vega_lite_chart")) == 1
     assert app.button[0].label == "Measure something"
 

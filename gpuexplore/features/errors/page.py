@@ -28,15 +28,14 @@ def _draw(run: ActivityRun) -> None:
 
 st.title("Errors")
 st.caption(
-    "Common errors and warnings of torch, which the teaching notebooks run into. Each is reproduced in the measuring "
-    "process of this server, so the message is the one of the installed torch.",
+    "Common errors and warnings of torch: their meaning, a way out, and the message of the torch installed here.",
     help=page_help("errors"),
 )
 open_page("errors")
 error = ERRORS[select("Error", "error", list(ERRORS), shown=lambda name: ERRORS[name].title)]
 chosen = device(known_devices())
 st.subheader(error.title, anchor="error")
-st.caption(f"In the notebooks: {titles(error.rows)}.")
+st.markdown(plain(error.meaning))
 provoking, instead = st.columns(2, gap="medium")
 with provoking:
     st.markdown(":material/close: **Code that fails**")
@@ -47,4 +46,4 @@ with instead:
 st.markdown("**Message of torch**")
 asked = of_kind("provoke", {"name": error.name}, device=chosen.id, expected_s=1.0)
 show_newest(asked, timedelta(days=30), _draw, missing="Not reproduced on this server yet.", label="Reproduce")
-st.markdown(f"**Meaning.** {plain(error.meaning)}")
+st.caption(f"In the notebooks: {titles(error.rows)}.")

@@ -8,8 +8,7 @@ from gpuexplore.ui.link import open_page
 
 st.title("Timing mistakes")
 st.caption(
-    "Common timing mistakes, most of them from five teaching notebooks. Each is reproduced on purpose, interleaved "
-    "with the right way; the wrong number is shown, but is never stored as a result.",
+    "Each is reproduced next to the right way; the wrong number is shown, but never stored as a result.",
     help=page_help("timing-mistakes"),
 )
 open_page("timing-mistakes")

@@ -1,4 +1,4 @@
-"""The page Timing mistakes: a table, and the chosen one: code, explanation, the wrong and the right figure."""
+"""The page Timing mistakes: the chosen one: code, explanation, the wrong and the right figure; a table of all."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -86,7 +86,10 @@ def _factor(observation: MistakeObservation) -> str:
 
 
 def show_mistakes() -> None:
-    """Show every mistake in a table, and the one that is chosen."""
+    """Show the mistake that is chosen, and every one in a table."""
+    asked = started_activity(KIND)
+    _show(MISTAKES[_chosen(asked)], known_devices(), asked)
+    st.subheader("All mistakes", anchor="mistakes")
     show_table(
         lambda: [
             {
@@ -107,8 +110,6 @@ def show_mistakes() -> None:
             "Notebooks": st.column_config.TextColumn(width=110, help="Rows of the notebooks, named below"),
         },
     )
-    asked = started_activity(KIND)
-    _show(MISTAKES[_chosen(asked)], known_devices(), asked)
 
 
 def _chosen(asked: ActivityRun | None) -> str:

@@ -32,7 +32,8 @@ def memory_timeline(memory: MemoryTimeline, capacities: Mapping[str, int]) -> al
     serves = memory.most("KV cache") > 0
     kinds = ["KV cache" if serves and kind == "optimizer state" else kind for kind in KINDS_OF_MEMORY]
     present = [kind for kind in kinds if kind in set(bars["kind"])]
-    legend = alt.Legend(title=None, orient="top", values=present, columns=3, symbolType="square")
+    columns = alt.ExprRef("width < 480 ? 3 : 6")
+    legend = alt.Legend(title=None, orient="top", values=present, columns=columns, symbolType="square")
     x_scale = alt.Scale(domain=[0, edges[-1]], nice=False)
     y_axis = alt.Axis(labelExpr=si_label("B"), tickCount=6)
     base = alt.Chart(bars).encode(
@@ -57,7 +58,7 @@ def memory_timeline(memory: MemoryTimeline, capacities: Mapping[str, int]) -> al
         base.mark_rect(strokeWidth=0),
         *_phases(points, edges),
         *(layer for label, size in near.items() for layer in labelled_rule(size, label)),
-        *_peak(memory, points, edges),
+        *_peak(memory, points, edges, above=any(abs(size - peak_bytes) < 0.1 * top for size in near.values())),
     ]
     description = _describe_memory(memory, capacities)
     return alt.LayerChart(layer=layers, width="container", height=360, description=description)
@@ -121,7 +122,10 @@ def _phases(points: Sequence[TimelinePoint], edges: Sequence[float]) -> list[alt
     return [lines.encode(x=alt.X("x:Q")), *with_halo(texts)]
 
 
-def _peak(memory: MemoryTimeline, points: Sequence[TimelinePoint], edges: Sequence[float]) -> list[alt.Chart]:
+def _peak(
+    memory: MemoryTimeline, points: Sequence[TimelinePoint], edges: Sequence[float], *, above: bool
+) -> list[alt.Chart]:
+    """Return the mark and the label of the peak; `above` the label of a memory at the same height, if need be."""
     peak = max(range(len(points)), key=lambda index: points[index].total_bytes)
     middle = (edges[peak] + edges[peak + 1]) / 2
     label = f"{format_gigabytes(memory.total_bytes)}: {memory.peak.moment}"
@@ -132,7 +136,7 @@ def _peak(memory: MemoryTimeline, points: Sequence[TimelinePoint], edges: Sequen
     words = base.mark_text(
         align="right" if at_left else "left",
         dx=-10 if at_left else 10,
-        dy=-12,
+        dy=-28 if above else -12,
         fontSize=13,
         fontWeight=600,
         color=NEUTRAL,

@@ -19,18 +19,14 @@ view = choose_view()
 if view == "speed":
     show_speed()
 else:
-    said = st.container()
-    asked = st.container(border=True)
-    answer = st.container()
+    said, top, picture = (st.container() for _ in range(3))
+    ways = st.container(border=True)
     try:
-        with asked:
-            model, batch, setup, gpu, reserve = choose()
-        with answer:
-            said.markdown(f"#### {show_memory(model, batch, setup, gpu=gpu, reserve=reserve)}")
+        said.markdown(f"#### {show_memory(choose(top, ways), picture)}")
     except InvalidInput as error:
-        with answer:
+        with said:
             show_problem(error)
-            st.info("Not computed: correct the value above, or reset all choices.")
+            st.info("Not computed: correct the value below, or reset all choices.")
             st.button("Reset to default", type="primary", on_click=reset)
     show_countings()
 note_choices(view)

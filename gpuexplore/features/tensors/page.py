@@ -16,11 +16,14 @@ st.caption(
 )
 open_page("tensors")
 show_examples()
-expression = text(
-    "Expression",
-    "expression",
-    DEFAULT,
-    help="Start with a shape like `4x4`, `arange(16)`, `zeros(2, 3)` or `tensor([[1, 2], [3, 4]])`, then index it or "
-    f"call methods: {', '.join(METHODS)}. `;` separates statements, `y = x.t()` names a tensor, `x[0] = 100` writes.",
-)
-show_chain(expression)
+left, right = st.columns([3, 1], gap="medium")
+with left:
+    expression = text(
+        "Expression",
+        "expression",
+        DEFAULT,
+        help="Start with a shape like `4x4`, `arange(16)`, `zeros(2, 3)` or `tensor([[1, 2], [3, 4]])`, then index it "
+        f"or call methods: {', '.join(METHODS)}. `;` separates statements, `y = x.t()` names a tensor, `x[0] = 100` "
+        "writes.",
+    )
+show_chain(expression, right)

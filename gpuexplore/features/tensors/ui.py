@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from gpuexplore.activity import ActivityRun
 from gpuexplore.analysis.figure import LessonFigure, format_with_interval
@@ -58,9 +59,17 @@ DTYPES = sorted(STORED, key=lambda name: name != "fp32")  # the usual one first
 
 def show_examples() -> None:
     """Show a button for each example, which writes it into the field."""
-    with st.container(horizontal=True, gap="small"):
+    with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
+        st.caption("Examples:", width="content")
         for label, expression in EXAMPLES.items():
-            st.button(label, key=f"tensors.example.{label}", help=f"`{expression}`", on_click=_use, args=(expression,))
+            st.button(
+                label,
+                key=f"tensors.example.{label}",
+                type="tertiary",
+                help=f"`{expression}`",
+                on_click=_use,
+                args=(expression,),
+            )
 
 
 def _use(expression: str) -> None:
@@ -139,8 +148,13 @@ def _show_cost(view: TensorView, itemsize_bytes: int, kind: str) -> None:
     show_newest(asked, timedelta(hours=1), _show_report, missing="Not measured yet.", label="Measure it")
 
 
-def show_chain(expression: str) -> None:
-    """Show what became of an expression, up to the step that is refused if there is one."""
+def show_chain(expression: str, beside: DeltaGenerator) -> None:
+    """Show what became of an expression, up to the step that is refused if there is one.
+
+    Args:
+        expression: as typed.
+        beside: where the tensor that is drawn is chosen.
+    """
     refused = None
     try:
         chain = evaluate(expression)
@@ -169,7 +183,9 @@ def show_chain(expression: str) -> None:
     written = chain.writes[-1].view.storage if chain.writes else None
     seeing = [name for name, (_, view) in choices.items() if view.storage == written]
     choices = ({name: choices[name] for name in seeing[-1:]} or last) | choices | last
-    name, view = choices[select("Drawn", "show", list(choices), shown=lambda name: choices[name][0])]
+    with beside:
+        name, view = choices[select("Drawn", "show", list(choices), shown=lambda name: choices[name][0])]
+    st.markdown(f"#### `{name}`: shape {words(view.shape)}, strides {words(view.strides)}, offset {view.offset}")
     _show_picture(chain, name, view)
     _show_steps(chain)
     _show_facts(view, chain.storages[view.storage])

@@ -8,12 +8,11 @@ from gpuexplore.ui.link import open_page
 
 st.title("Transfers")
 st.caption(
-    "A GPU computes in its own memory: data have to be transferred there and back, and each call has to be launched. "
-    "The cost of that, and the size or the number of uses from which the GPU beats this CPU.",
+    "The cost of moving data to a GPU and back and of launching calls, and from which size on that pays.",
     help=page_help("transfers"),
 )
 open_page("transfers")
-said = st.container()
+picture = st.container()
 with st.container(border=True):
     asked = choose()
-show_transfers(asked, said)
+show_transfers(asked, picture)

@@ -42,10 +42,12 @@ from gpuexplore.hardware import NEWEST_FIRST, TORCH_KINDS, target_named
 from gpuexplore.operations import operation_named
 from gpuexplore.ui import url_widgets
 from gpuexplore.ui.activity import newest_done, show_newest
+from gpuexplore.ui.devices import show_warming_up
 from gpuexplore.ui.markdown import plain, small
-from gpuexplore.ui.session import known_devices, measured_results
+from gpuexplore.ui.session import known_devices, live_supervisor, measured_results
 from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.shared.charts import show_chart
+from gpuexplore.ui.shared.later import redrawn
 from gpuexplore.ui.shared.tables import show_table
 
 KNOWN_FOR = timedelta(days=30)
@@ -137,8 +139,8 @@ def _observed_on(device: Device, operation: str) -> tuple[TransferReadings, ...]
     return _observed_in(newest_done(activity_of(operation, device.id), KNOWN_FOR))
 
 
-def show_transfers(asked: _TransferChoice, said: DeltaGenerator) -> None:
-    """Show what is known of the choices, its answer in `said`, and the button that measures."""
+def show_transfers(asked: _TransferChoice, picture: DeltaGenerator) -> None:
+    """Show what is known of the choices, its answer with its chart in `picture`, and the button that measures."""
     cpu = _observed_on(asked.cpu, asked.operation)
     gpu = () if asked.gpu.is_hypothetical else _observed_on(asked.gpu, asked.operation)
     path = path_to(asked.gpu, asked.link, asked.memory)
@@ -150,15 +152,30 @@ def show_transfers(asked: _TransferChoice, said: DeltaGenerator) -> None:
         f"{_known_by(gpu, [point.gpu for point in points])}. Filled points are measured, hollow ones predicted; bands "
         "are 95 % intervals of measurements and 90 % prediction intervals."
     )
-    said.markdown(f"#### {plain(_answer(asked, points))}")
-    _break_even(asked, points, f"{origin} {_path_words(path)}")
+    with picture:
+        if not asked.cpu.bandwidth and (supervisor := live_supervisor()) and supervisor.state == "warming":
+            redrawn(show_warming_up, 1.0)()
+        st.markdown(f"#### {plain(_answer(asked, points))}")
+        show_chart(
+            lambda: cpu_against_gpu(
+                points, break_even_size(points), f"Size of {operation_named(asked.operation).title.lower()}, fp32"
+            ),
+            (asked.operation, points),
+            key="chart.transfer.break-even",
+        )
+    _break_even(asked, points)
+    st.markdown(small(f"{origin} {_path_words(path)}"))
     _first_use(asked, points, cpu, gpu)
     _predicted_rates(path, points)
-    on_gpu = asked.measured_on.kind != "cpu"
-    st.subheader("Measured transfers" if on_gpu else "Measured memory copies", anchor="measured")
-    wanted = activity_of(asked.operation, asked.measured_on.id)
-    missing = f"Nothing measured on {plain(asked.measured_on.id)} yet: transfers, calls and the operation, about 30 s."
-    show_newest(wanted, KNOWN_FOR, partial(_draw, device=asked.measured_on), missing=missing, label="Measure")
+    device = asked.measured_on
+    st.subheader("Measured memory copies" if device.kind == "cpu" else "Measured transfers", anchor="measured")
+    show_newest(
+        activity_of(asked.operation, device.id),
+        KNOWN_FOR,
+        partial(_draw, device=device),
+        missing=f"Nothing measured on {plain(device.id)} yet: transfers, calls and the operation, about 30 s.",
+        label="Measure",
+    )
 
 
 def _answer(asked: _TransferChoice, points: Sequence[SizePoint]) -> str:
@@ -167,7 +184,9 @@ def _answer(asked: _TransferChoice, points: Sequence[SizePoint]) -> str:
     what = f"{operation_named(asked.operation).title.lower()} in fp32"
     gpu = asked.gpu.title
     if found is None:
-        return f"Unknown from which size on {gpu} beats this CPU: a time is unknown."
+        why = ": a time is unknown" if any(point.cpu for point in points) else " until this CPU's peaks are measured"
+        taken = f"{format_seconds(move.time_s)} ({move.origin})" if (move := _point(asked, points).move) else UNKNOWN
+        return f"Transfers at {asked.size:,} take {taken}; from which size on {gpu} beats this CPU is unknown{why}."
     is_measured = all(span.origin == "measured" for point in points for span in (point.cpu, point.gpu) if span)
     beats = f"{gpu} {'beats' if is_measured else 'is predicted to beat'} this CPU at {what}, transfers included"
     never = f"in the best case from {found.low:,} on" if found.low else "not even in the best case"
@@ -179,12 +198,13 @@ def _answer(asked: _TransferChoice, points: Sequence[SizePoint]) -> str:
     )
 
 
-def _break_even(asked: _TransferChoice, points: Sequence[SizePoint], rests_on: str) -> None:
-    found = break_even_size(points)
+def _break_even(asked: _TransferChoice, points: Sequence[SizePoint]) -> None:
     point = _point(asked, points)
+    found = break_even_size(points)
     uses = uses_that_pay(point)
     move = point.move
-    st.subheader("Break-even size of the GPU", anchor="break-even")
+    if found is None or uses is None or move is None:
+        return
     columns = st.columns(3, gap="medium")
     columns[0].metric(
         "GPU wins from size", _whole(found, "never"), _between(found), delta_color="off", delta_arrow="off"
@@ -198,18 +218,11 @@ def _break_even(asked: _TransferChoice, points: Sequence[SizePoint], rests_on: s
     )
     columns[2].metric(
         f"Transfer at {asked.size:,}",
-        format_seconds(move.time_s if move else None),
-        f"{format_seconds(move.low_s)} to {format_seconds(move.high_s)}, {move.origin}" if move else UNKNOWN,
+        format_seconds(move.time_s),
+        f"{format_seconds(move.low_s)} to {format_seconds(move.high_s)}, {move.origin}",
         delta_color="off",
         delta_arrow="off",
     )
-    title = operation_named(asked.operation).title
-    show_chart(
-        lambda: cpu_against_gpu(points, found, f"Size of {title.lower()}, fp32"),
-        (asked.operation, points),
-        key="chart.transfer.break-even",
-    )
-    st.markdown(small(rests_on))
 
 
 def _first_use(asked: _TransferChoice, points: Sequence[SizePoint], cpu: Observed, gpu: Observed) -> None:
@@ -331,16 +344,12 @@ def _point(asked: _TransferChoice, points: Sequence[SizePoint]) -> SizePoint:
     return next(point for point in points if point.size == asked.size)
 
 
-def _whole(found: BreakEven | None, never: str) -> str:
-    if found is None:
-        return UNKNOWN
+def _whole(found: BreakEven, never: str) -> str:
     return never if found.value is None else f"{found.value:,}"
 
 
-def _between(found: BreakEven | None) -> str:
+def _between(found: BreakEven) -> str:
     """Return the interval: what never pays in the worst case is open."""
-    if found is None:
-        return "a time is unknown"
     if found.low is None:
         return "not even in the best case"
     return f"{found.low:,} to {'never' if found.high is None else f'{found.high:,}'}"

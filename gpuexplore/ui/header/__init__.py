@@ -143,8 +143,19 @@ _STYLE = """<style>
 :has(> .st-key-header) { order: -1; }
 .st-key-header { min-height: 2.4rem; padding-right: 1.5rem; }
 [data-testid="stStatusWidget"] { display: none; }
+[data-testid="stBaseButton-tertiary"] p { color: light-dark(#1f66b0, #7cbaf5); }
 button[data-variant][data-selected="true"] * { color: light-dark(#134a8a, #cfe3fb) !important; }
-@media (max-width: 640px) { [data-testid="stElementToolbar"] { display: none; } }
+@media (max-width: 640px) {
+  [data-testid="stElementToolbar"] { display: none; }
+  .st-key-header { display: block; position: relative; min-height: 0; padding: 0; }
+  .st-key-header > .st-key-search { position: absolute; top: -2.6rem; right: 2.2rem; }
+  .st-key-header > :first-child, .st-key-header .stHorizontalBlock { width: 100%; flex-wrap: nowrap; gap: 0; }
+  .st-key-header a { padding: 0 0.4rem; }
+  .st-key-header a p { font-size: 0.82rem; white-space: nowrap; }
+  [data-testid="stAlertContainer"] { padding: 0.4rem 0.7rem; max-height: 5.5rem; overflow: auto; }
+  [data-testid="stAlertContainer"] p { font-size: 0.85rem; line-height: 1.35; }
+  .stHorizontalBlock:has(> * > [data-testid="stPopover"]) > :first-child { min-width: 100%; }
+}
 @media print { [data-testid="stSidebar"], [data-testid="stHeader"], .st-key-header { display: none; } }
 @media (prefers-reduced-motion: reduce) { * { animation: none !important; transition: none !important; } }
 </style>"""  # the header follows the page in the order of focus: a tab or two lead to what the page is for

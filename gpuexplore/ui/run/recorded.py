@@ -29,7 +29,7 @@ from gpuexplore.ui.shared.charts import show_chart
 
 WITH = "with"  # the URL parameter that names a recording
 ICON = ":material/album:"
-RECORDED = "Real results from another time or machine, not measured by this server."
+RECORDED = "Not measured by this server."
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,9 @@ def show_badge(run: Run) -> None:
     recording = recording_of_run(run.id)
     if recording is None:
         return
-    with st.container(border=True, horizontal=True, vertical_alignment="center"):
-        st.badge("Recorded", icon=ICON, color="violet")
-        st.markdown(origin_words(recording, run), width="content")
-        st.caption(RECORDED)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.badge("Recorded", icon=ICON, color="violet", help=RECORDED)
+        st.caption(f"{origin_words(recording, run)}. {RECORDED}")
 
 
 def origin_words(recording: Recording, run: Run) -> str:

@@ -36,7 +36,7 @@ def test_every_error_is_shown_with_its_code_its_meaning_and_a_way_out(page, erro
     assert not app.exception
     assert texts(app.subheader) == error.title
     assert codes(app)[:2] == [error.code, error.instead_code]
-    assert error.meaning in texts(app.markdown)
+    assert texts(app.markdown[:1]).replace("\\", "") == error.meaning
     assert error.rows[0] in texts(app.caption)
 
 

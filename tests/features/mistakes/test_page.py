@@ -46,6 +46,8 @@ def test_every_mistake_has_a_row_and_the_first_is_explained_with_a_primary_butto
     mistake = MISTAKES[DEFAULT]
 
     assert not app.exception
+    kinds = [element.type for element in app.main]
+    assert kinds.index("selectbox") < kinds.index("code") < kinds.index("dataframe")
     table = app.dataframe[0].value
     assert list(table["Mistake"]) == list(MISTAKES)
     assert list(table["Question"]) == [mistake.title for mistake in MISTAKES.values()]

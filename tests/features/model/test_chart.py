@@ -62,3 +62,11 @@ def test_serving_is_drawn_by_tokens():
     assert "KV cache" in str(chart)
     assert chart["layer"][0]["encoding"]["x"]["title"] == "Tokens of each sequence"
     assert "peak 24.7 GB in decoding, token 8,192" in chart["description"]
+
+
+@pytest.mark.parametrize(("share", "dy"), [(0.98, -28), (1.6, -12)])
+def test_label_of_the_peak_stands_above_that_of_a_memory_at_the_same_height(share, dy):
+    memory = training_memory("vgg-16", 128)
+    layers = memory_timeline(memory, {"a card": int(share * memory.total_bytes)}).to_dict()["layer"]
+
+    assert {layer["mark"]["dy"] for layer in layers if layer["mark"].get("fontWeight") == 600} == {dy}

@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -17,11 +18,15 @@ from tests.pages.conftest import OWNER, compiler, home, page, texts
 from tests.waiting import DEADLINE_S
 
 ROOT = Path(__file__).resolve().parents[3]
-PEAK, MOMENT, FITS, LARGEST = range(4)
 
 
-def figures(app):
-    return [metric.value for metric in app.metric]
+def answer(app):
+    """Return the sentence that stands first in the view Memory."""
+    return texts(app.markdown[:1])
+
+
+def peak(app):
+    return re.search(r"needs (.+?)[:;] ", answer(app)).group(1)
 
 
 def model_of(app):
@@ -40,7 +45,7 @@ def test_the_first_look_is_at_the_training_of_a_language_model_that_the_link_nam
     assert not app.error
     assert "llama-3.2-1b" == model_of(app).value == "llama-3.2-1b"
     assert app.query_params == {"view": "memory", "model": "llama-3.2-1b"}
-    assert figures(app)[PEAK] == format_gigabytes(training_memory(usual, usual.batch).total_bytes) == "78.8 GB"
+    assert peak(app) == format_gigabytes(training_memory(usual, usual.batch).total_bytes) == "78.8 GB"
     assert [control.label for control in app.get("button_group")] == ["View", "Purpose"]
 
 
@@ -51,7 +56,7 @@ def test_an_old_link_without_a_model_still_means_vgg_16(page, query):
     assert not app.error
     assert model_of(app).value == "vgg-16"
     assert app.query_params["model"] in ("vgg-16", ["vgg-16"])
-    assert figures(app) == figures(page("memory", **query, model="vgg-16"))
+    assert answer(app) == answer(page("memory", **query, model="vgg-16"))
 
 
 def test_vgg_16_stays_chosen_when_something_else_is_chosen_after_it(page):
@@ -66,10 +71,12 @@ def test_the_peak_its_moment_and_what_fits_come_first(page):
     app = page("memory", model="vgg-16")
 
     assert not app.exception
-    assert figures(app)[PEAK] == format_gigabytes(training_memory("vgg-16", 128).total_bytes) == "10.5 GB"
-    assert figures(app)[MOMENT] == "backward"
-    assert figures(app)[FITS] == "yes"
-    assert app.metric[MOMENT].delta == "relu (layer 23)"
+    assert peak(app) == format_gigabytes(training_memory("vgg-16", 128).total_bytes) == "10.5 GB"
+    assert "it fits the 78.6 GB that H100 SXM5 80GB has for tensors; the largest batch is" in answer(app)
+    assert "peak in backward, relu (layer 23)" in texts(app.markdown).replace("\\", "")
+    kinds = [element.type for element in app.main]
+    order = [kinds.index(kind) for kind in ("markdown", "selectbox", "vega_lite_chart", "text_input", "expander")]
+    assert order == sorted(order)
 
 
 def test_a_link_restores_every_choice_of_training(page):
@@ -77,7 +84,7 @@ def test_a_link_restores_every_choice_of_training(page):
     app = page("memory", **query, checkpoints="3", accumulate="2", gpu="rtx-3060-12gb", reserve="2")
 
     setup = Training(optimizer="adamw", mixed="bf16", checkpoints=3, accumulation=2)
-    assert figures(app)[PEAK] == format_gigabytes(training_memory("alexnet", 64, setup).total_bytes)
+    assert peak(app) == format_gigabytes(training_memory("alexnet", 64, setup).total_bytes)
     assert "GeForce RTX 3060 12GB has 12.0 GiB, 12.9 GB; reserved, as an assumption: 2 GB." in texts(app.markdown)
     assert not app.error
 
@@ -86,7 +93,7 @@ def test_a_link_restores_serving(page):
     app = page("memory", model="llama-3-8b", mode="serve", batch="8", tokens="4096", kv="fp8")
 
     weights, cache = 2 * 8_030_261_248, 8 * 4096 * 2 * 32 * 8 * 128
-    assert figures(app)[PEAK] == format_gigabytes(weights + cache + 8 * 128_256 * 4)
+    assert peak(app) == format_gigabytes(weights + cache + 8 * 128_256 * 4)
     assert "65.5 kB per token" in texts(app.caption)
 
 
@@ -99,13 +106,13 @@ def test_a_link_that_serves_a_model_without_tokens_says_that_it_is_shown_in_trai
     app = page("memory", model="vgg-16", mode="serve")
 
     assert "generates no tokens" in texts(app.info)
-    assert figures(app)[PEAK] == "10.5 GB"
+    assert peak(app) == "10.5 GB"
 
 
 def test_pasted_layers_are_computed_line_by_line(page):
     app = page("memory", model="layers", layers="input 784;linear 784;relu;linear 10", batch="128")
 
-    assert figures(app)[PEAK] == format_gigabytes(training_memory("mlp", 128).total_bytes)
+    assert peak(app) == format_gigabytes(training_memory("mlp", 128).total_bytes)
     table = next(frame.value for frame in app.dataframe if "What is kept" in frame.value)
     assert list(table["Parameters"]) == [784 * 784 + 784, 0, 784 * 10 + 10, 0]
 
@@ -126,7 +133,7 @@ def test_a_bad_value_is_named_and_nothing_is_computed(page, query, message):
 
     assert not app.exception
     assert message in texts(app.error).replace("\\", "")
-    assert not app.metric
+    assert not app.get("vega_lite_chart")
     assert [button.label for button in app.button] == ["Reset to default"]
 
 
@@ -134,7 +141,7 @@ def test_all_choices_can_be_reset(page):
     app = page("memory", batch="0", optimizer="adamw")
     app.button[0].click().run()
 
-    assert figures(app) == figures(page("memory"))
+    assert answer(app) == answer(page("memory"))
     assert app.query_params == {"view": "memory", "model": "llama-3.2-1b"}
 
 
@@ -142,7 +149,7 @@ def test_an_unknown_model_is_named_and_the_default_is_shown(page):
     app = page("memory", model="nosuch")
 
     assert "nosuch" in texts(app.error)
-    assert figures(app)[PEAK] == "78.8 GB"
+    assert peak(app) == "78.8 GB"
 
 
 def test_countings_are_shown_as_candidates(page):
@@ -158,16 +165,17 @@ def test_a_link_may_name_a_capacity_and_another_gpu_can_be_chosen_after_it(page)
     box = next(box for box in app.selectbox if box.label == "GPU")
 
     assert not app.error
-    assert "Fits 12 GB of memory" in [metric.label for metric in app.metric]
+    assert "12 GB of memory has for tensors" in answer(app)
     box.select("t4").run()
-    assert "Fits Tesla T4" in [metric.label for metric in app.metric]
+    assert "Tesla T4 has for tensors" in answer(app)
 
 
 def test_a_gpu_of_unknown_memory_has_no_largest_batch(page):
     app = page("memory", gpu="apple-m4")
 
-    assert figures(app)[FITS:] == ["—", "—"]
-    assert "is unknown" in texts(app.markdown)
+    assert "the memory of Apple M4" in answer(app)
+    assert "largest batch" not in answer(app)
+    assert "is unknown" in answer(app)
 
 
 def test_a_model_and_a_gpu_in_a_link_may_have_the_names_that_people_give_them(page):
@@ -189,7 +197,7 @@ def test_memory_is_of_the_training_whose_speed_was_shown(page):
     app.button_group[0].set_value("memory").run()
 
     found = predict_model("gpt2", task="train", gpu="h100", batch="8")
-    assert figures(app)[PEAK] == format_gigabytes(found.memory_bytes)
+    assert peak(app) == format_gigabytes(found.memory_bytes)
     assert (app.query_params["optimizer"], app.query_params["mixed"]) in (("adamw", "bf16"), (["adamw"], ["bf16"]))
 
 
@@ -244,8 +252,7 @@ def test_bad_value_of_speed_is_named_and_the_picture_of_the_rest_stays(page, que
 
     assert not app.exception
     assert said in texts(app.error)
-    if "gpu" not in query:
-        assert len(app.get("vega_lite_chart")) == 3
+    assert len(app.get("vega_lite_chart")) == 3
 
 
 def test_stages_of_a_pipeline_are_in_a_link_and_those_that_cannot_be_are_named(page):
@@ -382,4 +389,4 @@ def test_old_address_of_memory_leads_to_its_view_with_all_parameters(page, monke
 
     assert not app.exception
     assert app.query_params["view"] in ("memory", ["memory"])
-    assert figures(app) == figures(page("memory", model="vgg-16", batch="64"))
+    assert answer(app) == answer(page("memory", model="vgg-16", batch="64"))

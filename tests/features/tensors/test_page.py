@@ -57,6 +57,7 @@ def test_the_first_visit_shows_a_transpose(page):
     assert app.text_input[0].value == DEFAULT
     assert steps(app) == [("4x4", "start", "(4, 1)"), ("x", "start", "(4, 1)"), ("x.t()", "view", "(1, 4)")]
     assert len(app.get("vega_lite_chart")) == 1
+    assert "#### `x.t()`: shape (4, 4), strides (1, 4), offset 0" in texts(app.markdown)
     assert "Not measured yet." in texts(app.caption)
 
 

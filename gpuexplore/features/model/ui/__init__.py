@@ -9,9 +9,10 @@ from operator import mul
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from gpuexplore.analysis.figure import LessonFigure, format_figure
-from gpuexplore.core.units import UNKNOWN, format_bytes, format_gigabytes
+from gpuexplore.core.units import format_bytes, format_gigabytes
 from gpuexplore.features.model.analysis import OPTIMIZERS, Serving, Training
 from gpuexplore.features.model.analysis.answers import headline
 from gpuexplore.features.model.analysis.fits import (
@@ -111,18 +112,19 @@ def _layer_rows(model: LayeredModel, setup: Training, micro_batch: int) -> list[
 FITS = {True: "yes", False: "no"}
 
 
-def show_memory(model: LayeredModel, batch: int, setup: Training | Serving, *, gpu: Gpu, reserve: Reserve) -> str:
-    """Compute and show what was asked; return the answer, a sentence.
+def show_memory(asked: tuple[LayeredModel, int, Training | Serving, Gpu, Reserve], picture: DeltaGenerator) -> str:
+    """Compute and show what was asked, its timeline in `picture`; return the answer, a sentence.
 
     Raises:
         InvalidInput: a layer or the batch cannot be; says what is accepted.
     """
+    model, batch, setup, gpu, reserve = asked
     memory = memory_of(model, batch, setup)
     (fit,) = fits_of(model, batch, setup, [gpu], reserve=reserve)
-    _summary(memory, fit, reserve)
     capacities = {f"for tensors on {gpu.name}": fit.usable_bytes} if fit.usable_bytes else {}
-    asked = (model, batch, setup, reserve)
-    show_chart(lambda: memory_timeline(memory, capacities), (*asked, gpu), key="chart.memory.timeline")
+    with picture:
+        show_chart(lambda: memory_timeline(memory, capacities), asked, key="chart.memory.timeline")
+    _summary(memory, fit, reserve)
     if isinstance(setup, Training):
         st.caption(
             "Counts what PyTorch allocates for tensors in any step after the first, with an optimizer that updates all "
@@ -143,7 +145,7 @@ def show_memory(model: LayeredModel, batch: int, setup: Training | Serving, *, g
     st.markdown("\n".join(("| Kind | At most | At the peak |", "| --- | ---: | ---: |", *lines, total)))
     if not grows:
         st.caption("Kinds are largest at different moments: activations are freed while gradients are allocated.")
-    _fits(*asked)
+    _fits(model, batch, setup, reserve)
     if isinstance(setup, Training):
         _layers(model, batch, setup)
     return _answer(memory, fit, setup)
@@ -164,11 +166,6 @@ def _answer(memory: MemoryTimeline, fit: Fit, setup: Training | Serving) -> str:
 
 def _summary(memory: MemoryTimeline, fit: Fit, reserve: Reserve) -> None:
     gpu = fit.gpu
-    columns = st.columns(4, gap="medium")
-    columns[0].metric("Peak", format_gigabytes(memory.total_bytes))
-    columns[1].metric("Peak moment", memory.peak.phase, memory.peak.layer or None, delta_color="off", delta_arrow="off")
-    columns[2].metric(f"Fits {gpu.name}", FITS[fit.fits] if fit.fits is not None else UNKNOWN)
-    columns[3].metric("Largest batch", UNKNOWN if fit.largest_batch is None else f"{fit.largest_batch:,}")
     usable = f"The memory of {gpu.name} is unknown."
     if gpu.memory_bytes is not None and fit.usable_bytes is not None:
         source = f" ([source of the 1.3 GB]({CONTEXT_SOURCE}))" if reserve == DEFAULT_RESERVE else ""
@@ -178,7 +175,8 @@ def _summary(memory: MemoryTimeline, fit: Fit, reserve: Reserve) -> None:
             f"{source}. For tensors: {format_gigabytes(fit.usable_bytes)}."
         )
     st.markdown(  # no caption: a link in one is too faint to read
-        f"{plain(memory.model.title)}: {memory.parameter_count:,} parameters, batch {memory.batch:,}. {usable}"
+        f"{plain(memory.model.title)}: {memory.parameter_count:,} parameters, batch {memory.batch:,}, peak in "
+        f"{plain(memory.peak.moment)}. {usable}"
     )
 
 

@@ -1,6 +1,9 @@
 """Choices of the page Model, each in the URL: its view, the model, and for its memory how and where it runs."""
 
+from collections.abc import Sequence
+
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from gpuexplore.features.model.analysis import ITEMSIZES, MIXED, OPTIMIZERS, SERVED, Serving, Training
 from gpuexplore.features.model.analysis.fits import (
@@ -13,8 +16,6 @@ from gpuexplore.features.model.analysis.fits import (
     setup_of,
 )
 from gpuexplore.features.model.analysis.models import (
-    MLP_BATCH,
-    PASTED_BATCH,
     LayeredModel,
     model_named,
     model_of_text,
@@ -60,40 +61,52 @@ def note_choices(view: str) -> None:
     st.session_state.setdefault("model.left", {})[view] = left
 
 
-def choose() -> tuple[LayeredModel, int, Training | Serving, Gpu, Reserve]:
-    """Draw the choices and return them: the model, the batch, how it is trained or served, where, and the reserve.
+def choose(above: DeltaGenerator, below: DeltaGenerator) -> tuple[LayeredModel, int, Training | Serving, Gpu, Reserve]:
+    """Draw the model, GPU and purpose `above`, the other choices `below`; return them, and the reserve.
 
     Raises:
         InvalidInput: one of them cannot be; says what is accepted.
     """
-    top = st.columns([3, 2, 3], gap="medium")
+    top = above.columns([3, 3, 2], gap="medium")
     with top[0]:
         if "model" not in link.parameters() and link.parameters().keys() - {"view"}:
             # of before language models stood first, or of an own model
             link.write("model", next((own for own in TITLES if own in link.parameters()), "vgg-16"))
-        name = choose_name("llama-3.2-1b")
+        model = model_of(choose_name("llama-3.2-1b"))
     with top[1]:
-        batch = url_widgets.text(
-            "Batch",
-            "batch",
-            "",
-            help="Samples of a training step, or sequences served at once.",
-            placeholder=str(
-                models()[name].batch if name in models() else MLP_BATCH if name == "widths" else PASTED_BATCH
-            ),
-        )
-    with top[2]:
         names = {row.key: row.name for row in NEWEST_FIRST}
         asked = link.parameters().get("gpu", "")
         keys = sorted(names, key=lambda key: key != "h100-sxm5-80gb")
         keys += [asked] if capacity_named(asked) else []  # 12GB, where the link names it
         gpu = url_widgets.select("GPU", "gpu", keys, shown=lambda key: names.get(key) or gpus_named([key])[0].name)
-    model = model_of(name)
-    if model.about:
-        st.caption(model.about)
-    serves = _serves(model)
-    typed = _serving(model) if serves else _training(model)
-    reserve = _reserve()
+    with top[2]:
+        serves = _serves(model)
+    with below:
+        columns = st.columns(5, gap="medium")
+        with columns[0]:
+            batch = url_widgets.text(
+                "Batch",
+                "batch",
+                "",
+                help="Samples of a training step, or sequences served at once.",
+                placeholder=str(model.batch),
+            )
+        rare = st.expander(
+            "Reserved memory" if serves else "Checkpointing, accumulation and reserved memory",
+            icon=":material/tune:",
+            expanded=not link.parameters().keys().isdisjoint(("checkpoints", "accumulate", "reserve")),
+        )
+        typed = _serving(model, columns) if serves else _training(model, columns, rare)
+        with rare:
+            reserve = url_widgets.text(
+                "Reserve (GB)",
+                "reserve",
+                "",
+                help="Memory not available to tensors: the CUDA context, ECC, fragmentation.",
+                placeholder="1.3 GB and 7 % of the memory, 2 % of HBM",
+            )
+        if model.about:
+            st.caption(model.about)
     return model, batch_of(batch, model), setup_of(typed, serves=serves), gpus_named([gpu])[0], reserve_of(reserve)
 
 
@@ -146,10 +159,16 @@ def _serves(model: LayeredModel) -> bool:
     return False
 
 
-def _training(model: LayeredModel) -> dict[str, str]:
-    columns = st.columns(3, gap="medium")
-    with columns[0]:
+def _training(model: LayeredModel, columns: Sequence[DeltaGenerator], rare: DeltaGenerator) -> dict[str, str]:
+    with columns[1]:
         dtype = url_widgets.select("Dtype of parameters", "dtype", list(ITEMSIZES))
+    with columns[2]:
+        optimizer = url_widgets.select(
+            "Optimizer", "optimizer", list(OPTIMIZERS), shown=lambda name: OPTIMIZERS[name].title
+        )
+    with columns[3]:
+        mixed = url_widgets.select("Mixed precision", "mixed", list(MIXED))
+    with rare:
         checkpoints = url_widgets.text(
             "Checkpointed segments",
             "checkpoints",
@@ -157,56 +176,36 @@ def _training(model: LayeredModel) -> dict[str, str]:
             help="Activation checkpointing as in `checkpoint_sequential`: all segments but the last keep only their "
             "input. A whole number.",
         )
-    with columns[1]:
-        optimizer = url_widgets.select(
-            "Optimizer", "optimizer", list(OPTIMIZERS), shown=lambda name: OPTIMIZERS[name].title
-        )
         accumulation = url_widgets.text(
             "Gradient accumulation steps",
             "accumulate",
             "1",
             help="Micro-batches per step, a whole number that divides the batch.",
         )
-    with columns[2]:
-        mixed = url_widgets.select("Mixed precision", "mixed", list(MIXED))
-        tokens = _tokens(model)
     return {
         "dtype": dtype,
         "optimizer": optimizer,
         "mixed": mixed,
         "checkpoints": checkpoints,
         "accumulation": accumulation,
-        "tokens": tokens,
+        "tokens": _tokens(model, columns[4]),
     }
 
 
-def _serving(model: LayeredModel) -> dict[str, str]:
-    columns = st.columns(3, gap="medium")
-    with columns[0]:
-        dtype = url_widgets.select("Dtype of weights", "dtype", list(SERVED))
+def _serving(model: LayeredModel, columns: Sequence[DeltaGenerator]) -> dict[str, str]:
     with columns[1]:
+        dtype = url_widgets.select("Dtype of weights", "dtype", list(SERVED))
+    with columns[2]:
         cache = url_widgets.select(
             "Dtype of the KV cache", "kv", ["", *SERVED], shown=lambda name: name or "as weights"
         )
-    with columns[2]:
-        tokens = _tokens(model)
-    return {"dtype": dtype, "cache_dtype": cache, "tokens": tokens}
+    return {"dtype": dtype, "cache_dtype": cache, "tokens": _tokens(model, columns[3])}
 
 
-def _tokens(model: LayeredModel) -> str:
+def _tokens(model: LayeredModel, column: DeltaGenerator) -> str:
     if not model.tokens:
         return ""
-    return url_widgets.text(
-        "Sequence length", "tokens", "", help="In tokens, a whole number.", placeholder=f"{model.tokens}"
-    )
-
-
-def _reserve() -> str:
-    with st.expander("Reserved memory", icon=":material/lock:", expanded="reserve" in st.query_params):
+    with column:
         return url_widgets.text(
-            "Reserve (GB)",
-            "reserve",
-            "",
-            help="Memory not available to tensors: the CUDA context, ECC, fragmentation.",
-            placeholder="1.3 GB and 7 % of the memory, 2 % of HBM",
+            "Sequence length", "tokens", "", help="In tokens, a whole number.", placeholder=f"{model.tokens}"
         )
