@@ -24,10 +24,10 @@ BUILDS  := https://download.pytorch.org/whl
 TORCH_INDEX := $(if $(filter 12,$(CUDA)),--extra-index-url $(BUILDS)/cu129,$(if $(GPU),,--extra-index-url $(BUILDS)/cpu --retries 1 --timeout 15))
 
 ROOM     := $(if $(T),$(wildcard gpuexplore/$(T) tests/$(T) $(T)),.)
-INSTALL  := tests/deploy/test_colab.py tests/deploy/test_pythons.py tests/deploy/test_lowest_versions.py  # which would show in times that are measured beside
+INSTALL  := tests/deploy/test_colab.py tests/deploy/test_pythons.py tests/deploy/test_lowest_versions.py  # beside what is left of a browser's or the measuring ones
 PARALLEL := -q -n $(WORKERS) --dist worksteal
 
-.PHONY: help install run lock check test browser measuring heavy nightly features faults gpu evil ptx lint format types layers style bench kernels prediction models docs screenshots clean
+.PHONY: help install run lock check test browser measuring installing heavy nightly features faults gpu evil ptx lint format types layers style bench kernels prediction models docs screenshots clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -42,18 +42,20 @@ check: $(VENV)/.dev  ## lint and the short tests that the change reaches; T=anal
 	@$(MAKE) --no-print-directory --jobs=3 lint
 	$(BIN)/pytest $(PARALLEL) $(if $(T),tests/$(T) -m "not slow and not browser and not gpu and not faults and not ptx and not unchanged",-p tests.changed -m "not long and not slow and not browser and not gpu and not faults and not ptx")
 
-test: lint $(VENV)/.cuda130  ## lint, then every test but faults and what rests on nothing that has changed: on WORKERS processes, then a browser's beside those that measure
+test: lint $(VENV)/.cuda130  ## lint, then every test but faults and what rests on nothing that has changed: on WORKERS processes, then a browser's beside those that measure, and those that install beside what is left
 	@sh scripts/servers.sh
 	$(BIN)/pytest $(PARALLEL) -m "not slow and not browser and not gpu and not faults and not ptx and not unchanged"
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target browser measuring
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target browser measuring installing
 
-browser: $(VENV)/.dev  ## the tests that drive a real Chromium, one by one, then those that install the wheel
+browser: $(VENV)/.dev  ## the tests that drive a real Chromium, one by one
 	CHROMIUM="$$(BIN=$(BIN) sh scripts/chromium.sh)" && export CHROMIUM && \
 		$(BIN)/pytest -q -m "browser and not gpu" tests/browser
-	$(BIN)/pytest -q $(INSTALL)
 
 measuring: $(VENV)/.dev  ## the tests that measure or watch processes, and those of a GPU, one by one
 	$(BIN)/pytest -q -m "(slow or gpu) and not browser" $$(grep -rlE "mark\.(slow|gpu)" tests --include="test_*.py" | sort | grep -vF "$$(printf '%s\n' $(INSTALL))")
+
+installing: $(VENV)/.dev  ## the tests that install the wheel, one by one
+	$(BIN)/pytest -q $(INSTALL)
 
 heavy: $(VENV)/.dev $(VENV)/.cuda130  ## run every heavy test, and note in tests/passed.json which passed: make test leaves these out
 	$(BIN)/pytest $(PARALLEL) -m heavy --note-passed

@@ -2,25 +2,25 @@
 # Print the path of a Chromium that starts, installing one if there is none. CHROMIUM names one; BIN holds playwright.
 set -eu
 
-# The headless shell comes first: it has no window to lay out, and the tests of the browser take 0.6 times as long by it.
-SHELL_FIRST="chromium-headless-shell chromium chromium-browser google-chrome"
+# The headless shell has no window to lay out: the tests of the browser take 0.6 to 0.7 times as much of a CPU by it, so
+# that it is installed beside a Chromium that is there.
+HEADLESS=chromium-headless-shell
+OTHERS="chromium chromium-browser google-chrome"
 
 starts() { "$1" --version >/dev/null 2>&1; }  # Ubuntu's package is a stub that needs snap
 
-find_chromium() {
-    for name in ${CHROMIUM:-$SHELL_FIRST}; do
+find_one_of() {
+    for name; do
         path=$(command -v "$name") && starts "$path" && echo "$path" && return
     done
     return 1
 }
 
+apt() { DEBIAN_FRONTEND=noninteractive apt-get -y -qq -o Acquire::Retries=0 -o Acquire::http::Timeout=15 "$@"; }
+
 install_package() {
     [ "$(id -u)" = 0 ] && command -v apt-get || return 1
-    apt-get update -qq || return 1
-    for package in chromium-headless-shell chromium; do  # only Debian has the former
-        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$package" && return
-    done
-    return 1
+    apt install "$1" || { apt update && apt install "$1"; }  # the lists may be missing, or older than the packages
 }
 
 install_with_playwright() {
@@ -31,10 +31,13 @@ with sync_playwright() as playwright:
     print(playwright.chromium.executable_path)'
 }
 
-find_chromium && exit
 if [ -n "${CHROMIUM:-}" ]; then
+    find_one_of $CHROMIUM && exit
     echo "CHROMIUM=$CHROMIUM does not start" >&2
     exit 1
 fi
-install_package >&2 && find_chromium && exit
+find_one_of $HEADLESS && exit
+install_package $HEADLESS >&2 && find_one_of $HEADLESS && exit
+find_one_of $OTHERS && exit
+install_package chromium >&2 && find_one_of $OTHERS && exit
 install_with_playwright

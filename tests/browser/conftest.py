@@ -9,7 +9,7 @@ from playwright.sync_api import Locator, TimeoutError, expect, sync_playwright
 
 from gpuexplore.store import Description, open_store
 from gpuexplore.ui.server import OWNER_COOKIE
-from scripts.app_server import CHROMIUM_ARGUMENTS, database_of, served
+from scripts.app_server import CHROMIUM_ARGUMENTS, database_of
 from tests.waiting import DEADLINE_S
 
 DEADLINE_MS = 1000 * DEADLINE_S
@@ -26,17 +26,6 @@ RESTS = f"() => !document.querySelector('[data-testid=stApp]') || document.query
 FITS = "(it => it.scrollWidth <= it.clientWidth)(document.querySelector('[data-testid=stMain]'))"
 DESK, HAND = {"width": 1280, "height": 900}, {"width": 390, "height": 900}
 expect.set_options(timeout=DEADLINE_MS)
-
-
-@pytest.fixture(scope="session")
-def home(tmp_path_factory):
-    return tmp_path_factory.mktemp("server")
-
-
-@pytest.fixture(scope="session")
-def address(home):
-    with served(home) as found:
-        yield found
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -104,8 +93,8 @@ def page(visitor):
 
 
 @pytest.fixture
-def store(address, home):
-    with open_store(database_of(home)) as store:
+def store(address, server_home):
+    with open_store(database_of(server_home)) as store:
         yield store
 
 

@@ -11,10 +11,11 @@ import pytest
 from playwright.sync_api import expect
 
 import gpuexplore.notebook
+from tests.made_ceiling import save_made_ceiling
 
 pytestmark = pytest.mark.browser
 
-QUICK = "?size=32,64&dtype=fp32&budget=0.02"
+QUICK = "?size=32,64&dtype=fp32&impl=numpy&budget=0.02"
 NAME = "app.colab.localhost"  # a site of its own, which browsers look for on this machine
 
 
@@ -60,6 +61,7 @@ def app(tmp_path, monkeypatch):
     """Show the app from a home of its own until the test ends."""
     monkeypatch.setenv("GPUEXPLORE_HOME", str(tmp_path))
     monkeypatch.delenv("GPUEXPLORE_DATABASE_URL", raising=False)
+    save_made_ceiling()
     shown = gpuexplore.notebook.show_app()
     yield shown
     shown.close()

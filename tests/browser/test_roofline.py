@@ -1,4 +1,4 @@
-"""The roofline in a real browser: hovering and clicking a point, Back, measuring roofs, small and dark screens."""
+"""The roofline in a real browser: hovering and clicking a point, Back, runs for roofs, small and dark screens."""
 
 import re
 from dataclasses import replace
@@ -54,7 +54,7 @@ def test_hovering_a_point_tells_its_case_and_a_click_opens_its_run_and_back_retu
     expect(points(page)).to_have_count(1)
 
 
-def test_without_a_run_a_button_leads_to_one_and_roofs_are_measured_at_a_click(page, address):
+def test_without_a_run_a_button_leads_to_one_and_a_click_has_roofs_measured(page, address):
     page.goto(f"{address}/roofline?runs=mine")
     page.get_by_role("button", name="Run a benchmark").click()
     expect(title(page, "Benchmark")).to_be_visible()
@@ -62,9 +62,11 @@ def test_without_a_run_a_button_leads_to_one_and_roofs_are_measured_at_a_click(p
     page.go_back()
     page.get_by_role("button", name="Measure this device's roofs").click()
     page.wait_for_url("**measuring=**")
-    expect(page.get_by_text("STREAM triad: measured.")).to_be_visible()
-    # the run's best, or by then the peaks that its worker measures beside it
-    expect(chart(page).get_by_text(re.compile("best result so far|microbenchmark")).first).to_be_visible()
+    cancel = page.get_by_role("button", name="Cancel")
+    for left in (2, 1, 0):  # of the products and the triad, which take a minute
+        expect(cancel).to_have_count(left)
+        if left:
+            cancel.last.click()
 
 
 def test_the_roofline_fits_any_screen(page, address):

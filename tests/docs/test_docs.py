@@ -27,6 +27,7 @@ from gpuexplore.ui.navigation import pages
 from tests.analysis.made import analyzed, ok
 from tests.architecture.recipes import created, recipes
 from tests.docs.markdown import ALL_TEXT, FILES, PROSE, ROOT, anchors, fenced, links, name_of, words_in_code
+from tests.made_ceiling import save_made_ceiling
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 REFERENCE = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
@@ -297,7 +298,9 @@ def test_answer_of_the_readme_is_what_its_command_prints(capsys):
 
 
 @pytest.mark.slow
-def test_python_of_the_readme_runs(capsys):
+def test_python_of_the_readme_runs(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("GPUEXPLORE_HOME", str(tmp_path))
+    save_made_ceiling()
     names = {}
     for language, code in fenced(README):
         if language in ("py", "python"):

@@ -4,6 +4,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 from gpuexplore.measure import process_settings
+from tests.made_ceiling import save_made_ceiling
 
 
 @pytest.fixture(autouse=True)
@@ -14,6 +15,7 @@ def home(tmp_path, monkeypatch):
         monkeypatch.delenv(name, raising=False)
     for name, value in process_settings().items():  # main() sets them for good otherwise
         monkeypatch.setenv(name, value)
+    save_made_ceiling()
     return tmp_path / "home"
 
 

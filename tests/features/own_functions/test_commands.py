@@ -6,6 +6,7 @@ import pytest
 
 from gpuexplore.cli import main
 from gpuexplore.features.own_functions.sources import VARIABLE
+from tests.made_ceiling import save_made_ceiling
 
 RUN = ["run", "vector_add", "--size", "1000", "--dtype", "fp32", "--device", "cpu", "--budget", "0.01", "--no-save"]
 FILE = """
@@ -33,8 +34,10 @@ def failing(a, b):
 
 
 @pytest.fixture(autouse=True)
-def nothing_known(monkeypatch):
+def nothing_known(monkeypatch, tmp_path):
     monkeypatch.setenv(VARIABLE, "{}")
+    monkeypatch.setenv("GPUEXPLORE_HOME", str(tmp_path))
+    save_made_ceiling()
 
 
 @pytest.fixture

@@ -5,10 +5,9 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.core.model import Case, Options, Result, Shape, Status
-from gpuexplore.hardware.cpu_ceiling.cache import save_ceiling
-from gpuexplore.hardware.cpu_ceiling.ceiling import Ceiling
 from gpuexplore.jobs.engines import WorkerLimits
 from gpuexplore.jobs.engines.local import LocalEngine
+from tests.made_ceiling import save_made_ceiling
 from tests.measure.fakes import CPU
 
 pytestmark = pytest.mark.slow
@@ -19,7 +18,7 @@ LIMITS = WorkerLimits(start_s=120, build_s=60, per_budget=0, grace_s=0.3)
 def measured(tmp_path, monkeypatch):
     """Return how to measure implementations in a worker; its ceiling is made up, so that nothing waits for one."""
     monkeypatch.setenv("GPUEXPLORE_HOME", str(tmp_path))
-    save_ceiling(CPU, Ceiling(CPU.name, CPU.cores, {"fp64": 1e30, "fp32": 1e30}, 1e30, 1, "2026-01-02T03:04:05+00:00"))
+    save_made_ceiling(CPU, 1e30)
 
     def measure(*names, **limited):
         cases = [Case("vector_add", Shape.of(n=257), "fp32", name, "cpu", Options(budget_s=1.0)) for name in names]
