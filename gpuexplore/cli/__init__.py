@@ -11,10 +11,9 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from types import ModuleType
-from typing import Any
 
 import gpuexplore
-from gpuexplore.cli.streams import give_up_unwritable, prepare_streams, say
+from gpuexplore.cli.output import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, give_up_unwritable, prepare_streams, say
 from gpuexplore.core.errors import GpuExploreError, not_installed
 from gpuexplore.measure import prepare_process
 from gpuexplore.registry import features
@@ -33,9 +32,6 @@ CORE: Mapping[str, str] = {
     "record": "measure and write a file with provenance; needs numpy, numba and torch only",
     "app": "serve the web app",
 }
-EXIT_OK = 0
-EXIT_FAILED = 1
-EXIT_UNUSABLE = 2
 
 
 def _commands() -> dict[str, str]:
@@ -124,27 +120,6 @@ def _parser(wanted: str) -> argparse.ArgumentParser:
         if name == wanted:
             _module_of(name).add_arguments(command)
     return parser
-
-
-def declare(parser: Any, options: Mapping[str, str | Mapping[str, Any]], default: str | None = None) -> None:
-    """Declare arguments of a command, each by its names and what stands for its value: ``--gpu NAME``.
-
-    Args:
-        parser: or a group of its arguments.
-        options: their help; or what `argparse` is given besides. An option without a value is a flag.
-        default: of those whose help is all that is given.
-    """
-    for words, given in options.items():
-        *names, last = words.split()
-        settings: dict[str, Any] = {"help": given or None} if isinstance(given, str) else {**given}
-        if not last.startswith("-"):
-            settings["metavar"] = last
-        elif isinstance(given, str):
-            settings["action"] = "store_true"
-        names += [last] if last.startswith("-") else []
-        if "metavar" in settings and names[0].startswith("-"):
-            settings.setdefault("default", default)
-        parser.add_argument(*names, **settings)
 
 
 def _module_of(name: str) -> ModuleType:

@@ -10,8 +10,7 @@ import subprocess
 import sys
 from importlib.util import find_spec
 
-from gpuexplore.cli import declare
-from gpuexplore.cli.streams import say
+from gpuexplore.cli.output import declare, say
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.served import LAUNCHER
 from gpuexplore.jobs.server_settings import ALLOWED_HOSTS, LEADER_KEY, check_settings

@@ -13,11 +13,9 @@ from gpuexplore.analysis.prediction.own_results import (
     sweep_of,
     unlike_its_kind,
 )
-from gpuexplore.cli import declare
-from gpuexplore.cli.output import exit_code, print_columns, print_json
+from gpuexplore.cli.output import declare, exit_code, print_columns, print_json, say
 from gpuexplore.cli.predict_command import measured_here
 from gpuexplore.cli.run_command import OWNER, measure
-from gpuexplore.cli.streams import say
 from gpuexplore.core import Result, encode
 from gpuexplore.hardware import GPU_KINDS, device_named, discover, ensure_ceiling
 from gpuexplore.jobs.engines.local import LocalEngine

@@ -3,9 +3,7 @@
 import argparse
 
 from gpuexplore.analysis.compare import HEADING, as_json, as_markdown, compare_runs, table_row
-from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, declare
-from gpuexplore.cli.output import print_columns, print_json
-from gpuexplore.cli.streams import say
+from gpuexplore.cli.output import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, declare, print_columns, print_json, say
 from gpuexplore.jobs.run_sources import side_named
 from gpuexplore.store import open_store
 

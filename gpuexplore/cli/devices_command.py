@@ -3,8 +3,7 @@
 import argparse
 from contextlib import suppress
 
-from gpuexplore.cli import declare
-from gpuexplore.cli.output import print_json
+from gpuexplore.cli.output import declare, print_json
 from gpuexplore.core import Device, ThreadRoofs, encode, format_bytes, format_bytes_per_s, format_flop_per_s
 from gpuexplore.hardware import discover, ensure_ceiling
 

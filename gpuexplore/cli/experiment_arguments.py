@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Iterable
 
-from gpuexplore.cli import declare
+from gpuexplore.cli.output import declare
 from gpuexplore.core import ALIGNMENTS, CACHE_MODES, DATA_MODES, DEFAULT_BUDGET_S, LAYOUTS, Device, InvalidInput
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.hardware.discovery import first_dtypes

@@ -4,10 +4,8 @@ import argparse
 from datetime import UTC, datetime
 from pathlib import Path
 
-from gpuexplore.cli import EXIT_OK
-from gpuexplore.cli.output import print_json, read_age
+from gpuexplore.cli.output import EXIT_OK, print_json, read_age, say
 from gpuexplore.cli.run_command import OWNER
-from gpuexplore.cli.streams import say
 from gpuexplore.core import InvalidInput, StoreUnavailable, check_characters, check_text
 from gpuexplore.hardware import discover
 from gpuexplore.store import database_url, open_store

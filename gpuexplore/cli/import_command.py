@@ -3,10 +3,8 @@
 import argparse
 from pathlib import Path
 
-from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE
-from gpuexplore.cli.output import content_of
+from gpuexplore.cli.output import EXIT_OK, EXIT_UNUSABLE, content_of, say
 from gpuexplore.cli.run_command import OWNER
-from gpuexplore.cli.streams import say
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.jobs.run_sources import import_runs
 from gpuexplore.recorded.files import MOST_BYTES, SUFFIXES

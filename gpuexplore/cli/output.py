@@ -1,19 +1,23 @@
-"""Output of the command line: JSON, aligned columns and one line of progress; and spans of time, which it reads."""
+"""What commands share: exit codes, arguments, and output in JSON, columns and progress, on streams as found."""
 
+import codecs
+import io
 import json
+import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from gpuexplore.cli import EXIT_FAILED, EXIT_OK
-from gpuexplore.cli.streams import say
 from gpuexplore.core import Case, InvalidInput, Result, Status, format_seconds, in_one_unit
 from gpuexplore.hardware import readings
 
+EXIT_OK = 0
+EXIT_FAILED = 1
+EXIT_UNUSABLE = 2
 FAILED = (Status.INCORRECT, Status.CRASHED, Status.TIMEOUT, Status.ERROR, Status.OUT_OF_MEMORY, Status.CANCELLED)
 
 
@@ -156,3 +160,78 @@ def read_age(what: str, text: str) -> timedelta:
 def utc_before(what: str, text: str, now: datetime | None = None) -> str:
     """Return the moment that long ago as the database writes it."""
     return ((now or datetime.now(UTC)) - read_age(what, text)).isoformat(timespec="microseconds")
+
+
+SPELLINGS: Mapping[str, str] = {  # units and numbers must not lose their sense
+    "µ": "u",
+    "×": "x",
+    "·": ".",
+    "²": "2",
+    "±": "+-",
+    "–": "-",
+    "—": "-",
+    "→": "->",
+    "…": "...",
+    "’": "'",
+}
+
+
+def prepare_streams() -> None:
+    """Have every sign printed, spelled out where the terminal lacks it, and nothing else opened as a closed stream."""
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError:  # closed: a database would get that number, and what is printed
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest number that is free is this one
+    codecs.register_error("gpuexplore.spelled", _spell)
+    sys.stdout, sys.stderr = (
+        stream or io.TextIOWrapper(io.BufferedWriter(io.FileIO(os.devnull, "w")), encoding="utf-8")
+        for stream in (sys.stdout, sys.stderr)
+    )
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="gpuexplore.spelled")
+
+
+def say(text: str) -> None:
+    """Print a line on standard error, if it can be."""
+    with suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
+
+
+def give_up_unwritable() -> None:
+    """Let what could not be written to a closed pipe or a full disk go: Python would try again when it ends."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            with suppress(OSError), Path(os.devnull).open("w") as nothing:
+                os.dup2(nothing.fileno(), stream.fileno())
+
+
+def _spell(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    signs = error.object[error.start : error.end]
+    return "".join(SPELLINGS.get(sign, "?") for sign in signs), error.end
+
+
+def declare(parser: Any, options: Mapping[str, str | Mapping[str, Any]], default: str | None = None) -> None:
+    """Declare arguments of a command, each by its names and what stands for its value: ``--gpu NAME``.
+
+    Args:
+        parser: or a group of its arguments.
+        options: their help; or what `argparse` is given besides. An option without a value is a flag.
+        default: of those whose help is all that is given.
+    """
+    for words, given in options.items():
+        *names, last = words.split()
+        settings: dict[str, Any] = {"help": given or None} if isinstance(given, str) else {**given}
+        if not last.startswith("-"):
+            settings["metavar"] = last
+        elif isinstance(given, str):
+            settings["action"] = "store_true"
+        names += [last] if last.startswith("-") else []
+        if "metavar" in settings and names[0].startswith("-"):
+            settings.setdefault("default", default)
+        parser.add_argument(*names, **settings)

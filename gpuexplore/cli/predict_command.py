@@ -8,10 +8,8 @@ from gpuexplore.analysis.prediction import CALLS, USUAL_CALLS, Prediction, Uncer
 from gpuexplore.analysis.prediction.calls import CALLS_WORDS
 from gpuexplore.analysis.prediction.request import USUAL_DTYPES, PredictionRequest, predictions
 from gpuexplore.analysis.utilization.utilization import shape_label
-from gpuexplore.cli import EXIT_OK, declare
 from gpuexplore.cli.experiment_arguments import add_operation, operation_of
-from gpuexplore.cli.output import print_columns, print_json, say_readings
-from gpuexplore.cli.streams import say
+from gpuexplore.cli.output import EXIT_OK, declare, print_columns, print_json, say, say_readings
 from gpuexplore.core import (
     UNKNOWN,
     Device,

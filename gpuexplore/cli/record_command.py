@@ -16,11 +16,9 @@ from typing import IO, Any
 
 import gpuexplore
 from gpuexplore.analysis.run.estimate import check_threads
-from gpuexplore.cli import EXIT_FAILED, EXIT_OK, declare
 from gpuexplore.cli.device_locking import locked
 from gpuexplore.cli.experiment_arguments import add_experiment_arguments, request_from
-from gpuexplore.cli.output import ProgressLine, check_writable, exit_code
-from gpuexplore.cli.streams import say
+from gpuexplore.cli.output import EXIT_FAILED, EXIT_OK, ProgressLine, check_writable, declare, exit_code, say
 from gpuexplore.core import Case, Device, Experiment, InvalidInput, Result, Status, encode
 from gpuexplore.hardware import discover, ensure_ceiling
 from gpuexplore.measure.conditions.environment import describe_environment, git_commit, utc_now

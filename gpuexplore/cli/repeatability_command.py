@@ -4,8 +4,7 @@ import argparse
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 
-from gpuexplore.cli import EXIT_FAILED, EXIT_OK, declare
-from gpuexplore.cli.output import print_columns, print_json
+from gpuexplore.cli.output import EXIT_FAILED, EXIT_OK, declare, print_columns, print_json
 from gpuexplore.core import (
     DISTURBED,
     MOST_PROCESSES,

@@ -10,9 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from gpuexplore.cli import declare
 from gpuexplore.cli.experiment_arguments import add_experiment_arguments, add_operation, operation_of, request_from
-from gpuexplore.cli.streams import say
+from gpuexplore.cli.output import declare, say
 from gpuexplore.core import Case, Device, Experiment, InvalidInput, PeakKind, Result, Status, not_installed
 from gpuexplore.hardware import discover
 from gpuexplore.jobs.engines import batches_of, limits_typed

@@ -7,8 +7,7 @@ from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.run.estimate import REPORTED_FROM_S, check_limits, estimate
 from gpuexplore.analysis.run.json_report import run_report
 from gpuexplore.analysis.utilization import best_of, comparison_for, shape_label
-from gpuexplore.cli.output import print_columns, print_json
-from gpuexplore.cli.streams import say
+from gpuexplore.cli.output import print_columns, print_json, say
 from gpuexplore.core import (
     UNKNOWN,
     Device,

@@ -5,10 +5,8 @@ from pathlib import Path
 
 from gpuexplore.analysis.model import RunAnalysis
 from gpuexplore.analysis.run.analyze import analyze
-from gpuexplore.cli import EXIT_OK, declare
-from gpuexplore.cli.output import check_writable, print_columns, print_json
+from gpuexplore.cli.output import EXIT_OK, check_writable, declare, print_columns, print_json, say
 from gpuexplore.cli.run_command import FILE_TYPES, OWNER
-from gpuexplore.cli.streams import say
 from gpuexplore.core import InvalidInput, Run, RunSummary, format_percent, format_si
 from gpuexplore.jobs.run_sources import listed_with_summaries, row_of
 from gpuexplore.operations import OPERATIONS

@@ -3,8 +3,7 @@
 import argparse
 from typing import Any
 
-from gpuexplore.cli import EXIT_FAILED, EXIT_OK, declare
-from gpuexplore.cli.output import print_columns, print_json, say_readings
+from gpuexplore.cli.output import EXIT_FAILED, EXIT_OK, declare, print_columns, print_json, say_readings
 from gpuexplore.core.units import format_bytes, format_bytes_per_s, format_flop_per_s
 from gpuexplore.hardware import near_names, peaks_json, search
 

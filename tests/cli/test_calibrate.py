@@ -1,6 +1,7 @@
 """`gpuexplore calibrate`: runs that are kept, and what they change."""
 
-from gpuexplore.cli import EXIT_OK, calibrate_command, main
+from gpuexplore.cli import calibrate_command, main
+from gpuexplore.cli.output import EXIT_OK
 from gpuexplore.core.model import Experiment, Shape
 from gpuexplore.hardware import discover
 from gpuexplore.store import open_store

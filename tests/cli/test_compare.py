@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 import gpuexplore as gx
-from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, main
+from gpuexplore.cli import main
+from gpuexplore.cli.output import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE
 from gpuexplore.cli.run_command import OWNER
 from gpuexplore.core.model import Experiment
 from gpuexplore.recorded import recordings

@@ -12,7 +12,8 @@ import pytest
 
 from gpuexplore import __main__ as entry
 from gpuexplore import cli
-from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, main, run_command
+from gpuexplore.cli import main, run_command
+from gpuexplore.cli.output import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE
 from gpuexplore.cli.run_command import INTERRUPTED, _Interrupted
 from gpuexplore.core.errors import EXTRAS
 from gpuexplore.core.model import Experiment, Measurement, Result, Shape, Status

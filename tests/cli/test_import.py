@@ -3,7 +3,8 @@
 import json
 
 import gpuexplore as gx
-from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
+from gpuexplore.cli import main
+from gpuexplore.cli.output import EXIT_OK, EXIT_UNUSABLE
 from gpuexplore.store import open_store
 from tests.recorded.test_files import RESULTS, RUN, report
 

@@ -8,8 +8,8 @@ import pytest
 
 import gpuexplore
 from gpuexplore import cli
-from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, app_command, devices_command, main, run_command
-from gpuexplore.cli.output import FAILED, ProgressLine, exit_code, print_columns
+from gpuexplore.cli import app_command, devices_command, main, run_command
+from gpuexplore.cli.output import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, FAILED, ProgressLine, exit_code, print_columns
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.model import Result, Status
 from gpuexplore.operations import OPERATIONS

@@ -3,7 +3,8 @@
 import pytest
 
 from gpuexplore.analysis.prediction import CALLS
-from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
+from gpuexplore.cli import main
+from gpuexplore.cli.output import EXIT_OK, EXIT_UNUSABLE
 
 KEYS = {
     "gpu",

@@ -2,7 +2,8 @@
 
 import pytest
 
-from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, main, record_command
+from gpuexplore.cli import main, record_command
+from gpuexplore.cli.output import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE
 from gpuexplore.core.model import Result, Status
 from tests.recorded import made
 

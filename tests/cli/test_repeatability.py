@@ -2,7 +2,8 @@
 
 import pytest
 
-from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, main, repeatability_command
+from gpuexplore.cli import main, repeatability_command
+from gpuexplore.cli.output import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE
 from gpuexplore.core.model import Case, Flag, Measurement, Options, Result, Shape, Status
 from gpuexplore.hardware import discover
 from gpuexplore.measure.conditions.repeatability import _load_repeatability

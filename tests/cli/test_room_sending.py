@@ -7,7 +7,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main, room_sending
+from gpuexplore.cli import main, room_sending
+from gpuexplore.cli.output import EXIT_OK, EXIT_UNUSABLE
 from gpuexplore.cli.room_sending import destination, keep
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.rooms import WrongCodes

@@ -10,7 +10,8 @@ from typing import get_args
 import pandas as pd
 import pytest
 
-from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, main, run_command
+from gpuexplore.cli import main, run_command
+from gpuexplore.cli.output import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE
 from gpuexplore.core.model import SCHEMA_VERSION, PeakKind, Result, Status
 from gpuexplore.measure.conditions.environment import git_commit
 from gpuexplore.recorded import Provenance, validate

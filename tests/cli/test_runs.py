@@ -5,7 +5,8 @@ import json
 import pytest
 
 import gpuexplore as gx
-from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
+from gpuexplore.cli import main
+from gpuexplore.cli.output import EXIT_OK, EXIT_UNUSABLE
 from gpuexplore.cli.run_command import OWNER
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Experiment, Shape

@@ -4,7 +4,8 @@ from itertools import cycle
 
 import pytest
 
-from gpuexplore.cli import COMMANDS, EXIT_FAILED, EXIT_OK, main
+from gpuexplore.cli import COMMANDS, main
+from gpuexplore.cli.output import EXIT_FAILED, EXIT_OK
 from gpuexplore.hardware import ACCELERATORS
 from tests.hardware.variants import NEVER_HELD, typed_names
 

@@ -6,7 +6,8 @@ from importlib.util import find_spec
 
 import pytest
 
-from gpuexplore.cli import COMMANDS, EXIT_UNUSABLE, main
+from gpuexplore.cli import COMMANDS, main
+from gpuexplore.cli.output import EXIT_UNUSABLE
 from tests.docs.markdown import FILES, ROOT, fenced
 from tests.docs.test_docs import parser_of
 

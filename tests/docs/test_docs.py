@@ -17,7 +17,8 @@ import gpuexplore.operations.contract
 from gpuexplore.analysis.model import DiagnosisKind
 from gpuexplore.analysis.run.json_report import run_report
 from gpuexplore.backends import BACKENDS, load_backend
-from gpuexplore.cli import COMMANDS, EXIT_OK, _module_of, main
+from gpuexplore.cli import COMMANDS, _module_of, main
+from gpuexplore.cli.output import EXIT_OK
 from gpuexplore.core.dtypes import DTYPES, FORMATS
 from gpuexplore.core.model import Experiment, FlagName, PeakKind, Result, Status
 from gpuexplore.core.pools import POOL_SETTINGS

@@ -5,7 +5,8 @@ import shlex
 
 import pytest
 
-from gpuexplore.cli import EXIT_OK, activity_run, main, run_command
+from gpuexplore.cli import activity_run, main, run_command
+from gpuexplore.cli.output import EXIT_OK
 from gpuexplore.core.notebooks import TITLES, titles
 from gpuexplore.core.serialization import encode
 from gpuexplore.features.lessons.lesson import catalog

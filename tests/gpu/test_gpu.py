@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from gpuexplore.backends import BACKENDS, load_backend
-from gpuexplore.cli import EXIT_OK, main
+from gpuexplore.cli import main
+from gpuexplore.cli.output import EXIT_OK
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.model import Case, Options, Result, Shape, Status
 from gpuexplore.features.selftest.suite.checks import correctness, ladder, survival, timer

@@ -10,7 +10,8 @@ import pytest
 
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.charts.exports import EXPORTS, Exported, export
-from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
+from gpuexplore.cli import main
+from gpuexplore.cli.output import EXIT_OK, EXIT_UNUSABLE
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Accuracy, Experiment, Options, Shape, Status
 from gpuexplore.recorded.files import read_runs

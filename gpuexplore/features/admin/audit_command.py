@@ -2,9 +2,7 @@
 
 import argparse
 
-from gpuexplore.cli import EXIT_OK, declare
-from gpuexplore.cli.output import print_columns, print_json, utc_before
-from gpuexplore.cli.streams import say
+from gpuexplore.cli.output import EXIT_OK, declare, print_columns, print_json, say, utc_before
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.store import open_store
 from gpuexplore.store.audit import MOST_LISTED, noted

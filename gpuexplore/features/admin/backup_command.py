@@ -7,8 +7,7 @@ from pathlib import Path
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from gpuexplore.cli import EXIT_OK, declare
-from gpuexplore.cli.output import print_json
+from gpuexplore.cli.output import EXIT_OK, declare, print_json
 from gpuexplore.core import InvalidInput, format_bytes
 from gpuexplore.hardware import lessons_directory
 from gpuexplore.store.backup import Contents, back_up

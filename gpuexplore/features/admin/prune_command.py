@@ -3,8 +3,7 @@
 import argparse
 from dataclasses import asdict
 
-from gpuexplore.cli import EXIT_OK, declare
-from gpuexplore.cli.output import print_json, utc_before
+from gpuexplore.cli.output import EXIT_OK, declare, print_json, utc_before
 from gpuexplore.cli.run_command import OWNER
 from gpuexplore.core.units import format_bytes
 from gpuexplore.store import open_store

@@ -5,8 +5,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
-from gpuexplore.cli import EXIT_OK, declare
-from gpuexplore.cli.output import print_json
+from gpuexplore.cli.output import EXIT_OK, declare, print_json
 from gpuexplore.features.admin.backup_command import database_file, said
 from gpuexplore.hardware import lessons_directory
 from gpuexplore.jobs.locks import supervisor_lock

@@ -3,8 +3,7 @@
 import argparse
 from dataclasses import asdict
 
-from gpuexplore.cli import EXIT_OK, declare
-from gpuexplore.cli.output import print_json
+from gpuexplore.cli.output import EXIT_OK, declare, print_json
 from gpuexplore.core import StoreUnavailable, format_bytes
 from gpuexplore.store import open_store
 from gpuexplore.store.upgrade import Plan, plan_upgrade

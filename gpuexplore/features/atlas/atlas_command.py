@@ -10,10 +10,8 @@ from typing import Any
 from gpuexplore.analysis.prediction import CALLS, USUAL_CALLS
 from gpuexplore.analysis.prediction.request import PredictionRequest
 from gpuexplore.analysis.utilization.utilization import shape_label
-from gpuexplore.cli import EXIT_OK, declare
-from gpuexplore.cli.output import print_columns, print_json, say_readings
+from gpuexplore.cli.output import EXIT_OK, declare, print_columns, print_json, say, say_readings
 from gpuexplore.cli.predict_command import measured_here
-from gpuexplore.cli.streams import say
 from gpuexplore.core import (
     UNKNOWN,
     InvalidInput,

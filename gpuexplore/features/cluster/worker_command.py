@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 
-from gpuexplore.cli import declare
+from gpuexplore.cli.output import declare
 from gpuexplore.features.cluster.dask import check_installed
 from gpuexplore.hardware import discover
 from gpuexplore.jobs.heartbeat import host_name

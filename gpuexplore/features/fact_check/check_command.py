@@ -6,9 +6,8 @@ from pathlib import Path
 from gpuexplore.analysis.prediction import USUAL_CALLS
 from gpuexplore.analysis.prediction.request import PredictionRequest
 from gpuexplore.analysis.utilization.utilization import shape_label
-from gpuexplore.cli import EXIT_FAILED, EXIT_OK, declare
 from gpuexplore.cli.experiment_arguments import add_operation, operation_of
-from gpuexplore.cli.output import print_columns, print_json, say_readings
+from gpuexplore.cli.output import EXIT_FAILED, EXIT_OK, declare, print_columns, print_json, say_readings
 from gpuexplore.cli.predict_command import add_calls, measured_here, prediction_json
 from gpuexplore.core import (
     UNKNOWN,

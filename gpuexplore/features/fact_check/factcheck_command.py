@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from contextlib import closing
 
 from gpuexplore.analysis.run.estimate import check_limits
-from gpuexplore.cli import EXIT_OK, declare
-from gpuexplore.cli.output import exit_code, print_columns, print_json
+from gpuexplore.cli.output import EXIT_OK, declare, exit_code, print_columns, print_json
 from gpuexplore.cli.predict_command import measured_here
 from gpuexplore.cli.run_command import measure, save
 from gpuexplore.core.model import Device, Result

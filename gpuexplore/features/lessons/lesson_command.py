@@ -15,9 +15,8 @@ from markupsafe import Markup
 from gpuexplore.activity import Activity
 from gpuexplore.analysis.figure import QuantityRow
 from gpuexplore.backends.host import installed_versions
-from gpuexplore.cli import EXIT_FAILED, EXIT_OK, declare
 from gpuexplore.cli.activity_run import perform_on
-from gpuexplore.cli.output import check_writable, print_columns, print_json
+from gpuexplore.cli.output import EXIT_FAILED, EXIT_OK, check_writable, declare, print_columns, print_json
 from gpuexplore.core.model import Case, Device, Experiment, Origin, Result
 from gpuexplore.features.lessons.lesson import FOLDER, catalog, lesson_at
 from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, NO_IDEA, MistakeBlock, module_of, name_of, with_colon

@@ -6,8 +6,7 @@ from math import prod
 from typing import Any
 
 from gpuexplore.analysis.occupancy import Occupancy, occupancy, read_multiprocessors, waves
-from gpuexplore.cli import EXIT_OK, declare
-from gpuexplore.cli.output import print_columns, print_json, say_readings
+from gpuexplore.cli.output import EXIT_OK, declare, print_columns, print_json, say_readings
 from gpuexplore.core import InvalidInput, format_bytes, format_percent, read_whole
 from gpuexplore.core.dtypes import spelled
 from gpuexplore.features.machine_code.compiling import Target, compiled_kernel

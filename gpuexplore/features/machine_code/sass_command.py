@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpuexplore.analysis.occupancy import Occupancy, occupancy
-from gpuexplore.cli import EXIT_FAILED, EXIT_OK, declare
-from gpuexplore.cli.output import print_json, say_readings
+from gpuexplore.cli.output import EXIT_FAILED, EXIT_OK, declare, print_json, say_readings
 from gpuexplore.core import (
     InvalidInput,
     format_bytes,

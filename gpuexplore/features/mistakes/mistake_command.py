@@ -4,9 +4,8 @@ import argparse
 from typing import Any
 
 from gpuexplore.analysis.verdict import Estimate, Verdict, Words, compare
-from gpuexplore.cli import EXIT_OK, declare
 from gpuexplore.cli.activity_run import perform
-from gpuexplore.cli.output import print_columns, print_json
+from gpuexplore.cli.output import EXIT_OK, declare, print_columns, print_json
 from gpuexplore.core import decode, encode, format_interval, format_multiple
 from gpuexplore.features.mistakes.catalog import (
     MISTAKES,

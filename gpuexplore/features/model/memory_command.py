@@ -6,9 +6,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
-from gpuexplore.cli import EXIT_OK, declare
-from gpuexplore.cli.output import print_columns, print_json, say_readings
-from gpuexplore.cli.streams import say
+from gpuexplore.cli.output import EXIT_OK, declare, print_columns, print_json, say, say_readings
 from gpuexplore.core import UNKNOWN, InvalidInput, format_gigabytes
 from gpuexplore.features.model.analysis import ITEMSIZES, MIXED, OPTIMIZERS, SERVED, Serving, Training, own_module
 from gpuexplore.features.model.analysis.fits import (

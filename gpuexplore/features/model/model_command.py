@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuexplore.analysis.prediction import calibrate
-from gpuexplore.cli import EXIT_OK, declare
-from gpuexplore.cli.output import content_of, print_columns, print_json, say_readings
-from gpuexplore.cli.streams import say
+from gpuexplore.cli.output import EXIT_OK, content_of, declare, print_columns, print_json, say, say_readings
 from gpuexplore.core import (
     UNKNOWN,
     InvalidInput,

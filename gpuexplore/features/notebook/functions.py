@@ -24,8 +24,8 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from gpuexplore.api import Outcome
-from gpuexplore.cli import EXIT_OK, execute_command, main, run_command
-from gpuexplore.cli.streams import say
+from gpuexplore.cli import execute_command, main, run_command
+from gpuexplore.cli.output import EXIT_OK, say
 from gpuexplore.core.errors import GpuExploreError, InvalidInput
 from gpuexplore.hardware.directories import data_directory
 

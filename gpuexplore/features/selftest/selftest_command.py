@@ -14,10 +14,8 @@ from pathlib import Path
 from platform import node
 
 import gpuexplore
-from gpuexplore.cli import EXIT_FAILED, EXIT_OK, declare
 from gpuexplore.cli.device_locking import report_lock_holder
-from gpuexplore.cli.output import check_writable, print_json
-from gpuexplore.cli.streams import say
+from gpuexplore.cli.output import EXIT_FAILED, EXIT_OK, check_writable, declare, print_json, say
 from gpuexplore.core import Device, InvalidInput, encode, format_seconds, format_whole_seconds
 from gpuexplore.features.selftest.suite.bench import DEFAULT_SOURCE, Bench, SelfCheck
 from gpuexplore.features.selftest.suite.checks import CHECKS

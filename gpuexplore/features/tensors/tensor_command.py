@@ -3,8 +3,7 @@
 import argparse
 from typing import Any
 
-from gpuexplore.cli import EXIT_OK, declare
-from gpuexplore.cli.output import print_columns, print_json
+from gpuexplore.cli.output import EXIT_OK, declare, print_columns, print_json
 from gpuexplore.features.tensors.analysis import Chain
 from gpuexplore.features.tensors.analysis.evaluate import evaluate
 from gpuexplore.features.tensors.analysis.explain import words, write_sentences

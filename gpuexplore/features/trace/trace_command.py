@@ -4,8 +4,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpuexplore.cli import EXIT_OK, declare
-from gpuexplore.cli.output import content_of, print_columns, print_json
+from gpuexplore.cli.output import EXIT_OK, content_of, declare, print_columns, print_json
 from gpuexplore.core.units import format_percent, format_seconds, format_si, format_work_rate
 from gpuexplore.features.trace.analysis.events import MOST_BYTES, read_trace
 from gpuexplore.features.trace.analysis.headline import (

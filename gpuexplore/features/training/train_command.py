@@ -4,9 +4,8 @@ import argparse
 import sys
 
 from gpuexplore.activity import Payload
-from gpuexplore.cli import EXIT_OK, declare
 from gpuexplore.cli.activity_run import perform
-from gpuexplore.cli.output import print_columns, print_json
+from gpuexplore.cli.output import EXIT_OK, declare, print_columns, print_json
 from gpuexplore.core import (
     UNKNOWN,
     GpuExploreError,

@@ -6,9 +6,8 @@ from typing import Any
 
 from gpuexplore.analysis.prediction import calibrate
 from gpuexplore.analysis.verdict import Relation
-from gpuexplore.cli import EXIT_OK, declare
 from gpuexplore.cli.activity_run import perform
-from gpuexplore.cli.output import print_columns, print_json, say_readings
+from gpuexplore.cli.output import EXIT_OK, declare, print_columns, print_json, say_readings
 from gpuexplore.core import Device, InvalidInput, decode, encode, format_bytes_per_s, format_interval, format_seconds
 from gpuexplore.features.transfer.analysis import LINKS, OWN, SHARES, Path, measured_path, path_to, readings_of
 from gpuexplore.features.transfer.analysis.comparison import (

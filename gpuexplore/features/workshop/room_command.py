@@ -4,8 +4,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from gpuexplore.cli import EXIT_OK, declare
-from gpuexplore.cli.output import print_columns, print_json
+from gpuexplore.cli.output import EXIT_OK, declare, print_columns, print_json
 from gpuexplore.cli.run_command import OWNER
 from gpuexplore.core.errors import InvalidInput, NotFound
 from gpuexplore.features.lessons.lesson import catalog

@@ -2,7 +2,8 @@
 
 import json
 
-from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
+from gpuexplore.cli import main
+from gpuexplore.cli.output import EXIT_OK, EXIT_UNUSABLE
 from gpuexplore.store import open_store
 from gpuexplore.store.prune import prune
 from tests.store.conftest import clock, database, experiment, failed, home, postgresql_server, rowless_url, store

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
+from gpuexplore.cli import main
+from gpuexplore.cli.output import EXIT_OK, EXIT_UNUSABLE
 from gpuexplore.core.model import Experiment
 from gpuexplore.hardware import lessons_directory
 from gpuexplore.jobs.locks import supervisor_lock

@@ -4,7 +4,8 @@ import pytest
 from starlette.requests import Request
 
 import gpuexplore
-from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
+from gpuexplore.cli import main
+from gpuexplore.cli.output import EXIT_OK, EXIT_UNUSABLE
 from gpuexplore.core.errors import StoreUnavailable
 from gpuexplore.core.model import Device, Experiment, Shape
 from gpuexplore.features.admin import routes

@@ -1,6 +1,7 @@
 """`gpuexplore upgrade`: what it would do, why not, and that it does it."""
 
-from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
+from gpuexplore.cli import main
+from gpuexplore.cli.output import EXIT_OK, EXIT_UNUSABLE
 from gpuexplore.store.upgrade import newest_revision, plan_upgrade
 from tests.store.conftest import home
 from tests.store.test_upgrade_plan import file, without_room

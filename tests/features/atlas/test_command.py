@@ -5,7 +5,8 @@ import io
 
 import pytest
 
-from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
+from gpuexplore.cli import main
+from gpuexplore.cli.output import EXIT_OK, EXIT_UNUSABLE
 from gpuexplore.features.atlas.analysis import citations, points
 from gpuexplore.features.atlas.atlas_command import MOST_ROWS, _citation_words, _csv_text
 from tests.cli.conftest import answered, home

@@ -6,7 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from gpuexplore.cli import EXIT_UNUSABLE, main
+from gpuexplore.cli import main
+from gpuexplore.cli.output import EXIT_UNUSABLE
 from gpuexplore.features.cluster import dask
 from gpuexplore.features.cluster.worker_command import SETTINGS, check_installed
 from gpuexplore.hardware.discovery import VARIABLE

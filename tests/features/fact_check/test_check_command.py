@@ -4,7 +4,8 @@ import pandas as pd
 import pytest
 
 import gpuexplore as gx
-from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, main
+from gpuexplore.cli import main
+from gpuexplore.cli.output import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE
 from gpuexplore.core.errors import InvalidInput
 from tests.cli.conftest import answered, home
 from tests.features.calibrated import one_calibration

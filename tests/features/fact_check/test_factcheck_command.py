@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
+from gpuexplore.cli import main
+from gpuexplore.cli.output import EXIT_OK, EXIT_UNUSABLE
 from gpuexplore.core.model import Accuracy, Measurement, Result, Shape, Status
 from gpuexplore.features.fact_check import factcheck_command
 from gpuexplore.features.fact_check.analysis import claims

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 import gpuexplore
-from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
+from gpuexplore.cli import main
+from gpuexplore.cli.output import EXIT_OK, EXIT_UNUSABLE
 from gpuexplore.core.model import Bandwidth
 from gpuexplore.features.lessons.lesson import FOLDER, catalog
 from gpuexplore.hardware import lessons_directory

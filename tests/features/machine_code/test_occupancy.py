@@ -5,7 +5,8 @@ from types import MappingProxyType
 
 import pytest
 
-from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
+from gpuexplore.cli import main
+from gpuexplore.cli.output import EXIT_OK, EXIT_UNUSABLE
 from gpuexplore.features.machine_code import occupancy_command
 from gpuexplore.features.machine_code.compiling import Target
 from gpuexplore.hardware import ACCELERATORS

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
+from gpuexplore.cli import main
+from gpuexplore.cli.output import EXIT_OK, EXIT_UNUSABLE
 from gpuexplore.core.errors import Unsupported
 from gpuexplore.features.machine_code import sass_command
 from gpuexplore.features.machine_code.compiling import Target

@@ -5,7 +5,8 @@ from functools import cache
 
 import pytest
 
-from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
+from gpuexplore.cli import main
+from gpuexplore.cli.output import EXIT_OK, EXIT_UNUSABLE
 from gpuexplore.features.machine_code import kernel_files
 from gpuexplore.features.machine_code.kernel_process import assembled_answer
 from gpuexplore.kernels.files import MOST_BYTES

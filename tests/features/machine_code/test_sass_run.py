@@ -7,7 +7,8 @@ import subprocess
 import numpy as np
 import pytest
 
-from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, main
+from gpuexplore.cli import main
+from gpuexplore.cli.output import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE
 from gpuexplore.kernels.files.ptx_text import bits_of, read_argument
 from tests.cli.conftest import home
 from tests.kernels.files.kept import CUBIN, CUTE, NVCC, SAXPY, SOFTMAX, SUM_CUDA, TRITON, TWO

@@ -3,7 +3,8 @@
 import pytest
 
 from gpuexplore.activity import of_kind
-from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
+from gpuexplore.cli import main
+from gpuexplore.cli.output import EXIT_OK, EXIT_UNUSABLE
 from gpuexplore.core.serialization import encode
 from gpuexplore.features.mistakes import mistake_command
 from gpuexplore.features.mistakes.catalog import MISTAKES, Detection, Factor, WayReading

@@ -2,7 +2,8 @@
 
 import pytest
 
-from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
+from gpuexplore.cli import main
+from gpuexplore.cli.output import EXIT_OK, EXIT_UNUSABLE
 from gpuexplore.features.model.analysis.fits import WELL_KNOWN
 from gpuexplore.features.model.analysis.models import model_named
 from tests.cli.conftest import answered, home

@@ -10,7 +10,8 @@ import torch
 from torch import nn
 
 from gpuexplore.analysis.prediction import UncertainValue
-from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
+from gpuexplore.cli import main
+from gpuexplore.cli.output import EXIT_OK, EXIT_UNUSABLE
 from gpuexplore.core.errors import GpuExploreError, InvalidInput
 from gpuexplore.core.once import once
 from gpuexplore.features.model.analysis import Training, step_time

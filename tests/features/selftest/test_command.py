@@ -5,7 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpuexplore.cli import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE, main
+from gpuexplore.cli import main
+from gpuexplore.cli.output import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE
 from gpuexplore.core.model import Bandwidth
 from gpuexplore.features.selftest import selftest_command
 from gpuexplore.features.selftest.suite.bench import SelfCheck

@@ -1,6 +1,7 @@
 """`tensor` tells what the steps of an expression make."""
 
-from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
+from gpuexplore.cli import main
+from gpuexplore.cli.output import EXIT_OK, EXIT_UNUSABLE
 from tests.cli.conftest import answered, home
 
 WRITE = "x = 2x3; y = x.t(); x[0][1] = 100"

@@ -2,7 +2,8 @@
 
 import pytest
 
-from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
+from gpuexplore.cli import main
+from gpuexplore.cli.output import EXIT_OK, EXIT_UNUSABLE
 from tests.cli.conftest import answered, home
 from tests.features.trace.analysis.made import DATA, as_bytes, event, gpu_trace
 

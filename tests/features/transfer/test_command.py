@@ -2,7 +2,8 @@
 
 import pytest
 
-from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
+from gpuexplore.cli import main
+from gpuexplore.cli.output import EXIT_OK, EXIT_UNUSABLE
 from gpuexplore.core.serialization import encode
 from gpuexplore.features.transfer import transfer_command
 from tests.analysis.made import device

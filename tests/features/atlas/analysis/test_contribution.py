@@ -7,7 +7,8 @@ from statistics import median
 import pytest
 
 from gpuexplore import recorded
-from gpuexplore.cli import EXIT_OK, EXIT_UNUSABLE, main
+from gpuexplore.cli import main
+from gpuexplore.cli.output import EXIT_OK, EXIT_UNUSABLE
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.atlas.analysis import contribution as module
 from gpuexplore.features.atlas.analysis.contribution import contribution, written

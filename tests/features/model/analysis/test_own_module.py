@@ -10,7 +10,8 @@ from torch.distributed._tools.mem_tracker import MemTracker
 from torch.nn.functional import cross_entropy
 
 import gpuexplore as gx
-from gpuexplore.cli import EXIT_OK, main
+from gpuexplore.cli import main
+from gpuexplore.cli.output import EXIT_OK
 from gpuexplore.core.errors import GpuExploreError, InvalidInput
 from gpuexplore.features.model.analysis import OPTIMIZERS, Training
 from gpuexplore.features.model.analysis.models import model_named

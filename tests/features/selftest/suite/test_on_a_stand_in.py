@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from gpuexplore.cli import EXIT_FAILED, EXIT_OK
+from gpuexplore.cli.output import EXIT_FAILED, EXIT_OK
 from gpuexplore.features.selftest.suite.checks import CHECKS
 from gpuexplore.recorded import validate
 from tests.features.selftest.suite import stand_in
