@@ -301,7 +301,6 @@ def _of_library(
         kind = kinds.index(call.calls)
         fitted_s = judged.times_s[first : first + len(kinds)]
         estimate = calibration.gpus.estimate_of(judged, first + kind, explained=explained)
-        noise = _of_other_author(call.case)
         own = calibration.without_namesakes(call.device)
         if first + kind in measured:
             queued = measured[first + kinds.index("queued")]
@@ -309,13 +308,14 @@ def _of_library(
                 _around(float(fitted_s[kinds.index("queued")]), moved - queued.mean, queued.deviation), fitted_s
             )
             if call.calls in own.kinds_measured(call.device):
-                of_kind = measured[first + kind]
-                each[kind] = _around(estimate.time_s, moved - of_kind.mean, of_kind.deviation)
+                each[kind] = _around(
+                    estimate.time_s, moved - measured[first + kind].mean, measured[first + kind].deviation
+                )
         else:
-            deviations = judged.deviations[first : first + len(kinds)]
+            noise = _of_other_author(call.case)
             each = [
-                _around(float(time_s), moved, hypot(float(deviation), noise))
-                for time_s, deviation in zip(fitted_s, deviations, strict=True)
+                _around(float(fitted_s[at]), moved, hypot(float(judged.deviations[first + at]), noise))
+                for at in range(len(kinds))
             ]
         time = _in_order(each, kind)
         timed = replace(call, time_s=time.value, low_s=time.low, high_s=time.high, bound=estimate.bound)
@@ -326,10 +326,10 @@ def _of_library(
 def _explained(found: Prediction, estimate: CallEstimate, of_device: Posterior | None, own: Calibration) -> Prediction:
     """Return a prediction with what it rests on: the fit, and where there is any, what its device itself measured."""
     relevance = of_device.relevance if of_device else ()
-    basis = _basis_of_library(estimate, relevance, own.seen(LIBRARY) if of_device else ())
     return replace(
         found,
-        basis=basis + ("" if of_device else _other_author_note(found.case)),
+        basis=_basis_of_library(estimate, relevance, own.seen(LIBRARY) if of_device else ())
+        + ("" if of_device else _other_author_note(found.case)),
         nearest=estimate.nearby,
         better=None
         if any(share >= RELEVANT for share in relevance)  # this very device measured it
@@ -356,8 +356,13 @@ def _measured(asked: Sequence[Prediction], judged: BatchEstimate, calibration: C
         features = []
         for place in places:
             each = asked[place // len(kinds)]
-            of_call = library_features(each.case, float(judged.deviations[place]), judged.rows[place])
-            features.append(known.of_device(LIBRARY, of_call, each.device))
+            features.append(
+                known.of_device(
+                    LIBRARY,
+                    library_features(each.case, float(judged.deviations[place]), judged.rows[place]),
+                    each.device,
+                )
+            )
         if places:
             found |= zip(places, known.process(LIBRARY)(features, NOISE), strict=True)
     return found

@@ -130,13 +130,18 @@ class Calibration:
     def _likeness(self, key: str, *alike: object) -> DeviceLikeness:
         """Return how calls on a device differ from their kind: of an author, and of some kernels alone."""
         if (key, *alike) not in self.likenesses:
-            seen = self._of_library_on(key)
-            own = [each for each in seen if (each.features["author"], each.features["kernels"])[: len(alike)] == alike]
+            own = [
+                seen
+                for seen in self._of_library_on(key)
+                if (seen.features["author"], seen.features["kernels"])[: len(alike)] == alike
+            ]
             # of all kernels together: a slow kernel of a user says nothing of the device
             whole = self._likeness(key, alike[0]) if len(alike) > 1 else None
-            features = [{**each.features, "device": key} for each in own]
             found = likeliest(
-                features, [each.value for each in own], [each.noise for each in own], whole.shared if whole else None
+                [{**each.features, "device": key} for each in own],
+                [each.value for each in own],
+                [each.noise for each in own],
+                whole.shared if whole else None,
             )
             self.likenesses[key, *alike] = found if own or whole is None else whole
         return self.likenesses[key, *alike]

@@ -8,7 +8,7 @@ likeliest (the marginal likelihood), which is not the one that ships. `benchmark
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product, starmap
+from itertools import product
 from math import log
 from typing import Any, Literal, NamedTuple
 
@@ -120,9 +120,14 @@ def observe(
         own = sum((each.deviation * scale) ** 2 for each, scale in zip(components, scales, strict=True))
         shared = np.zeros((len(cases), len(observed))) + _covariance(components, asked, seen)
         variances = np.maximum(own - (shared @ inverse * shared).sum(axis=1), 0.0)
-        relevance = map(tuple, (shared.T / own).T.tolist())
-        each = zip((shared @ weights).tolist(), np.sqrt(variances + noise**2).tolist(), relevance, strict=True)
-        return list(starmap(Posterior, each))
+        return list(
+            map(
+                Posterior,
+                (shared @ weights).tolist(),
+                np.sqrt(variances + noise**2).tolist(),
+                map(tuple, (shared.T / own).T.tolist()),
+            )
+        )
 
     return estimate
 

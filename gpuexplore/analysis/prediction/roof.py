@@ -8,6 +8,7 @@ boost beyond the clock on theirs. Bandwidth has no such clock.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from gpuexplore.analysis.model import Bound
 from gpuexplore.analysis.prediction.gpu.facts import family_of
@@ -68,6 +69,7 @@ def roofs(case: Case, device: Device, peak: Peak | None) -> Iterator[DeviceLimit
         yield DeviceLimit("memory", max(moved, 0), memory, memory.bytes_per_s, FAR_ABOVE_A_CEILING if measured else 1.0)
 
 
+@lru_cache(maxsize=1024)
 def _headroom(device: Device, peak: Peak) -> float:
     """Return how many times its peak a device can compute."""
     if PEAK_SOURCES[peak.kind].basis == "measured":

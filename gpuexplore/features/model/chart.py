@@ -34,17 +34,20 @@ def memory_timeline(memory: MemoryTimeline, capacities: Mapping[str, int]) -> al
     present = [kind for kind in kinds if kind in set(bars["kind"])]
     columns = alt.ExprRef("width < 480 ? 3 : 6")
     legend = alt.Legend(title=None, orient="top", values=present, columns=columns, symbolType="square")
-    x_scale = alt.Scale(domain=[0, edges[-1]], nice=False)
-    y_axis = alt.Axis(labelExpr=si_label("B"), tickCount=6)
     base = alt.Chart(bars).encode(
         x=alt.X(
             "x:Q",
             title="Tokens of each sequence" if serves else "Moments of a step, layer by layer",
-            scale=x_scale,
+            scale=alt.Scale(domain=[0, edges[-1]], nice=False),
             axis=alt.Axis(labels=False, ticks=False, grid=False),
         ),
         x2=alt.X2("x2:Q"),
-        y=alt.Y("y:Q", title="Memory", scale=alt.Scale(domain=[0, top], nice=False), axis=y_axis),
+        y=alt.Y(
+            "y:Q",
+            title="Memory",
+            scale=alt.Scale(domain=[0, top], nice=False),
+            axis=alt.Axis(labelExpr=si_label("B"), tickCount=6),
+        ),
         y2=alt.Y2("y2:Q"),
         color=alt.Color("kind:N", scale=alt.Scale(domain=kinds), legend=legend),
         tooltip=[
@@ -60,8 +63,7 @@ def memory_timeline(memory: MemoryTimeline, capacities: Mapping[str, int]) -> al
         *(layer for label, size in near.items() for layer in labelled_rule(size, label)),
         *_peak(memory, points, edges, above=any(abs(size - peak_bytes) < 0.1 * top for size in near.values())),
     ]
-    description = _describe_memory(memory, capacities)
-    return alt.LayerChart(layer=layers, width="container", height=360, description=description)
+    return alt.LayerChart(layer=layers, width="container", height=360, description=_describe_memory(memory, capacities))
 
 
 def _describe_memory(memory: MemoryTimeline, capacities: Mapping[str, int]) -> str:
@@ -114,8 +116,11 @@ def _phases(points: Sequence[TimelinePoint], edges: Sequence[float]) -> list[alt
         {"x": edges[start], "middle": (edges[start] + edges[end]) / 2, "phase": names[start]}
         for start, end in zip(starts, ends, strict=True)
     ]
-    enough = 0.12 * edges[-1]  # for its name
-    named = [row for row, start, end in zip(rows, starts, ends, strict=True) if edges[end] - edges[start] >= enough]
+    named = [
+        row
+        for row, start, end in zip(rows, starts, ends, strict=True)
+        if edges[end] - edges[start] >= 0.12 * edges[-1]  # enough for its name
+    ]
     lines = alt.Chart(alt.InlineData(values=rows[1:])).mark_rule(color=NEUTRAL, strokeDash=[2, 3])
     words = alt.Chart(alt.InlineData(values=named)).mark_text(color=NEUTRAL, fontSize=13, baseline="top")
     texts = words.encode(x=alt.X("middle:Q"), y=y_value(4), text=alt.Text("phase:N"))
@@ -128,8 +133,11 @@ def _peak(
     """Return the mark and the label of the peak; `above` the label of a memory at the same height, if need be."""
     peak = max(range(len(points)), key=lambda index: points[index].total_bytes)
     middle = (edges[peak] + edges[peak + 1]) / 2
-    label = f"{format_gigabytes(memory.total_bytes)}: {memory.peak.moment}"
-    row = {"x": middle, "y": memory.total_bytes, "label": label}
+    row = {
+        "x": middle,
+        "y": memory.total_bytes,
+        "label": f"{format_gigabytes(memory.total_bytes)}: {memory.peak.moment}",
+    }
     base = alt.Chart(alt.InlineData(values=[row])).encode(x=alt.X("x:Q"), y=alt.Y("y:Q"))
     at_left = middle > edges[-1] / 2
     point = base.mark_point(shape="triangle-down", filled=True, size=110, color=NEUTRAL, opacity=1, yOffset=-7)

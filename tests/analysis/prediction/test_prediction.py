@@ -108,6 +108,10 @@ def test_many_cases_are_predicted_as_each_alone():
     ]
     each = [predict(*one, HERE) for one in asked]
     assert [one.time_s for one in predict_each(asked, HERE)] == pytest.approx([one.time_s for one in each])
+    bare = predict_each(asked, HERE, explained=False)
+    assert [one.interval_s for one in bare] == [one.interval_s for one in predict_each(asked, HERE)]
+    assert not any(one.nearest or one.better for one in bare)
+    assert any(one.nearest for one in each)
     assert len({one.time_s for one in each}) >= len(asked) - 2  # a product of 1 takes as long in fp16 as in fp32
 
 

@@ -1,8 +1,17 @@
+import altair as alt
+import pyarrow as pa
 import pytest
 
 from gpuexplore.features.model.analysis import Serving, Training
+from gpuexplore.features.model.analysis.models import model_named
+from gpuexplore.features.model.analysis.plan import ModelPlan
+from gpuexplore.features.model.analysis.prediction import by_batch
+from gpuexplore.features.model.analysis.rows import PublishedPoint
 from gpuexplore.features.model.analysis.training import serving_memory, training_memory
 from gpuexplore.features.model.chart import MOST_MOMENTS, _condensed, memory_timeline
+from gpuexplore.features.model.speed_chart import memory_bars, step_shares, throughput
+from gpuexplore.hardware import target_named
+from gpuexplore.ui.shared.charts import spec_of
 from tests.charts.conftest import _checked_once
 
 
@@ -70,3 +79,27 @@ def test_label_of_the_peak_stands_above_that_of_a_memory_at_the_same_height(shar
     layers = memory_timeline(memory, {"a card": int(share * memory.total_bytes)}).to_dict()["layer"]
 
     assert {layer["mark"]["dy"] for layer in layers if layer["mark"].get("fontWeight") == 600} == {dy}
+
+
+@pytest.mark.parametrize("task", ["serve", "train"])
+def test_charts_of_speed_are_vega_lite_whose_rows_are_sent_as_arrow(task):
+    lines = {
+        key: by_batch(model_named("gpt2-124m"), ModelPlan(task), target_named(key, ()), batches=(1, 4))
+        for key in ("l4", "a100-sxm4-80gb")
+    }
+    chosen = {name: curve[1] for name, curve in lines.items()}
+    point = PublishedPoint("L4, batch 4", 0.1, 40.0, "https://example.org")
+    charts = [throughput(lines, 4, [point]), step_shares(chosen), memory_bars(chosen)]
+    for chart in charts:
+        alt.LayerChart.from_dict(chart).to_dict()
+
+    drawn = charts[0]["data"]["values"]
+    assert [(row["line"], row["batch"], row["chosen"]) for row in drawn][:2] == [("l4", 1, False), ("l4", 4, True)]
+    assert [row["y"] for row in drawn] == [each.per_second.value for curve in lines.values() for each in curve]
+    assert charts[0]["layer"][0]["mark"]["strokeDash"]  # the roof
+    assert charts[0]["layer"][-1]["data"]["values"][0]["name"] == "published"
+
+    spec = spec_of(lambda: charts[0])
+    rows = pa.ipc.open_stream(spec["datasets"][spec["data"]["name"]]).read_all().to_pylist()
+    assert rows == drawn
+    assert all("values" not in layer.get("data", {}) for layer in spec["layer"])

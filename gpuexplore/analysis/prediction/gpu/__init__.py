@@ -115,8 +115,9 @@ def _regime(batch: Batch, took: Terms, nearness: Numbers, seen: Mapping[str, fro
     found["misaligned"] = batch.numbers("misaligned")
     found["far"] = 1 - nearness
     for name in KNOWN_BY:
-        are_new = np.array([member not in seen[name] for member in batch.members(name)], dtype=np.float64)
-        found[f"new_{name}"] = are_new[batch.member_of(name)]
+        found[f"new_{name}"] = np.array([float(member not in seen[name]) for member in batch.members(name)])[
+            batch.member_of(name)
+        ]
     return found
 
 
@@ -211,7 +212,7 @@ class Fitted:
         for family, chosen in families.items():
             if family in self.observed:
                 covariance = shared(batch.part(chosen), self.observed[family])
-                common[family] = covariance / VARIANCE
+                common[family] = covariance
                 at = np.array(chosen)[:, None] * per + np.arange(per)
                 middle[at] += (covariance @ self.weights[list(self.observed[family].chosen)])[:, None]
                 nearness[at] = (covariance.max(axis=1, initial=0.0) / VARIANCE)[:, None]
@@ -230,7 +231,7 @@ class Fitted:
         """Return the estimate of one of the calls that were judged, with the measurements near to it if `explained`."""
         family, index = found.positions[at]
         observed = self.observed.get(family) if explained else None
-        near = found.common[family][index] if observed is not None else np.zeros(0)
+        near = found.common[family][index] / VARIANCE if observed is not None else np.zeros(0)
         parts: dict[Bound, float] = {
             "overhead": float(found.took.launch[at]),
             "compute": float(found.took.compute[at]),
@@ -267,7 +268,7 @@ class BatchEstimate:
         took: the terms.
         regimes: what decides how sure each is, by name.
         positions: the family of each, and its index among those of the family.
-        common: what calls of a family that was observed have in common with each of its observations, 0 to 1.
+        common: what calls of a family that was observed have in common with each of its observations, as `shared`.
     """
 
     rows: tuple[GpuCall, ...]

@@ -28,15 +28,17 @@ def shared(rows: Batch, columns: Batch) -> Numbers:
     apart = _squares(rows.positions, columns.positions)
     slow = np.exp(apart / (-2 * 4.0**2))  # a length scale of a shape's logarithms to base 2
     fast = np.exp(apart / (-2 * 1.2**2))
-    kinds, kind = np.unique(rows.hardware, axis=0, return_inverse=True)  # many calls, few devices
-    hardware_length = 0.7  # of watts per TFLOP/s and of multiprocessors, both to base 2
-    hardware = np.exp(_squares(kinds, columns.hardware) / (-2 * hardware_length**2))[kind]
-    architecture = rows.codes("architecture")[:, None] == columns.codes("architecture")
-    device = rows.codes("device")[:, None] == columns.codes("device")
+    named = [(row.watts_per_teraflop, row.multiprocessors, row.architecture, row.device, row.team) for row in rows.rows]
+    places = {name: at for at, name in enumerate(dict.fromkeys(named))}
+    few = rows.part([named.index(name) for name in places])  # many calls, few devices
+    # a length scale of watts per TFLOP/s and of multiprocessors, both to base 2
+    hardware = np.exp(_squares(few.hardware, columns.hardware) / (-2 * 0.7**2))
+    architecture, device = (few.codes(name)[:, None] == columns.codes(name) for name in ("architecture", "device"))
+    team = few.codes("team")[:, None] == np.where(columns.codes("team") == hash(""), -1, columns.codes("team"))
     alike = SHAPE**2 + ARCHITECTURE**2 * architecture + HARDWARE**2 * hardware
-    team = rows.codes("team")[:, None] == np.where(columns.codes("team") == hash(""), -1, columns.codes("team"))
-    found: Numbers = alike * (slow + fast) + (DEVICE**2 * device + TEAM**2 * team) * (slow + 1)
-    return found
+    same = DEVICE**2 * device + TEAM**2 * team
+    kind = [places[name] for name in named]
+    return np.asarray(alike[kind] * (slow + fast) + same[kind] * (slow + 1), dtype=np.float64)
 
 
 def _weights(calls: Batch, residuals: Numbers, noise: Numbers) -> Numbers:

@@ -84,20 +84,18 @@ def headline(prediction: ModelPrediction) -> str:
             if mfu
             else ""
         )
-        step = format_seconds(prediction.train.time_s.value)
-        return f"{what}: {rate_words(rate)} {unit} a second in training, {step} a step{share}; {limit}."
+        speed = (
+            f"{rate_words(rate)} {unit} a second in training, {format_seconds(prediction.train.time_s.value)} a step"
+        )
+        return f"{what}: {speed}{share}; {limit}."
     if prediction.decode is None:
-        first = prediction.prefill
-        assert first is not None
-        time = format_seconds(first.time_s.value)
+        time = format_seconds(prediction.main.time_s.value)
         return f"{what}: {rate_words(rate)} {unit} a second at batch {plan.batch:,}, {time} for the batch; {limit}."
     each = prediction.decode.time_s
     user = UncertainValue(1 / each.value, 1 / each.high, 1 / each.low)
-    words = f"{what}: {rate_words(user)} tokens a second for each of {plan.batch * plan.replicas:,} users"
-    if plan.batch * plan.replicas == 1:
-        words = f"{what}: {rate_words(user)} tokens a second for one user"
-    else:
-        words += f", {rate_words(rate)} in all"
+    users = plan.batch * plan.replicas
+    words = f"{what}: {rate_words(user)} tokens a second for "
+    words += "one user" if users == 1 else f"each of {users:,} users, {rate_words(rate)} in all"
     if prediction.prefill:
         after = prediction.prefill.time_s
         words += (

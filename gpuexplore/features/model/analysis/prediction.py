@@ -414,8 +414,8 @@ def by_batch(
     """Return the prediction of each batch, in order, that fits a GPU; of none where even the first does not."""
     usable = usable_bytes_of(device)
     each_batch = (replace(plan, batch=batch) for batch in batches)
-    plans = list(takewhile(lambda each: usable is None or memory_of_each(model, each) <= usable, each_batch))
-    return _predict_each(model, plans, device, calibration)
+    fitting = takewhile(lambda each: usable is None or memory_of_each(model, each) <= usable, each_batch)
+    return _predict_each(model, list(fitting), device, calibration)
 
 
 def saturating(predictions: Sequence[ModelPrediction]) -> ModelPrediction | None:
@@ -440,8 +440,8 @@ def smallest_that_fits(model: LayeredModel, plan: ModelPlan, device: Device) -> 
         else:
             each = replace(plan, gpus=gpus, tensor_parallel=gpus, pipeline=1)
         try:
-            weights = 0 if plan.is_trained else weight_bytes(model, plan.weight_dtype, each.tensor_parallel)
-            if weights <= usable and memory_of_each(model, each) <= usable:  # weights alone are quick to tell
+            least = 0 if plan.is_trained else weight_bytes(model, plan.weight_dtype, each.tensor_parallel)  # is quick
+            if least <= usable and memory_of_each(model, each) <= usable:
                 return each
         except InvalidInput:  # heads that so many GPUs cannot share
             continue

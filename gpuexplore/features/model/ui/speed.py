@@ -96,8 +96,9 @@ def _line_of(model: LayeredModel, plan: ModelPlan, key: str) -> tuple[ModelPredi
     """Return the prediction, and that of each batch that fits, the chosen one among them, if need be on more GPUs."""
     device = target_named(key, ())
     usable = usable_bytes_of(device)
-    fits = usable is None or memory_of_each(model, plan) <= usable
-    other = plan if fits else smallest_that_fits(model, plan, device) or plan
+    other = plan
+    if usable is not None and memory_of_each(model, plan) > usable:
+        other = smallest_that_fits(model, plan, device) or plan
     curve = by_batch(model, other, device, calibrate(), batches=sorted({*BATCHES[::2], other.batch}))
     asked = next((each for each in curve if each.plan == plan), None)
     return asked or predict_model(model, plan, device, calibrate()), curve
@@ -194,8 +195,8 @@ def _ways(*, trains: bool) -> tuple[dict[str, str], list[str], list[str]]:
         ("Pipeline stages", "pipeline", "pipeline", "Each has as many layers; they divide the number of GPUs.", "1"),
     ]
     if trains:
-        micro = "Of a step; those of a pipeline follow each other through it."
-        fields.append(("Micro-batches", "accumulate", "accumulation", micro, "1"))
+        what = "Of a step; those of a pipeline follow each other through it."
+        fields.append(("Micro-batches", "accumulate", "accumulation", what, "1"))
     else:
         fields[1] = (*fields[1][:4], "all, at most 8")
     columns = st.columns([*[2] * len(fields), 3, 4], gap="medium", vertical_alignment="bottom")
@@ -211,8 +212,13 @@ def _ways(*, trains: bool) -> tuple[dict[str, str], list[str], list[str]]:
         first = 1 if typed["pipeline"].strip() not in ("", "1") else -1  # as the command: none in a pipeline
         shards = {str(name): f"{name} ({words})" for name, words in list(SHARDINGS.items())[::first]}
         typed["shard"] = url_widgets.select("Sharding", "shard", list(shards), shown=shards.__getitem__)
-    again = "Activations are computed again in the backward pass."
-    typed["checkpoint"] = "yes" if url_widgets.toggle("Checkpointing", "checkpoint", help=again) else ""
+    typed["checkpoint"] = (
+        "yes"
+        if url_widgets.toggle(
+            "Checkpointing", "checkpoint", help="Activations are computed again in the backward pass."
+        )
+        else ""
+    )
     return typed, dtypes, [""]
 
 
@@ -267,12 +273,14 @@ def _show(found: Sequence[tuple[ModelPrediction, Curve]], plans: int, picture: D
             show_chart(lambda: throughput(lines, plan.batch, published), ("speed", key), key="chart.speed")
             st.caption(_chart_words(first, lines, published))
     name, shown = next(iter(drawn.items()), ("", first))
-    said = [headline(each) for each in asked[1:] if each.fits is False]
-    said += comparisons(list(drawn.values()), plans)
-    said += [
-        f"On {name}, {words[0].lower()}{words[1:]}"
-        for words in (batch_words(curves[0]), cost_words(shown))
-        if name and words
+    said = [
+        *(headline(each) for each in asked[1:] if each.fits is False),
+        *comparisons(list(drawn.values()), plans),
+        *(
+            f"On {name}, {words[0].lower()}{words[1:]}"
+            for words in (batch_words(curves[0]), cost_words(shown))
+            if name and words
+        ),
     ]
     st.markdown("\n".join(f"- {plain(sentence)}" for sentence in said if sentence))
     if len(drawn) > 1:
@@ -377,9 +385,11 @@ def _chart_words(first: ModelPrediction, lines: Mapping[str, Curve], published: 
         words += " Dashed: the rate at the GPUs' dense peak."
     if first.fits is False:
         words += f" Drawn on GPUs that hold the model: {plain(', '.join(lines))}."
-    steps = [step for step in published_steps() if step.model == first.model]
-    steps = [step for step in steps if step.plan.is_trained == first.plan.is_trained]
-    on = dict.fromkeys(f"{step.plan.gpus} × {step.device.name}" for step in steps)
+    on = dict.fromkeys(
+        f"{step.plan.gpus} × {step.device.name}"
+        for step in published_steps()
+        if step.model == first.model and step.plan.is_trained == first.plan.is_trained
+    )
     runs = "; ".join(point.words for point in published) or ", ".join(on)
     return f"{words} Published, which predictions are fitted to: {plain(runs)}." if runs else words
 
