@@ -41,7 +41,7 @@ CALLS_OF: Mapping[Execution, Conditions] = MappingProxyType(
 PRIORS: Mapping[str, tuple[float, float]] = MappingProxyType(
     {
         "sustained:hbm": (0.1, 0.15),  # of products, on chips with stacked memory
-        "sustained:gddr": (0.3, 0.3),
+        "sustained:gddr": (0.3, 0.3),  # with a watt for each TFLOP/s of the peak; with more, clocks fall less
         "chip": (0.0, 0.2),  # what one chip differs from its kind
         "device": (0.0, 0.3),  # what one card differs from others with its chip
         "attention": (0.4, 0.4),
@@ -111,6 +111,7 @@ class StepTerms:
         issue_s: that a host needs to issue the step in eager mode, while the GPU computes.
         parts: each operation with its seconds, all of them of a kind together.
         bubble: seconds that a stage of a pipeline waits, of each that it computes.
+        teraflop_per_j: peak of the products over the power of the board; where one is unknown, that of an A40.
     """
 
     task: str
@@ -126,6 +127,7 @@ class StepTerms:
     issue_s: float
     parts: tuple[tuple[Part, float], ...] = field(repr=False)
     bubble: float = 0.0
+    teraflop_per_j: float = 0.5
 
 
 @once
@@ -137,21 +139,20 @@ def fitted() -> StepFit:
 
 def seconds_of(terms: StepTerms, fit: StepFit) -> dict[str, float]:
     """Return the seconds of a step by what takes them."""
-    kind = "sustained:hbm" if terms.chip in STACKED else "sustained:gddr"
     is_gpu = bool(terms.chip)
-    is_hopper = terms.chip in ("GH100", "GB100", "GB110")  # whose tensor cores want attention of their own
-    slower = exp(fit.of(kind) + fit.of(f"chip:{terms.chip}") + fit.of(f"device:{terms.device}")) if is_gpu else 1.0
+    of_gddr = fit.of("sustained:gddr") * min(1.0, terms.teraflop_per_j)
+    sustained = fit.of("sustained:hbm") if terms.chip in STACKED else of_gddr
     seconds = {**terms.seconds, "host": terms.kernels * CPU["call_s"]}
-    if terms.task != "decode":
-        seconds["products"] *= slower
     if is_gpu and terms.task == "decode":
         seconds["products"] *= exp(fit.of("decode"))
         seconds["attention"] *= exp(fit.of("cache")) * terms.longest ** fit.of("ragged")
         seconds["host"] = exp(fit.of("token"))
     elif is_gpu:
+        seconds["products"] *= exp(sustained + fit.of(f"chip:{terms.chip}") + fit.of(f"device:{terms.device}"))
         if terms.task == "train":
             seconds["products"] *= 1.0 if terms.checkpoint else exp(fit.of("kept"))
-            seconds["attention"] *= exp(fit.of("attention") + (fit.of("attention:hopper") if is_hopper else 0.0))
+            of_its_own = fit.of("attention:hopper") if terms.chip in ("GH100", "GB100", "GB110") else 0.0
+            seconds["attention"] *= exp(fit.of("attention") + of_its_own)
         # published steps fuse less than FUSED says; those that are issued one by one move all that is counted
         seconds["elementwise"] *= 1.0 if terms.issue_s else exp(fit.of("elementwise"))
         seconds["host"] = terms.kernels * exp(fit.of("kernel"))
@@ -225,6 +226,7 @@ def terms_of(
     for part, part_s in timed:
         seconds[part.group] += part_s
     row = row_of(device)
+    peak = arithmetic(Case("linear", Shape.of(b=8192, d=8192, k=8192), plan.dtype, "torch", device.id), device).peak
     link = link_of(device, plan.tensor_parallel)
     passes = (2 + plan.checkpoint if plan.is_trained else 1) * (1 if context else plan.micro_batches)
     parallel_s = passes * sum(
@@ -249,6 +251,7 @@ def terms_of(
         step.steps * ISSUE_S["trained" if plan.is_trained else "forward"] if plan.execution == "eager" else 0.0,
         timed,
         0.0 if context else (plan.pipeline - 1) / plan.micro_batches,
+        peak.flop_per_s / 1e12 / row.power_w if peak and row and row.power_w else 0.5,
     )
 
 
@@ -306,8 +309,7 @@ def call_seconds(
 
 
 def _call(part: Part, device: Device) -> Case:
-    library = operation_named(part.operation).vendor_library.name
-    return Case(part.operation, part.shape, part.dtype, library, device.id)
+    return Case(part.operation, part.shape, part.dtype, operation_named(part.operation).vendor_library.name, device.id)
 
 
 def _times_s(parts: Sequence[Part], device: Device, known: Mapping[Case, float | None]) -> list[float]:

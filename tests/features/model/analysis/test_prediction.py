@@ -160,6 +160,17 @@ def test_only_kernels_that_are_fused_take_longer_than_what_they_move(execution, 
     assert most / 1.25 < found.seconds["elementwise"] / alone < most
 
 
+def test_boards_with_more_power_for_their_peak_keep_their_clock_in_a_step():
+    slower = []
+    for key in ("rtx-4090", "l40s"):  # one chip: 2.7 and 1 W for each TFLOP/s
+        found = predicted("llama-3-8b", target_named(key, ()), task="prefill", tokens=2000).prefill
+        slower.append(
+            found.seconds["products"] / sum(part_s for part, part_s in found.parts if part.group == "products")
+        )
+
+    assert 1 < slower[0] < 0.85 * slower[1]
+
+
 def test_decoding_one_sequence_is_limited_by_memory_and_prompts_by_arithmetic():
     found = predicted("llama-3-8b", batch=1, tokens=4000)
 
