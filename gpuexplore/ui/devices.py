@@ -71,14 +71,14 @@ def show_device(device: Device) -> None:
                 delta_color="off",
                 delta_arrow="off",
                 help=f"{PEAK_SOURCES[peak.kind].label}: {peak.source}" if peak else "no peak is known for this dtype",
-                width=160,
+                width=150,
             )
         if bandwidth := device.bandwidth:
             row.metric(
                 "Memory",
                 format_bytes_per_s(bandwidth.bytes_per_s),
                 help=f"{PEAK_SOURCES[bandwidth.kind].label}: {bandwidth.source}",
-                width=160,
+                width=150,
             )
         for note in device.notes:
             st.caption(note)

@@ -56,8 +56,13 @@ def _choose_runs() -> Wanted:
             where = select("Device", "device", ["", *_device_names()], shown=lambda name: name or "All")
             tagged = select("Tag", "tag", ["", *_tags_in_use()], shown=lambda name: name or "All")
             own = toggle("Mine", "mine", help="Only runs of this browser or this account")
-    looked_for = typed if typed and is_usable("q", typed) else ""
-    return Wanted(owner() if own else None, chosen or None, where or None, tagged or None, looked_for)
+    return Wanted(
+        owner() if own else None,
+        chosen or None,
+        where or None,
+        tagged or None,
+        typed if typed and is_usable("q", typed) else "",
+    )
 
 
 @shared_values(1, looks=10)
@@ -83,11 +88,12 @@ def show_runs() -> None:
     _offer_undo()
     runs = listed_with_summaries(store(), wanted, before=before, limit=PER_PAGE)
     if not runs and wanted == Wanted() and before is None:
-        said.markdown("#### No runs yet. A recorded one shows what a run says.")
-        if st.button("Measure something", type="primary", icon=":material/play_arrow:"):
-            st.switch_page(file_of("benchmark"))
-        offer_recorded_runs("matmul", is_first_drawn=True)
-        _offer_import()
+        with said:
+            st.markdown("#### No runs yet. A recorded one shows what a run says.")
+            if st.button("Measure something", type="primary", icon=":material/play_arrow:"):
+                st.switch_page(file_of("benchmark"))
+            offer_recorded_runs("matmul", is_first_drawn=True)
+            _offer_import()
         return
     here = {run.id: run for run in runs}
     found = []

@@ -56,6 +56,8 @@ def test_an_empty_list_offers_to_measure_something(page):
     assert "Not measured by this server" in texts(app.caption)
     assert len(app.get("vega_lite_chart")) == 1
     assert app.button[0].label == "Measure something"
+    kinds = [element.type for element in app.main]
+    assert kinds.index("vega_lite_chart") < kinds.index("text_input"), "there is nothing to search yet"
 
 
 def test_a_click_on_a_title_opens_its_run(page, recorded, monkeypatch):

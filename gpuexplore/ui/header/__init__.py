@@ -154,7 +154,9 @@ button[data-variant][data-selected="true"] * { color: light-dark(#134a8a, #cfe3f
   .st-key-header a p { font-size: 0.82rem; white-space: nowrap; }
   [data-testid="stAlertContainer"] { padding: 0.4rem 0.7rem; max-height: 5.5rem; overflow: auto; }
   [data-testid="stAlertContainer"] p { font-size: 0.85rem; line-height: 1.35; }
-  .stHorizontalBlock:has(> * > [data-testid="stPopover"]) > :first-child { min-width: 100%; }
+  .stHorizontalBlock:has(> * > [data-testid="stPopover"]) > [data-testid="stLayoutWrapper"]:first-child {
+    min-width: 100%;
+  }
 }
 @media print { [data-testid="stSidebar"], [data-testid="stHeader"], .st-key-header { display: none; } }
 @media (prefers-reduced-motion: reduce) { * { animation: none !important; transition: none !important; } }

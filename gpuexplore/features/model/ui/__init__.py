@@ -121,7 +121,7 @@ def show_memory(asked: tuple[LayeredModel, int, Training | Serving, Gpu, Reserve
     model, batch, setup, gpu, reserve = asked
     memory = memory_of(model, batch, setup)
     (fit,) = fits_of(model, batch, setup, [gpu], reserve=reserve)
-    capacities = {f"for tensors on {gpu.name}": fit.usable_bytes} if fit.usable_bytes else {}
+    capacities = {gpu.name: fit.usable_bytes} if fit.usable_bytes else {}
     with picture:
         show_chart(lambda: memory_timeline(memory, capacities), asked, key="chart.memory.timeline")
     _summary(memory, fit, reserve)
