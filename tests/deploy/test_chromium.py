@@ -17,12 +17,13 @@ STARTS, FAILS = "#!/bin/sh\nexit 0\n", "#!/bin/sh\nexit 1\n"
         ("chromium", "chromium-headless-shell", "", "chromium-headless-shell"),
         ("chromium", "", "", "chromium"),
         ("", "chromium", "", "chromium"),
+        ("google-chrome", "", "", "google-chrome"),
         ("chromium chromium-headless-shell", "", "chromium", "chromium"),
         ("chromium", "chromium-headless-shell", "other", None),
     ],
 )
 def test_the_chromium_that_costs_least_is_printed(tmp_path, there, offered, named, found):
-    programs = dict.fromkeys(there.split(), STARTS) | {"google-chrome": FAILS, "id": "#!/bin/sh\necho 0\n"}
+    programs = dict.fromkeys(there.split(), STARTS) | {"chromium-browser": FAILS, "id": "#!/bin/sh\necho 0\n"}
     copying = f'case "$*" in *" {offered or "nothing"}") exec cp "$0.starts" "${{0%/*}}/{offered}"; esac'
     install = f"#!/bin/sh\n{copying}\nexit 1\n"
     programs |= {"apt-get.starts": STARTS, "apt-get": install}

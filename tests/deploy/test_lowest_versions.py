@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import tomllib
 import venv
@@ -46,19 +47,7 @@ def test_it_measures_draws_and_serves_every_page(wheel, tmp_path):
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    run = [
-        "run",
-        "matmul",
-        "--size",
-        "64",
-        "--dtype",
-        "fp32,bf16",
-        "--impl",
-        "numpy,numba-cpu",
-        "--device",
-        "cpu",
-        "--json",
-    ]
+    run = shlex.split("run matmul --size 64 --dtype fp32,bf16 --impl numpy,numba-cpu --device cpu --json --budget 0.05")
     measured = json.loads(printed(*run, "--out", "run.parquet"))
     assert {result["status"] for result in measured["results"]} == {"ok"}
     assert "H100" in printed("predict", "matmul", "--size", "1024", "--gpu", "H100 SXM5 80GB")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -13,19 +14,7 @@ from tests.waiting import DEADLINE_S
 
 VERSIONS = ("3.12", "3.13", "3.14")
 PLACES = (Path.home() / ".pyenv" / "versions", Path("/opt/python"))  # where interpreters lie beside that of the PATH
-RUN = [
-    "run",
-    "vector_add",
-    "--size",
-    "1000",
-    "--dtype",
-    "fp32",
-    "--impl",
-    "numpy,numba-cpu",
-    "--device",
-    "cpu",
-    "--json",
-]
+RUN = shlex.split("run vector_add --size 1000 --dtype fp32 --impl numpy,numba-cpu --device cpu --json --budget 0.05")
 
 
 def interpreter(version):

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -77,19 +78,7 @@ def test_it_measures_and_predicts_where_there_is_no_checkout(environment, outsid
     where = "import gpuexplore; print(gpuexplore.__file__)"
     found = subprocess.run([environment, "-c", where], **outside, capture_output=True, text=True, check=True).stdout
     assert str(environment.parent.parent) in found
-    run = [
-        "run",
-        "vector_add",
-        "--size",
-        "1000",
-        "--dtype",
-        "fp32",
-        "--impl",
-        "numpy,torch",
-        "--device",
-        "cpu",
-        "--json",
-    ]
+    run = shlex.split("run vector_add --size 1000 --dtype fp32 --impl numpy,torch --device cpu --json --budget 0.05")
 
     measured = json.loads(gpuexplore(environment, outside, *run))
 
