@@ -49,7 +49,7 @@ from gpuexplore.analysis.prediction.calls import USUAL, conditions_of
 from gpuexplore.analysis.prediction.gpu import Fitted, fitted
 from gpuexplore.analysis.prediction.gpu import observations as seen_by_others
 from gpuexplore.analysis.prediction.gpu.facts import published_call
-from gpuexplore.analysis.prediction.own_results import chosen
+from gpuexplore.analysis.prediction.request import chosen
 from gpuexplore.analysis.utilization.peak_sources import NOTED, PUBLISHED
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Case, Device, Result, Shape

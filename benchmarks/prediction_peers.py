@@ -17,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from gpuexplore.analysis.prediction.ideal_time import arithmetic
+from gpuexplore.analysis.prediction.calls import arithmetic
 from gpuexplore.core.dtypes import format_named
 from gpuexplore.core.model import Case, Device
 from gpuexplore.operations import operation_named

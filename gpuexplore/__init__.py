@@ -12,8 +12,7 @@ library: each name below is loaded when it is first used.
 from importlib import import_module
 from typing import Any
 
-from gpuexplore.core.once import once
-from gpuexplore.core.pools import shorten_spinning
+from gpuexplore.core import once, shorten_spinning
 
 __version__ = "0.2.0"
 _CORE = dict.fromkeys(("compare", "predict", "run", "runs", "specs"), "gpuexplore.api")

@@ -11,9 +11,8 @@ from gpuexplore.analysis.prediction.request import PredictionRequest, prediction
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.run.estimate import check_limits
 from gpuexplore.analysis.run.json_report import run_report
-from gpuexplore.analysis.utilization.peak_choice import comparison_for
-from gpuexplore.core import Case, Device, Experiment, InvalidInput, Result, Words, name_typed, text_typed
-from gpuexplore.core.naming import default_title
+from gpuexplore.analysis.utilization.best_results import comparison_for
+from gpuexplore.core import Case, Device, Experiment, InvalidInput, Result, Words, default_title, name_typed, text_typed
 from gpuexplore.hardware import discover, ensure_ceiling, first_dtypes, peaks_json, readings
 from gpuexplore.jobs.locks import device_lock
 from gpuexplore.measure.runner import sweep
@@ -61,7 +60,7 @@ class Outcome:
 
     def to_pandas(self, baseline: str = "", peak: str = "") -> "pd.DataFrame":
         """Return one row per case, compared as in `analyze`; SI base units, unknown is missing."""
-        from gpuexplore.charts.frame import to_frame
+        from gpuexplore.charts.series import to_frame
 
         return to_frame(self.analyze(baseline, peak))
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 
-from gpuexplore.core.once import once
-from gpuexplore.core.served import PAGES
+from gpuexplore.core import PAGES, once
 
 # pages of one place are tabs in this order
 FEATURES: tuple[str, ...] = (

@@ -8,7 +8,7 @@ from typing import Any
 
 from gpuexplore.analysis.prediction import calibrate
 from gpuexplore.features.atlas.analysis import points
-from gpuexplore.features.atlas.analysis.lines import case_of
+from gpuexplore.features.atlas.analysis.answers import case_of
 from gpuexplore.features.explore.facts import GPUS, SHIPPED, TIMES, measured_point, predicted_lines, sizes
 from gpuexplore.hardware import table_device
 

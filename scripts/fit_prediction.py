@@ -23,9 +23,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import least_squares, minimize
 
-from gpuexplore.analysis.prediction.gpu import CallObservation, Fitted, deviation, made, observations
+from gpuexplore.analysis.prediction.gpu import CallObservation, Fitted, deviation, made, observations, observe
 from gpuexplore.analysis.prediction.gpu.facts import Batch, Indices, Numbers
-from gpuexplore.analysis.prediction.gpu.likeness import observe
 from gpuexplore.analysis.prediction.gpu.terms import (
     FILE,
     GROUPS,

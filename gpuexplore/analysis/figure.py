@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Literal, NamedTuple
 
-from gpuexplore.analysis.verdict import Estimate, compare, ratio_of
-from gpuexplore.analysis.verdict.times import quotient
+from gpuexplore.analysis.verdict import Estimate, compare, quotient, ratio_of
 from gpuexplore.core import (
     InvalidInput,
     Result,

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from gpuexplore.analysis.model import Speedup
-from gpuexplore.analysis.verdict import compare, ratio_of
-from gpuexplore.analysis.verdict.times import ratios_by_round
+from gpuexplore.analysis.verdict import compare, ratio_of, ratios_by_round
 from gpuexplore.core import Case, Measurement, Result, interval_of_few, median_interval, paired_median
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.hardware.identity import is_namesake, same_device

@@ -5,10 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from gpuexplore.backends import DriverFacts, host
+from gpuexplore.backends import SPIN_HZ, Call, Clock, DriverFacts, EventTimer, host
 from gpuexplore.backends.cuda_driver import index_in_this_process, set_threads, why_no_gpu  # noqa: F401 one is the contract's
 from gpuexplore.backends.host import slow_product  # noqa: F401 part of the contract
-from gpuexplore.backends.timer import SPIN_HZ, Call, Clock, EventTimer
 from gpuexplore.core.dtypes import DType, Stored
 from gpuexplore.core.model import Device
 

@@ -10,14 +10,11 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 import gpuexplore
-from gpuexplore.backends import DriverFacts
-from gpuexplore.backends.timer import Call, Clock, HostTimer
+from gpuexplore.backends import Call, Clock, DriverFacts, HostTimer
+from gpuexplore.core import Alignment, Environment
 from gpuexplore.core.dtypes import DType, Stored
-from gpuexplore.core.model import Environment
-from gpuexplore.core.timed import Alignment
 
 HUGE_PAGE_BYTES = 2**21
 ADVICE = getattr(mmap, "MADV_HUGEPAGE", None)  # Linux only
@@ -56,12 +53,12 @@ def driver_facts(device: str) -> DriverFacts:
     return DriverFacts()
 
 
-def load(array: npt.NDArray[Any], values: Stored) -> None:
+def load(array: np.typing.NDArray[Any], values: Stored) -> None:
     """Overwrite `array` with `values`."""
     array.view(values.dtype)[...] = values
 
 
-def stored(array: npt.NDArray[Any], dtype: DType) -> Stored:
+def stored(array: np.typing.NDArray[Any], dtype: DType) -> Stored:
     """Return `array` in the storage of `dtype`: the same memory."""
     return array.view(dtype.storage)
 
@@ -113,20 +110,20 @@ def aligned(alignment: Alignment) -> Iterator[None]:
         _ALIGNMENT.reset(before)
 
 
-def empty(shape: tuple[int, ...], dtype: np.dtype) -> npt.NDArray[Any]:
+def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.typing.NDArray[Any]:
     """Return an array whose values are undefined."""
     pages = in_pages(shape, dtype)
     return np.empty(shape, dtype) if pages is None else pages
 
 
-def copy_of(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def copy_of(values: np.typing.NDArray[Any]) -> np.typing.NDArray[Any]:
     """Return a C-contiguous copy of `values`, aligned like any array of `empty`."""
     copy = empty(values.shape, values.dtype)
     copy[...] = values
     return copy
 
 
-def in_pages(shape: tuple[int, ...], dtype: np.dtype) -> npt.NDArray[Any] | None:
+def in_pages(shape: tuple[int, ...], dtype: np.dtype) -> np.typing.NDArray[Any] | None:
     """Return an array whose first element lies on a boundary of huge pages; None where libraries allocate."""
     if _ALIGNMENT.get() == "library":
         return None

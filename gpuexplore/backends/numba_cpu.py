@@ -1,14 +1,13 @@
 """Numba on the CPU: NumPy arrays; 16-bit formats travel as integers whose type names the format.
 
 Numba has no 16-bit floats on the CPU, so bf16 travels as uint16 and fp16 as int16; the kernels
-widen and narrow them by that type (`gpuexplore.kernels.cpu_formats`).
+widen and narrow them by that type (`gpuexplore.kernels.cpu_micro_kernel`).
 """
 
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from gpuexplore.backends import host
 from gpuexplore.backends.host import (  # noqa: F401 parts of the contract
@@ -40,17 +39,17 @@ def unsupported(dtype: DType, device: Device) -> str | None:
     return None
 
 
-def to_device(values: Stored, dtype: DType, device: str) -> npt.NDArray[Any]:
+def to_device(values: Stored, dtype: DType, device: str) -> np.typing.NDArray[Any]:
     """Return a contiguous copy in the type the kernels take."""
     return host.copy_of(values).view(_kernel_type(dtype))
 
 
-def empty(shape: tuple[int, ...], dtype: DType, device: str) -> npt.NDArray[Any]:
+def empty(shape: tuple[int, ...], dtype: DType, device: str) -> np.typing.NDArray[Any]:
     """Return an uninitialised array in the type the kernels take."""
     return host.empty(shape, _kernel_type(dtype))
 
 
-def poison(array: npt.NDArray[Any]) -> None:
+def poison(array: np.typing.NDArray[Any]) -> None:
     """Fill `array` with NaN; all bits but the sign are a NaN in both 16-bit formats."""
     array.fill(0x7FFF if array.dtype.kind in "iu" else np.nan)
 

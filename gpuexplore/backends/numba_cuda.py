@@ -1,6 +1,6 @@
 """Numba CUDA: device arrays and events on Numba's default stream; runs in Numba's simulator too.
 
-bf16 is stored as uint16 (`gpuexplore.kernels.cuda_formats`), fp16 as CUDA's own type.
+bf16 is stored as uint16 (`gpuexplore.kernels.cuda_kernel`), fp16 as CUDA's own type.
 """
 
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuexplore.backends import DriverFacts, host
+from gpuexplore.backends import SPIN_HZ, Call, Clock, DriverFacts, EventTimer, host
 from gpuexplore.backends.cuda_driver import (  # noqa: F401 one is part of the contract
     index_in_this_process,
     set_threads,
@@ -16,7 +16,6 @@ from gpuexplore.backends.cuda_driver import (  # noqa: F401 one is part of the c
     why_too_old,
 )
 from gpuexplore.backends.host import slow_product  # noqa: F401 part of the contract
-from gpuexplore.backends.timer import SPIN_HZ, Call, Clock, EventTimer
 from gpuexplore.core.dtypes import DType, Stored
 from gpuexplore.core.model import Device
 

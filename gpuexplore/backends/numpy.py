@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from gpuexplore.backends import host
 from gpuexplore.backends.host import (  # noqa: F401 parts of the contract
@@ -42,17 +41,17 @@ def unsupported(dtype: DType, device: Device) -> str | None:
     return None
 
 
-def to_device(values: Stored, dtype: DType, device: str) -> npt.NDArray[Any]:
+def to_device(values: Stored, dtype: DType, device: str) -> np.typing.NDArray[Any]:
     """Return a contiguous copy."""
     return host.copy_of(values).view(_numpy_dtype(dtype))
 
 
-def empty(shape: tuple[int, ...], dtype: DType, device: str) -> npt.NDArray[Any]:
+def empty(shape: tuple[int, ...], dtype: DType, device: str) -> np.typing.NDArray[Any]:
     """Return an uninitialised array."""
     return host.empty(shape, _numpy_dtype(dtype))
 
 
-def poison(array: npt.NDArray[Any]) -> None:
+def poison(array: np.typing.NDArray[Any]) -> None:
     """Fill `array` with NaN."""
     array.fill(np.nan)
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from gpuexplore.backends import host, numba_cpu
 from gpuexplore.backends import numpy as plain
@@ -38,8 +37,8 @@ VIEW = "it returns memory of its inputs: it creates no output, so its time is no
 class _ReturnedArray:
     """The output that is current, and the inputs of the calls that return it."""
 
-    array: npt.NDArray[Any]
-    inputs: tuple[npt.NDArray[Any], ...] = ()
+    array: np.typing.NDArray[Any]
+    inputs: tuple[np.typing.NDArray[Any], ...] = ()
 
 
 def empty(shape: tuple[int, ...], dtype: DType, device: str) -> _ReturnedArray:
@@ -54,12 +53,12 @@ def poison(array: _ReturnedArray) -> None:
     array.array.fill(np.nan)
 
 
-def load(array: npt.NDArray[Any] | _ReturnedArray, values: Stored) -> None:
+def load(array: np.typing.NDArray[Any] | _ReturnedArray, values: Stored) -> None:
     """Overwrite an input, or what is wrapped, with `values`."""
     host.load(array.array if isinstance(array, _ReturnedArray) else array, values)
 
 
-def stored(array: npt.NDArray[Any] | _ReturnedArray, dtype: DType) -> Stored:
+def stored(array: np.typing.NDArray[Any] | _ReturnedArray, dtype: DType) -> Stored:
     """Return what an input or a wrapper has, in the storage of `dtype`: the same memory where it is contiguous.
 
     Raises:

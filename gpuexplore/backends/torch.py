@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from gpuexplore.backends import DriverFacts, host
+from gpuexplore.backends import SPIN_HZ, Call, Clock, DriverFacts, EventTimer, HostTimer, Timer, host
 from gpuexplore.backends.cuda_driver import index_in_this_process, why_no_gpu
-from gpuexplore.backends.timer import SPIN_HZ, Call, Clock, EventTimer, HostTimer, Timer
 from gpuexplore.core.dtypes import DTYPES, DType, Stored
 from gpuexplore.core.model import Device, Environment
 from gpuexplore.hardware.torch_devices import TORCH_KINDS

@@ -1,25 +1,13 @@
 """Results in, `alt.Chart` out; each chart has its alternative text and says what it leaves out.
 
-`over_sizes.py` has the charts of a run, `points.py` decides which panels there are, `series.py` which lines,
-`palette.py` and `axes.py` how they look, `exports/` writes them to files. Every function of results takes an analysis,
+`over_sizes.py` has the charts of a run, `points.py` decides which panels there are, `series.py` which lines and how
+they look, `exports/` writes them to files. Every function of results takes an analysis,
 or a run that is analyzed with the defaults.
 
 It imports analysis and below, and no Streamlit. A chart of a run is a function and a line in `points.py`; a chart that
 one page alone has lies in its feature.
 """
 
-from gpuexplore.charts.axes import (
-    LABEL_LIMIT,
-    MOST_TICKS,
-    WIDE,
-    log_axis,
-    log_ticks,
-    powers_of_two,
-    si_label,
-    x_value,
-    y_value,
-)
-from gpuexplore.charts.frame import to_frame
 from gpuexplore.charts.heat_map import heat_map, swept_axes
 from gpuexplore.charts.over_sizes import (
     bandwidth,
@@ -34,10 +22,23 @@ from gpuexplore.charts.over_sizes import (
     time,
     time_notes,
 )
-from gpuexplore.charts.palette import color_of, scale_of
-from gpuexplore.charts.points import Lines, panels, shown_lines
-from gpuexplore.charts.reference_lines import labelled_rule, with_halo
-from gpuexplore.charts.series import NEUTRAL, POINTS
+from gpuexplore.charts.points import Lines, labelled_rule, panels, shown_lines, with_halo
+from gpuexplore.charts.series import (
+    LABEL_LIMIT,
+    MOST_TICKS,
+    NEUTRAL,
+    POINTS,
+    WIDE,
+    color_of,
+    log_axis,
+    log_ticks,
+    powers_of_two,
+    scale_of,
+    si_label,
+    to_frame,
+    x_value,
+    y_value,
+)
 
 __all__ = [
     "LABEL_LIMIT",

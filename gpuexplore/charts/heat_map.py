@@ -6,10 +6,8 @@ import pandas as pd
 from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
 from gpuexplore.analysis.run.summary import is_memory_bound
 from gpuexplore.analysis.utilization.best_results import is_ranked
-from gpuexplore.charts.axes import si_label
-from gpuexplore.charts.frame import Source, analysis_of
 from gpuexplore.charts.points import Lines
-from gpuexplore.charts.series import series_name, series_of
+from gpuexplore.charts.series import Source, analysis_of, series_name, series_of, si_label
 from gpuexplore.core.units import format_bytes_per_s, format_flop_per_s, format_percent, format_seconds
 
 

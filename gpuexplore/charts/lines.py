@@ -10,11 +10,10 @@ import altair as alt
 import pandas as pd
 
 from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
-from gpuexplore.charts.axes import LABEL_LIMIT, x_value
-from gpuexplore.charts.points import TOOLTIPS
-from gpuexplore.charts.reference_lines import with_halo
+from gpuexplore.charts.points import TOOLTIPS, with_halo
 from gpuexplore.charts.series import (
     FADED,
+    LABEL_LIMIT,
     Series,
     color,
     dash,
@@ -23,6 +22,7 @@ from gpuexplore.charts.series import (
     series_name,
     series_of,
     shape,
+    x_value,
 )
 from gpuexplore.core.model import Origin
 from gpuexplore.operations.contract import Operation

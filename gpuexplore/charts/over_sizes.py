@@ -14,13 +14,25 @@ from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
 from gpuexplore.analysis.run.summary import is_memory_bound
 from gpuexplore.analysis.run.summary_rules import CONDITIONS, missing_counts
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
-from gpuexplore.charts.axes import log_axis, ratio_axis
-from gpuexplore.charts.frame import Source, analysis_of
 from gpuexplore.charts.lines import lines
-from gpuexplore.charts.points import COLUMNS, Lines, Spread, drawn_in, ends_of, in_panel, points, time_spread
-from gpuexplore.charts.reference_lines import NEAR, PeakLine, peak_labels, peak_rules, rule
-from gpuexplore.charts.series import owners_of, series_of
+from gpuexplore.charts.points import (
+    COLUMNS,
+    NEAR,
+    Lines,
+    PeakLine,
+    Spread,
+    drawn_in,
+    ends_of,
+    in_panel,
+    peak_labels,
+    peak_rules,
+    points,
+    rule,
+    time_spread,
+)
+from gpuexplore.charts.series import Source, analysis_of, log_axis, owners_of, ratio_axis, series_of
 from gpuexplore.core import (
+    Condition,
     Measurement,
     format_bytes_per_s,
     format_flop_per_s,
@@ -29,7 +41,6 @@ from gpuexplore.core import (
     format_seconds,
     median,
 )
-from gpuexplore.core.timed import Condition
 
 
 def _alt_text(

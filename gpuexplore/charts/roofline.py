@@ -17,10 +17,8 @@ import pandas as pd
 from gpuexplore.analysis.roofline import Point
 from gpuexplore.analysis.roofs import Roof, memory_ridges, ridges
 from gpuexplore.analysis.utilization import PEAK_SOURCES, shape_label
-from gpuexplore.charts.axes import log_ticks, si_label
-from gpuexplore.charts.palette import SCALE_OF_DTYPES
-from gpuexplore.charts.reference_lines import with_halo
-from gpuexplore.charts.series import NEUTRAL, POINTS, RING
+from gpuexplore.charts.points import with_halo
+from gpuexplore.charts.series import NEUTRAL, POINTS, RING, SCALE_OF_DTYPES, log_ticks, si_label
 from gpuexplore.core import (
     Origin,
     format_bytes_per_s,

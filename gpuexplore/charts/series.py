@@ -1,22 +1,186 @@
-"""Colour, dash and point of a series: an implementation and a dtype look the same on every chart.
+"""Colour, dash, point and axes of series: an implementation and a dtype look the same on every chart.
 
-Colours are those of `gpuexplore.charts.palette`; dashes and points go by the dtype's index in DTYPES. A legend
-with a single entry is left out. A recorded series has the colour of the live one of its implementation, and says
-in its name that it is recorded; its points are hollow.
+Each implementation has one colour on every chart and page, in light and in dark. Families share their hues: numba-cpu
+is orange and brown, numba-cuda violet and red, torch green. The colours of an operation differ by a distance in CIELAB
+that tests check, and each has a contrast of 3 with the page. Dashes and points go by the dtype's index in DTYPES. A
+legend with a single entry is left out. A recorded series has the colour of the live one of its implementation, and
+says in its name that it is recorded; its points are hollow.
+
+Axes have measured sizes only, 1-2-5 ticks on log scales, and SI prefixes with their unit.
 """
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import ceil, floor, log2, log10
+from typing import Any, Literal, NamedTuple, Protocol
+from zlib import crc32
 
 import altair as alt
 import pandas as pd
 
-from gpuexplore.analysis.model import AnalyzedResult
-from gpuexplore.charts.palette import color_of
-from gpuexplore.core.dtypes import DTYPES
-from gpuexplore.core.model import Origin
+from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
+from gpuexplore.analysis.run.json_report import rows
+from gpuexplore.core import Origin, Run, common_unit, round_significant
+from gpuexplore.core.dtypes import DTYPES, FORMATS
+
+LABEL_LIMIT = 180
+MOST_TICKS = 9
+WIDE = 4.0  # ratios that differ by more are read better on a log scale
+# A position in pixels or by name: `alt.value` says the same, for which Altair looks through all its classes (4 ms).
+x_value: Callable[[float | str], Any] = alt.XValue
+y_value: Callable[[float | str], Any] = alt.YValue
+
+
+def log_axis(title: str, values: Iterable[float], unit: str) -> alt.Y:
+    """Return a log axis over `values` in `unit`, whose ticks read ``10 µs``, ``100 µs``."""
+    ticks = log_ticks(list(values))
+    shown = ticks if len(ticks) <= MOST_TICKS else [tick for tick in ticks if log10(tick).is_integer()]
+    axis = alt.Axis(values=shown, labelExpr=si_label(unit, shown), labelOverlap="greedy", labelLimit=LABEL_LIMIT)
+    scale = alt.Scale(type="log", nice=False, domain=[ticks[0], ticks[-1]])
+    return alt.Y("value:Q", title=title, axis=axis, scale=scale)
+
+
+def log_ticks(values: Sequence[float]) -> list[float]:
+    """Return the ticks 1, 2 and 5 of every decade that just enclose positive `values`."""
+    if not values:
+        return [1.0, 10.0]
+    ticks = [
+        float(f"{step}e{decade}")
+        for decade in range(floor(log10(min(values))) - 1, ceil(log10(max(values))) + 2)
+        for step in (1, 2, 5)
+    ]
+    first = max(index for index, tick in enumerate(ticks) if tick <= min(values))
+    last = min(index for index, tick in enumerate(ticks) if tick >= max(values))
+    return ticks[first : max(last, first + 1) + 1]
+
+
+def ratio_axis(title: str, values: Sequence[float]) -> alt.Y:
+    """Return an axis of ratios: from zero, or on a log scale of powers of two when they differ much."""
+    if max(values) / min(values) <= WIDE:
+        scale = alt.Scale(domain=[0, max(values) * 1.1], nice=True)
+        axis = alt.Axis(labelExpr="format(datum.value, '.3~r') + '×'", tickCount=6)
+        return alt.Y("value:Q", title=title, axis=axis, scale=scale)
+    label = "format(datum.value, datum.value < 1 ? '.3~r' : ',d') + '×'"
+    axis = alt.Axis(values=powers_of_two(values), labelExpr=label, labelLimit=LABEL_LIMIT)
+    scale = alt.Scale(type="log", base=2, nice=False, domain=[min(values) / 1.2, max(values) * 1.2])
+    return alt.Y("value:Q", title=title, axis=axis, scale=scale)
+
+
+def powers_of_two(values: Sequence[float]) -> list[float]:
+    """Return at most about MOST_TICKS powers of two among positive `values`, evenly spaced, 1 among them."""
+    low = floor(log2(min(values)))
+    high = ceil(log2(max(values)))
+    step = max(1, ceil((high - low) / MOST_TICKS))
+    return [2.0**exponent for exponent in range(step * floor(low / step), high + 1, step)]
+
+
+def si_label(unit: str, values: Sequence[float] = ()) -> str:
+    """Return the Vega expression of a tick's label: its SI prefix, set apart from the number, and `unit`.
+
+    Args:
+        unit: of the axis.
+        values: of its ticks, or of what is drawn: with them, every tick has the same prefix, unless one would read
+            1,000 or more, or below 0.1.
+    """
+    known = [abs(value) for value in values if value]
+    size, name = common_unit(known, unit, binary=False)
+    if known and round_significant(min(known) / size) >= 0.1 and max(known) < 1000 * size:
+        return f"format(datum.value / {size!r}, ',.3~r') + ' {name}'"
+    own = f"replace(format(datum.value, '.3~s'), regexp('([a-zA-Zµ]?)$'), ' $1{unit}')"
+    return f"(datum.value < 1000 ? {own} : format(datum.value, ',.3~r') + ' s')" if unit == "s" else own  # no ks
+
+
+class _Analyzable(Protocol):
+    """A run in Python: it can be analyzed."""
+
+    def analyze(self) -> RunAnalysis:
+        """Return what follows from its results, compared with the defaults."""
+
+
+Source = RunAnalysis | _Analyzable
+
+
+def analysis_of(source: Source) -> RunAnalysis:
+    """Return an analysis as it is, or that of a run compared with the defaults.
+
+    Raises:
+        TypeError: it is neither.
+    """
+    if isinstance(source, RunAnalysis):
+        return source
+    if not hasattr(source, "analyze"):
+        raise TypeError(f"a chart takes a run or what run.analyze() returns, not a {type(source).__name__}")
+    return source.analyze()
+
+
+def to_frame(source: Source, run: Run | None = None) -> pd.DataFrame:
+    """Return one row per result with the columns of `gpuexplore.analysis.run.json_report`; unknown is missing.
+
+    Args:
+        source: of the results.
+        run: the run of the store that they are of; None for none.
+    """
+    return pd.DataFrame(rows(analysis_of(source), run)).convert_dtypes()
+
+
+COLORS: Mapping[str, tuple[str, str]] = {
+    "numpy": ("#0d36a7", "#66bffd"),
+    "numba-cpu-naive": ("#5a4300", "#988710"),
+    "numba-cpu-reordered": ("#891d0d", "#fea126"),
+    "numba-cpu-blocked": ("#ea5b12", "#fce02e"),
+    "numba-cpu-vector": ("#9c8e80", "#b4612e"),
+    "numba-cpu": ("#c6871c", "#fdc68b"),
+    "numba-cuda-naive": ("#a185bf", "#ae606e"),
+    "numba-cuda-coalesced": ("#dc6e84", "#e9dbec"),
+    "numba-cuda-shared": ("#850b67", "#f74238"),
+    "numba-cuda-register": ("#fe2998", "#fd4dc9"),
+    "numba-cuda-vector": ("#ef0e4f", "#e5166f"),
+    "numba-cuda-warptile": ("#410b1b", "#ff05f2"),
+    "numba-cuda-tensorcore": ("#e554da", "#f9a2e3"),
+    "numba-cuda-wgmma": ("#2f1be0", "#ae02fd"),
+    "numba-cuda-online": ("#b8123c", "#ff6a80"),
+    "numba-cuda": ("#9040c0", "#a567da"),
+    "torch": ("#00816e", "#4fa98a"),
+    "torch-compile": ("#095300", "#258912"),
+    "torch-autotune": ("#2ba714", "#2ffe9f"),
+    "torch-autocast": ("#00719f", "#ccfa1b"),
+    "torch-checkpoint": ("#87994d", "#3bea4a"),
+    "torch-accumulate": ("#04a663", "#d7fd9e"),
+    "triton": ("#179dbe", "#08eefa"),
+    "cupy": ("#30495f", "#6b7987"),
+}
+
+
+SCALE_OF_DTYPES = alt.Scale(domain=list(FORMATS))  # in the colours of the theme
+
+
+def color_of(implementation: str, shade: int = 0) -> alt.ExprRef:
+    """Return the colour of an implementation, whatever the theme of the page.
+
+    Args:
+        implementation: its name.
+        shade: 0 for its first device, one more for each further one.
+    """
+    colors = (("#c2185b", "#ff80ab"), ("#8a6d00", "#e0c34d"), ("#6d4c41", "#d7a98c"))
+    of_user = colors[crc32(implementation.encode()) % len(colors)]  # by the name: unknown before it is measured
+    light, dark = ([int(color[at : at + 2], 16) for at in (1, 3, 5)] for color in COLORS.get(implementation) or of_user)
+    red, green, blue = dark
+    pale = 0.3 * red + 0.6 * green + 0.1 * blue > 160  # as bright as an eye sees it; it has no range towards white
+    shaded = (_shade(light, 0, shade), _shade(dark, 0 if pale else 255, shade))
+    return alt.ExprRef("luminance(background) > 0.5 ? '{}' : '{}'".format(*shaded))
+
+
+def scale_of(implementations: Sequence[str]) -> alt.Scale:
+    """Return the scale from the names of implementations to their colours."""
+    return alt.Scale(domain=list(implementations), range=[color_of(name) for name in implementations])
+
+
+def _shade(channels: Sequence[int], end: int, shade: int) -> str:
+    shaded = 0.4  # of the way to black or white, for each further device of an implementation
+    kept = (1 - shaded) ** shade
+    return "#" + "".join(f"{round(end + kept * (channel - end)):02x}" for channel in channels)
+
 
 POINTS = ("square", "circle", "cross", "diamond", "triangle-up", "triangle-down")
 FADED = 0.12

@@ -16,10 +16,8 @@ from gpuexplore.analysis.prediction.calls import CALLS_WORDS
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.what_if.summary import EnteredResult
 from gpuexplore.analysis.what_if.what_if import WhatIf
-from gpuexplore.charts.axes import log_ticks, ratio_axis, si_label, x_value
-from gpuexplore.charts.palette import SCALE_OF_DTYPES
-from gpuexplore.charts.reference_lines import with_halo
-from gpuexplore.charts.series import NEUTRAL
+from gpuexplore.charts.points import with_halo
+from gpuexplore.charts.series import NEUTRAL, SCALE_OF_DTYPES, log_ticks, ratio_axis, si_label, x_value
 from gpuexplore.core import Origin, format_flop_per_s, format_interval, format_percent, format_ratio, format_seconds
 from gpuexplore.core.dtypes import FORMATS
 

@@ -11,8 +11,7 @@ import sys
 from importlib.util import find_spec
 
 from gpuexplore.cli.output import declare, say
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.served import LAUNCHER
+from gpuexplore.core import LAUNCHER, InvalidInput
 from gpuexplore.jobs.server_settings import ALLOWED_HOSTS, LEADER_KEY, check_settings
 from gpuexplore.operations import additions
 

@@ -5,7 +5,7 @@ Its runs are kept like any other, so that predictions use them.
 
 import argparse
 
-from gpuexplore.analysis.prediction.own_results import (
+from gpuexplore.analysis.prediction.request import (
     TITLE,
     CalibrationRow,
     columns_of,
@@ -35,8 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Measure the sweep, keep it, and print what it changes."""
-    from gpuexplore.store import open_store
-    from gpuexplore.store.listing import Description
+    from gpuexplore.store import Description, open_store
 
     here = [device for device in discover() if not device.is_simulated]
     first = next((device.id for device in here if device.kind in GPU_KINDS), here[0].id)

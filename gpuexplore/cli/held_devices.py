@@ -8,9 +8,7 @@ from gpuexplore.cli.output import EXIT_OK, print_json, read_age, say
 from gpuexplore.cli.run_command import OWNER
 from gpuexplore.core import InvalidInput, StoreUnavailable, check_characters, check_text
 from gpuexplore.hardware import discover
-from gpuexplore.store import database_url, open_store
-from gpuexplore.store.audit import ACCOUNT_PREFIX
-from gpuexplore.store.restrictions import Restriction, RestrictionKind
+from gpuexplore.store import ACCOUNT_PREFIX, Restriction, RestrictionKind, database_url, open_store
 
 
 def act(arguments: argparse.Namespace) -> int:

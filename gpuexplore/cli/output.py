@@ -1,4 +1,4 @@
-"""What commands share: exit codes, arguments, and output in JSON, columns and progress, on streams as found."""
+"""The tools of commands: exit codes, arguments, and output in JSON, columns and progress, on streams as found."""
 
 import codecs
 import io

@@ -70,8 +70,11 @@ from gpuexplore.core.model import (
     Status,
     Telemetry,
 )
+from gpuexplore.core.naming import LONGEST_NOTE, LONGEST_TITLE, array_conditions, checked, checked_tags, default_title
 from gpuexplore.core.once import once
+from gpuexplore.core.pools import PRIORITY, raise_priority, shorten_spinning
 from gpuexplore.core.serialization import decode, decode_strictly, encode, write_json
+from gpuexplore.core.served import LAUNCHER, PAGES
 from gpuexplore.core.statistics import (
     SMALLEST_SAMPLE_WITH_INTERVAL,
     interval_of_few,
@@ -84,6 +87,7 @@ from gpuexplore.core.statistics import (
     student_t,
     widened,
 )
+from gpuexplore.core.timed import OMIT_DEFAULT, Alignment, Condition, PhaseName
 from gpuexplore.core.typed_text import (
     LONGEST_LIST,
     LONGEST_REASON,
@@ -100,6 +104,7 @@ from gpuexplore.core.typed_text import (
 from gpuexplore.core.units import (
     UNKNOWN,
     alike,
+    common_unit,
     format_bytes,
     format_bytes_per_s,
     format_energy,
@@ -136,22 +141,30 @@ __all__ = [
     "DISTURBED",
     "DOUBTFUL",
     "LARGEST_BUDGET_S",
+    "LAUNCHER",
     "LAYOUTS",
     "LONGEST_LIST",
+    "LONGEST_NOTE",
     "LONGEST_REASON",
     "LONGEST_TEXT",
+    "LONGEST_TITLE",
     "MOST_PROCESSES",
+    "OMIT_DEFAULT",
     "ONE_SAMPLE",
+    "PAGES",
+    "PRIORITY",
     "SCHEMA_VERSION",
     "SMALLEST_SAMPLE_WITH_INTERVAL",
     "UNKNOWN",
     "WIDENED",
     "Accuracy",
+    "Alignment",
     "Bandwidth",
     "CacheRoof",
     "CacheState",
     "Cancelled",
     "Case",
+    "Condition",
     "Contrast",
     "DataMode",
     "Device",
@@ -173,6 +186,7 @@ __all__ = [
     "Peak",
     "PeakKind",
     "Phase",
+    "PhaseName",
     "Progress",
     "Quality",
     "Result",
@@ -190,10 +204,15 @@ __all__ = [
     "Unsupported",
     "Words",
     "alike",
+    "array_conditions",
     "check_characters",
     "check_text",
+    "checked",
+    "checked_tags",
+    "common_unit",
     "decode",
     "decode_strictly",
+    "default_title",
     "encode",
     "format_bytes",
     "format_bytes_per_s",
@@ -222,6 +241,7 @@ __all__ = [
     "paired_ratio",
     "paired_ratios",
     "quantile",
+    "raise_priority",
     "read_bytes",
     "read_length",
     "read_number",
@@ -230,6 +250,7 @@ __all__ = [
     "read_whole",
     "readable",
     "round_significant",
+    "shorten_spinning",
     "spreadsheet_safe",
     "student_t",
     "text_typed",

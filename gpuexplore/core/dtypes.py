@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from gpuexplore.core.errors import InvalidInput
 
-Stored = npt.NDArray[Any]
+Stored = np.typing.NDArray[Any]
 FP32_SIGNIFICAND_BITS = 24
 
 
@@ -73,14 +72,14 @@ class DType:
     def _limits(self) -> Any:
         return np.finfo(self.storage if self.storage.kind == "f" else np.float32)
 
-    def round(self, values: npt.NDArray[np.floating[Any]]) -> Stored:
+    def round(self, values: np.typing.NDArray[np.floating[Any]]) -> Stored:
         """Return `values` rounded to nearest even in this format, in its storage."""
         if not self.cut_from_fp32:
             return values.astype(self.storage)
         kept = _rounded_bits(values.astype(np.float32), FP32_SIGNIFICAND_BITS - self.significand_bits)
         return (kept >> np.uint32(32 - self.bits)).astype(f"uint{self.bits}").view(self.storage)
 
-    def widen(self, stored: Stored) -> npt.NDArray[np.float64]:
+    def widen(self, stored: Stored) -> np.typing.NDArray[np.float64]:
         """Return numbers in this format's storage as float64, exactly."""
         if self.storage.kind == "f":
             return stored.astype(np.float64)
@@ -89,7 +88,7 @@ class DType:
             return widened.astype(np.float64)
 
 
-def _rounded_bits(values: npt.NDArray[np.float32], count: int) -> npt.NDArray[np.uint32]:
+def _rounded_bits(values: np.typing.NDArray[np.float32], count: int) -> np.typing.NDArray[np.uint32]:
     """Return the bits of `values` (finite) rounded to nearest even so that the last `count` are zero."""
     bits = values.view(np.uint32)
     half_below = np.uint32((1 << (count - 1)) - 1)

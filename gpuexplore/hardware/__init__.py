@@ -17,7 +17,7 @@ from gpuexplore.hardware.accelerators import (
     table_device,
 )
 from gpuexplore.hardware.capabilities import CAPABILITIES, ComputeCapability, capability_named, capability_of
-from gpuexplore.hardware.cpu import memory_by_sysconf
+from gpuexplore.hardware.cpu import machine_kind, memory_by_sysconf
 from gpuexplore.hardware.cpu_ceiling.cache import ensure_ceiling
 from gpuexplore.hardware.cpu_ceiling.ceiling import ASSUMED_CACHE_BYTES, CACHES_OVERFLOWN
 from gpuexplore.hardware.cpu_times import (
@@ -31,7 +31,7 @@ from gpuexplore.hardware.cpu_times import (
 )
 from gpuexplore.hardware.directories import cache_directory, data_directory, lessons_directory
 from gpuexplore.hardware.discovery import device_named, discover, first_dtypes
-from gpuexplore.hardware.formula import formula_peaks
+from gpuexplore.hardware.formula import RATE_CLASSES, SLOWED_FIELDS, formula_peaks, tensor_clock_share
 from gpuexplore.hardware.identity import OTHER_PROCESSOR, device_key, is_namesake, same_device, why_other_device
 from gpuexplore.hardware.nvml import SOURCE, GpuFacts, Link, highest_clock_hz, is_cut_into_instances, is_lost, link_of
 from gpuexplore.hardware.specs import (
@@ -56,6 +56,8 @@ __all__ = [
     "NEWEST_FIRST",
     "OTHER_PROCESSOR",
     "PEAK_FIELDS",
+    "RATE_CLASSES",
+    "SLOWED_FIELDS",
     "SOURCE",
     "TORCH_KINDS",
     "Accelerator",
@@ -89,6 +91,7 @@ __all__ = [
     "is_namesake",
     "lessons_directory",
     "link_of",
+    "machine_kind",
     "memory_by_sysconf",
     "native_dtypes",
     "near_names",
@@ -103,6 +106,7 @@ __all__ = [
     "search",
     "table_device",
     "target_named",
+    "tensor_clock_share",
     "thread_runs",
     "thread_waits",
     "why_other_device",

@@ -21,28 +21,20 @@ FEWEST_PROBES = 128  # other work comes and goes: one probe in sixty was disturb
 # Microarchitectures by family and model number: one row of microarchitectures.csv each, with its source.
 
 
-@dataclass(frozen=True, slots=True)
-class _Microarchitecture:
-    """The numbers that CPUs of one microarchitecture state; `None` for any stepping."""
-
-    vendor: str
-    family: int
-    models: range
-    steppings: range | None
-    name: str
-
-
-def _row(row: dict[str, str]) -> _Microarchitecture:
-    steppings = _range(row["first_stepping"], row["last_stepping"]) if row["first_stepping"] else None
-    models = _range(row["first_model"], row["last_model"])
-    return _Microarchitecture(row["vendor"], int(row["family"], 0), models, steppings, row["name"])
-
-
 def _range(first: str, last: str) -> range:
     return range(int(first, 0), int(last, 0) + 1)
 
 
-MICROARCHITECTURES = tuple(_row(row) for row in read_table("microarchitectures.csv"))
+MICROARCHITECTURES = tuple(  # the numbers that CPUs of one state: vendor, family, models, steppings, and its name
+    (
+        row["vendor"],
+        int(row["family"], 0),
+        _range(row["first_model"], row["last_model"]),
+        _range(row["first_stepping"], row["last_stepping"]) if row["first_stepping"] else None,
+        row["name"],
+    )
+    for row in read_table("microarchitectures.csv")
+)
 
 
 def _microarchitecture_of(
@@ -50,11 +42,9 @@ def _microarchitecture_of(
 ) -> str | None:
     """Return e.g. `Zen 4`; None for numbers in no row: the nearest row would be a guess."""
     found = (
-        row.name
-        for row in MICROARCHITECTURES
-        if (vendor, family) == (row.vendor, row.family)
-        and model in row.models
-        and (row.steppings is None or stepping in row.steppings)
+        name
+        for *numbers, models, steppings, name in MICROARCHITECTURES
+        if [vendor, family] == numbers and model in models and (steppings is None or stepping in steppings)
     )
     return next(found, None)
 

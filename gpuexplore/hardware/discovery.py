@@ -77,11 +77,11 @@ def discover() -> tuple[Device, ...]:
     else:
         unknown = "Peaks are unknown until they are measured: no table lists a CPU's clock under load."
         cpu = _with_notes(cpu, [unknown])
-    real = discover_with(nvml=load_nvml(), query_smi=_query_gpus, environment=os.environ, cpu=cpu)
+    real = _discover_with(nvml=load_nvml(), query_smi=_query_gpus, environment=os.environ, cpu=cpu)
     return (*real, *torch_devices(), *_simulated_devices())
 
 
-def discover_with(
+def _discover_with(
     *, nvml: Any | None, query_smi: Callable[[], str], environment: Mapping[str, str], cpu: Device
 ) -> tuple[Device, ...]:
     """Return the devices that these sources describe.

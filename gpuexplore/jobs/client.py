@@ -31,7 +31,7 @@ STOP_S = 10.0
 POLL_S = 0.05
 
 
-class SupervisorKeeper:
+class _SupervisorKeeper:
     """Starts a supervisor when there is none, and replaces one that is frozen.
 
     Time is this process's own: a system clock that is set back or forward changes nothing.
@@ -138,12 +138,12 @@ def watch(stop: Event, url: str | None = None) -> None:
     """
     if is_external():
         return
-    keeper: SupervisorKeeper | None = None
+    keeper: _SupervisorKeeper | None = None
     said = ""
     while True:
         try:
             if keeper is None:
-                keeper = SupervisorKeeper(url)
+                keeper = _SupervisorKeeper(url)
                 keeper.replace_other_version()
             keeper.look()
         except InvalidInput as error:  # a home that cannot be used: it may be there later

@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import groupby
-from threading import Event
 from typing import Literal
 
 from gpuexplore.activity import Activity, ActivityReport
@@ -43,7 +42,7 @@ RETRY_S = 1.0
 _Lanes = dict[threading.Thread, frozenset[str]]  # the devices that each thread measures on
 
 
-def serve(store: Store, engine: Engine, heartbeat: Heartbeat, *, stop: Event, once: bool = False) -> None:
+def serve(store: Store, engine: Engine, heartbeat: Heartbeat, *, stop: threading.Event, once: bool = False) -> None:
     """Measure what is queued until `stop` is set, or with `once` until nothing waits."""
     housekeeping = Housekeeping(store, heartbeat.instance)
     with _lanes() as lanes:
@@ -62,7 +61,7 @@ def serve(store: Store, engine: Engine, heartbeat: Heartbeat, *, stop: Event, on
                 stop.wait(POLL_S)
 
 
-def _measure_next(store: Store, engine: Engine, heartbeat: Heartbeat, *, lanes: _Lanes, stop: Event) -> bool:
+def _measure_next(store: Store, engine: Engine, heartbeat: Heartbeat, *, lanes: _Lanes, stop: threading.Event) -> bool:
     """Measure the next run of the queue on the devices that are free; return whether there was one.
 
     It has ended or yielded then, or is measured in a lane of its own where devices share no host.
@@ -207,7 +206,7 @@ class _ClaimedRun:
         claim: WorkClaim,
         heartbeat: Heartbeat,
         *,
-        stop: Event,
+        stop: threading.Event,
         available: Callable[[], Collection[str]],
     ) -> None:
         self._available = available

@@ -11,8 +11,7 @@ from typing import Any
 from gpuexplore.analysis.compare import Side
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.run.summary import summary_of
-from gpuexplore.core import Device, InvalidInput, NotFound, Result, Run, RunSummary
-from gpuexplore.core.naming import default_title
+from gpuexplore.core import Device, InvalidInput, NotFound, Result, Run, RunSummary, default_title
 from gpuexplore.hardware import accelerators
 from gpuexplore.jobs.reading import read_apart
 from gpuexplore.recorded import RUN_PREFIX, recorded_run, validate

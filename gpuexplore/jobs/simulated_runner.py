@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from time import sleep
 
-from gpuexplore.backends.timer import Clock
+from gpuexplore.backends import Clock
 from gpuexplore.core.model import Case, Device, Environment, Flag, Measurement, Result, Status
 from gpuexplore.measure.conditions.environment import describe_environment
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks

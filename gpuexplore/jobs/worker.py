@@ -33,8 +33,7 @@ import psutil
 
 from gpuexplore.activity import DEVICE, ActivityReport
 from gpuexplore.backends.host import installed_versions
-from gpuexplore.core import Case, Device, GpuExploreError, Result, Status
-from gpuexplore.core.pools import PRIORITY, raise_priority
+from gpuexplore.core import PRIORITY, Case, Device, GpuExploreError, Result, Status, raise_priority
 from gpuexplore.hardware import device_key, ensure_ceiling
 from gpuexplore.jobs.engines import with_fewer_samples
 from gpuexplore.jobs.journal import (

@@ -3,6 +3,18 @@
 Loops over a small array would leave it to the compiler to find the registers, and it does not: the sums go
 through memory. Here every vector of sums is a value of its own. A step loads a row of B's panel, and each
 element of A's column is spread over a vector and multiplied with that row.
+
+A product of a few rows on one thread, in Numba: what our parallel CPU loops are made of.
+
+The sums of up to 16 rows and 256 columns stay in the L1 cache while panels of 32 rows of B pass by; four
+terms are added at a time, so that a sum is loaded and stored once for four multiply-adds.
+Only modules that load Numba import this.
+
+Widening and narrowing on the CPU, as LLVM instructions that vectorise.
+
+The integer type names the format: uint16 holds bf16, int16 holds fp16. bf16 is the upper half of an
+fp32, so widening is a shift and narrowing rounds to nearest even with integers; fp16 goes through
+LLVM's `half`, which is one instruction where the CPU has F16C or NEON.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,12 +25,106 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
-from numba import types
+from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
-from gpuexplore.kernels.cpu_formats import widen
-from gpuexplore.kernels.llvm_values import I32, I64
+from gpuexplore.kernels.llvm_values import F32, I16, I32, I64
+
+_HALF = ir.HalfType()
+
+
+def _widen_bf16(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+    shifted = builder.shl(builder.zext(arguments[0], I32), I32(16))
+    return builder.bitcast(shifted, F32)
+
+
+def _widen_fp16(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+    return builder.fpext(builder.bitcast(arguments[0], _HALF), F32)
+
+
+def _narrow_bf16(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+    value = arguments[0]
+    bits = builder.bitcast(value, I32)
+    odd = builder.and_(builder.lshr(bits, I32(16)), I32(1))
+    nearest = builder.add(builder.add(bits, I32(0x7FFF)), odd)
+    rounded = builder.trunc(builder.lshr(nearest, I32(16)), I16)
+    return builder.select(builder.fcmp_unordered("uno", value, value), I16(0x7FC0), rounded)
+
+
+def _narrow_fp16(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+    return builder.bitcast(builder.fptrunc(arguments[0], _HALF), I16)
+
+
+def _unchanged(_context: Any, _builder: Any, _signature: Any, arguments: Any) -> Any:
+    return arguments[0]
+
+
+_WIDEN = {types.uint16: _widen_bf16, types.int16: _widen_fp16}
+_NARROW = {types.uint16: _narrow_bf16, types.int16: _narrow_fp16}
+
+
+@intrinsic
+def widen(_typing: Any, value: Any) -> Any:
+    """Return a stored element as the number it is computed with: fp32 for 16-bit formats."""
+    if value in _WIDEN:
+        return types.float32(value), _WIDEN[value]
+    return value(value), _unchanged
+
+
+@intrinsic
+def narrow(_typing: Any, value: Any, dtype: Any) -> Any:
+    """Return a computed number as an element of an array whose `dtype` is given."""
+    if dtype.dtype in _NARROW:
+        return dtype.dtype(types.float32, dtype), _NARROW[dtype.dtype]
+    return value(value, dtype), _unchanged
+
+
+ROWS = 16  # what a caller should hand over at a time
+COLUMNS = 256
+TERMS = 32  # 32 x 256 fp32 are 32 KiB: the L1 cache of one core
+
+
+@njit(fastmath={"contract"}, cache=True)
+def _add_terms(sums: Any, a_row: Any, panel: Any, left: int) -> None:
+    """Add a_row (terms) @ panel (terms, n), from column `left` on, to `sums` (columns)."""
+    right = left + sums.size
+    whole = a_row.size // 4 * 4
+    for p in range(0, whole, 4):
+        a0 = widen(a_row[p])
+        a1 = widen(a_row[p + 1])
+        a2 = widen(a_row[p + 2])
+        a3 = widen(a_row[p + 3])
+        b0 = panel[p][left:right]
+        b1 = panel[p + 1][left:right]
+        b2 = panel[p + 2][left:right]
+        b3 = panel[p + 3][left:right]
+        for j in range(sums.size):
+            sums[j] += a0 * widen(b0[j]) + a1 * widen(b1[j]) + a2 * widen(b2[j]) + a3 * widen(b3[j])
+    for p in range(whole, a_row.size):
+        a0 = widen(a_row[p])
+        b0 = panel[p][left:right]
+        for j in range(sums.size):
+            sums[j] += a0 * widen(b0[j])
+
+
+@njit(cache=True)
+def multiply_rows(a: Any, b: Any, out: Any, zero: Any) -> None:
+    """Write (rows, k) @ (k, n) to `out` (rows, n); `zero` (1) has the dtype of the sums."""
+    rows, k = a.shape
+    n = b.shape[1]
+    sums = np.empty((rows, min(n, COLUMNS)), zero.dtype)
+    for left in range(0, n, COLUMNS):
+        width = min(COLUMNS, n - left)
+        sums[:] = zero[0]
+        for top in range(0, k, TERMS):
+            bottom = min(k, top + TERMS)
+            for row in range(rows):
+                _add_terms(sums[row][:width], a[row][top:bottom], b[top:bottom], left)
+        for row in range(rows):
+            for j in range(width):
+                out[row, left + j] = narrow(sums[row, j], out.dtype)
+
 
 # The tile of a matrix product that stays in a CPU's vector registers, chosen by the features Numba compiles for.
 #
@@ -69,7 +175,7 @@ def features() -> frozenset[str]:
 def packed_dtype(stored: np.dtype, having: frozenset[str] | None = None) -> np.dtype:
     """Return what an array of `stored` elements is packed as: itself, pairs of bf16, or fp32.
 
-    The integers name the 16-bit formats, see `gpuexplore.kernels.cpu_formats`.
+    The integers name the 16-bit formats, see `gpuexplore.kernels.cpu_micro_kernel`.
     """
     if stored.kind == "f":
         return stored

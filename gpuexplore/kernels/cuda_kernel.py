@@ -1,6 +1,12 @@
 """A CUDA kernel in Numba as data: its source for a dtype and a block shape, compiled once each, and its launch.
 
-Only modules that load Numba import this; what the web process needs is in `gpuexplore.kernels.geometry`.
+Only modules that load Numba import this, launches with it; what the web process needs is in
+`gpuexplore.kernels.geometry`.
+
+Widening and narrowing in CUDA kernels.
+
+bf16 travels as uint16 and is the upper half of an fp32, which works on every compute capability;
+fp16 is CUDA's own type. The arithmetic between is fp32.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,11 +16,29 @@ from math import ceil, prod
 from typing import Any
 
 from numba import config
+from numba.cuda import types
+from numba.cuda.extending import intrinsic
 
 from gpuexplore.backends.cuda_kernels import cuda
 from gpuexplore.core.dtypes import DTYPES, DType
 from gpuexplore.core.errors import Unsupported
-from gpuexplore.kernels.geometry import Block, Geometry
+from gpuexplore.kernels.geometry import ELEMENT_PER_THREAD, GRID_STRIDE, ROW_PER_BLOCK, WARP, Block, Geometry
+from gpuexplore.kernels.llvm_values import F32, I16, I32
+
+__all__ = [
+    "ELEMENT_PER_THREAD",
+    "GRID_STRIDE",
+    "ROW_PER_BLOCK",
+    "WARP",
+    "Block",
+    "CudaKernel",
+    "Kernel",
+    "inlined",
+    "narrow",
+    "narrowed",
+    "sum_type",
+    "widen",
+]
 
 Kernel = Callable[..., None]
 # a call of a device function would make Numba compile it for the GPU at hand, if there is one
@@ -103,3 +127,40 @@ def _compiled(kernel: CudaKernel, dtype: DType, block: Block) -> Any:
     if config.ENABLE_CUDASIM:
         raise Unsupported("NUMBA_ENABLE_CUDASIM is set, and Numba's simulator lacks instructions that our kernels use")
     return cuda.jit(kernel.make(dtype, block), **kernel.jit_options(dtype, block))
+
+
+@intrinsic
+def widen(_typing: Any, value: Any) -> Any:
+    """Return a stored element as the number it is computed with."""
+    wide = types.float32 if value in (types.uint16, types.float16) else value
+
+    def emit(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        if value == types.uint16:
+            return builder.bitcast(builder.shl(builder.zext(arguments[0], I32), I32(16)), F32)
+        return context.cast(builder, arguments[0], value, wide)
+
+    return wide(value), emit
+
+
+def narrowed(context: Any, builder: Any, number: Any, stored: Any) -> Any:
+    """Return the LLVM value of an fp32 number as an element of Numba's type `stored`."""
+    if stored != types.uint16:
+        return context.cast(builder, number, types.float32, stored)
+    bits = builder.bitcast(number, I32)
+    odd = builder.and_(builder.lshr(bits, I32(16)), I32(1))
+    upper = builder.lshr(builder.add(builder.add(bits, I32(0x7FFF)), odd), I32(16))
+    is_nan = builder.fcmp_unordered("uno", number, number)
+    return builder.select(is_nan, I16(0x7FC0), builder.trunc(upper, I16))
+
+
+@intrinsic
+def narrow(_typing: Any, value: Any, dtype: Any) -> Any:
+    """Return a computed number as an element of an array whose `dtype` is given."""
+    stored = dtype.dtype
+    if stored == types.uint16:
+        return stored(types.float32, dtype), lambda context, builder, _, arguments: narrowed(
+            context, builder, arguments[0], stored
+        )
+    return stored(value, dtype), lambda context, builder, _, arguments: context.cast(
+        builder, arguments[0], value, stored
+    )

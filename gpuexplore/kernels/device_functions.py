@@ -11,9 +11,7 @@ from typing import Any
 from numba import cuda
 
 from gpuexplore.core.dtypes import DType
-from gpuexplore.kernels.cuda_formats import narrow, widen
-from gpuexplore.kernels.cuda_kernel import inlined
-from gpuexplore.kernels.geometry import WARP
+from gpuexplore.kernels.cuda_kernel import WARP, inlined, narrow, widen
 from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, load_vector, read, store_vector, vector_length, write
 from gpuexplore.kernels.intrinsics.warps import warp_max, warp_sum
 

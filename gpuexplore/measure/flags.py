@@ -25,7 +25,7 @@ from gpuexplore.core import (
 from gpuexplore.core.dtypes import DType
 from gpuexplore.hardware import CpuLoss, ensure_ceiling
 from gpuexplore.measure.candidates.candidate import Candidate, cache_mode, flush_bytes
-from gpuexplore.measure.check.guard import array_bytes
+from gpuexplore.measure.check.group import array_bytes
 from gpuexplore.measure.conditions.isolation import contention, is_slow
 from gpuexplore.operations.contract import Operation
 

@@ -25,7 +25,7 @@ from itertools import product
 from random import Random
 from time import perf_counter_ns
 
-from gpuexplore.backends.timer import Clock
+from gpuexplore.backends import Clock
 from gpuexplore.core import (
     Cancelled,
     Case,

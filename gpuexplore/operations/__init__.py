@@ -19,7 +19,16 @@ from typing import Any
 
 from gpuexplore.core import Device, InvalidInput, Unsupported
 from gpuexplore.hardware.discovery import USUAL_DTYPES, first_dtypes
-from gpuexplore.operations.contract import AWKWARD, Array, Operation, Phased, Product, awkward_shapes, shapes_of
+from gpuexplore.operations.contract import (
+    AWKWARD,
+    NEGLIGIBLE,
+    Array,
+    Operation,
+    Phased,
+    Product,
+    awkward_shapes,
+    shapes_of,
+)
 from gpuexplore.operations.families import BENCHMARK
 from gpuexplore.operations.implementation import AS_SUMMED, BACKEND_OF_USERS, OF_USERS, Growth, Implementation
 from gpuexplore.registry import features
@@ -28,6 +37,8 @@ __all__ = [
     "AS_SUMMED",
     "AWKWARD",
     "BACKEND_OF_USERS",
+    "BENCHMARK",
+    "NEGLIGIBLE",
     "OF_USERS",
     "Array",
     "Growth",
@@ -36,6 +47,7 @@ __all__ = [
     "Phased",
     "Product",
     "awkward_shapes",
+    "operation_named",
     "shapes_of",
 ]
 

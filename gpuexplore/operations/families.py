@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 
 from gpuexplore.core.model import Shape
-from gpuexplore.operations.contract import Cut, Operation
+from gpuexplore.operations.contract import Cut, Operation, of_rows, own_size
 from gpuexplore.operations.implementation import Implementation
-from gpuexplore.operations.scales import of_rows, own_size
 
 
 def element_wise(*, operands: int, flops_per_element: int, **own: Any) -> Operation:

@@ -6,9 +6,8 @@ from importlib import import_module
 from gpuexplore.core import Device, Unsupported
 from gpuexplore.core.dtypes import DType
 from gpuexplore.kernels.cuda_compile import array_type, compile_kernels
-from gpuexplore.kernels.cuda_kernel import CudaKernel
+from gpuexplore.kernels.cuda_kernel import Block, CudaKernel
 from gpuexplore.kernels.files.machine_code import CompiledKernel
-from gpuexplore.kernels.geometry import Block
 from gpuexplore.operations.contract import Operation
 from gpuexplore.operations.implementation import Implementation
 

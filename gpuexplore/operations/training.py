@@ -17,8 +17,7 @@ import numpy as np
 
 from gpuexplore.core.dtypes import DTYPES, DType
 from gpuexplore.core.model import Shape
-from gpuexplore.operations.contract import Array, Arrays, Phased, Product
-from gpuexplore.operations.scales import of_gradients
+from gpuexplore.operations.contract import Array, Arrays, Phased, Product, of_gradients
 
 Lengths = tuple[int, ...]
 Forward = Callable[..., tuple[float, Any]]  # from batch, targets and parameters to the loss and what backward needs

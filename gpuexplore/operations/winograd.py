@@ -18,14 +18,13 @@ from functools import cache
 from math import sqrt
 
 import numpy as np
-import numpy.typing as npt
 
 from gpuexplore.core.dtypes import DType
 from gpuexplore.core.model import Device, Shape
 from gpuexplore.hardware import GPU_KINDS
 from gpuexplore.operations.implementation import AS_SUMMED, Growth
 
-Matrix = npt.NDArray[np.float64]
+Matrix = np.typing.NDArray[np.float64]
 REACH = 3  # of the filters that libraries have it for; cuDNN's for 5 x 5 is of unknown points, and gets no allowance
 
 

@@ -15,6 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from gpuexplore.core import (
+    LONGEST_TITLE,
     SCHEMA_VERSION,
     Case,
     Environment,
@@ -26,8 +27,8 @@ from gpuexplore.core import (
     Result,
     check_characters,
     decode_strictly,
+    default_title,
 )
-from gpuexplore.core.naming import LONGEST_TITLE, default_title
 from gpuexplore.operations.families import BENCHMARK
 from gpuexplore.recorded.harnesses import READ, kind_of, results_of
 from gpuexplore.recorded.validation import (

@@ -24,8 +24,7 @@ from gpuexplore.core import (
 )
 from gpuexplore.core.dtypes import FORMATS, dtype_named
 from gpuexplore.measure.check import Reference, make_inputs, tolerance, widest_tolerance, work
-from gpuexplore.operations import AS_SUMMED, Growth, Operation, operation_named
-from gpuexplore.operations.families import BENCHMARK
+from gpuexplore.operations import AS_SUMMED, BENCHMARK, Growth, Operation, operation_named
 from gpuexplore.recorded.recording import Provenance, Recording, missing_provenance
 
 ROUNDING = 1e-9  # of a tolerance that was written as text

@@ -241,7 +241,7 @@ MOST_WHEN_TRIED = 3  # so that a guesser with many addresses keeps no class out
 MOST_KNOWN = 10_000  # addresses: the one heard of first is forgotten
 
 
-class WrongCodes:
+class _WrongCodes:
     """Counts of wrong codes by origin in the last ten minutes; thread-safe.
 
     Of 7.5 million codes, 600 in ten minutes find a room that is open for eight hours with a chance of 0.4 %.
@@ -293,7 +293,7 @@ class WrongCodes:
             tries.popleft()
 
 
-WRONG_CODES = WrongCodes()  # of this process
+WRONG_CODES = _WrongCodes()  # of this process
 
 # No vowels, so no words; of letters that look alike in a projector's type (B and 8, G and C, I and L, O and Q, S and 5,
 # U and V, Z and 2) at most one, and no digits.

@@ -2,7 +2,7 @@
 
 `Store` is the only interface; each of its bases is the part of it in one module. A run enters by `submission.py`; its
 supervisor takes it and writes what comes of it by `claims.py`, in the order of `turns.py`, on devices that no
-administrator restricts (`restrictions.py`); `positions.py` says when it starts. `runs.py` and `listing.py` are what
+administrator restricts (`turns.py`); `positions.py` says when it starts. `runs.py` and `listing.py` are what
 pages read, `run_states.py` says who may change a run's state and who shares it, `leases.py` what becomes of the runs
 of a supervisor that died. `tables.py` has the tables, `migrations/` their history, `upgrade.py` runs it; `prune.py` and
 `backup.py` are for those who keep a server.
@@ -21,24 +21,39 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.store.claims import Claims, WorkClaim
-from gpuexplore.store.database import URL_VARIABLE, Database, connect, database_url, size_of, unavailable, utc_now
-from gpuexplore.store.entries import Entries
+from gpuexplore.store.database import (
+    ACCOUNT_PREFIX,
+    URL_VARIABLE,
+    Database,
+    connect,
+    database_url,
+    size_of,
+    unavailable,
+    utc_now,
+)
+from gpuexplore.store.entries import Answer, Entries
 from gpuexplore.store.leases import Leases, Supervisor, SupervisorState, leased, names_of
 from gpuexplore.store.listing import MOST_LISTED, Description, ListedRun, RunLists, Wanted
 from gpuexplore.store.positions import Positions, WaitingRun
-from gpuexplore.store.restrictions import Restrictions
-from gpuexplore.store.room_tasks import RoomTasks
+from gpuexplore.store.room_tasks import AskedRun, RoomTasks
 from gpuexplore.store.run_states import RunStates
 from gpuexplore.store.runs import StoredRuns
 from gpuexplore.store.submission import Submissions
-from gpuexplore.store.turns import Turns
-from gpuexplore.store.upgrade import upgrade
+from gpuexplore.store.turns import QUEUED, Restriction, RestrictionKind, Turns
+from gpuexplore.store.upgrade import Plan, free_bytes, plan_upgrade, upgrade
 
 __all__ = [
+    "ACCOUNT_PREFIX",
     "MOST_LISTED",
+    "QUEUED",
+    "Answer",
+    "AskedRun",
     "Database",
     "Description",
     "ListedRun",
+    "Plan",
+    "Restriction",
+    "RestrictionKind",
     "Store",
     "Supervisor",
     "SupervisorState",
@@ -46,9 +61,11 @@ __all__ = [
     "Wanted",
     "WorkClaim",
     "database_url",
+    "free_bytes",
     "leased",
     "names_of",
     "open_store",
+    "plan_upgrade",
     "size_of",
 ]
 
@@ -62,7 +79,6 @@ class Store(
     RoomTasks,
     Positions,
     Leases,
-    Restrictions,
     Turns,
     Claims,
 ):

@@ -22,11 +22,10 @@ from sqlalchemy.sql.dml import ReturningUpdate
 from gpuexplore.activity import Activity, ActivityReport
 from gpuexplore.core import Case, Experiment, InvalidInput, NotFound, Result, RunState, encode
 from gpuexplore.store.database import Database, insertion, upsert
-from gpuexplore.store.restrictions import Restriction, free_of, restrictions_now
 from gpuexplore.store.run_states import FINAL, changeable, note_device, settle
 from gpuexplore.store.tables import DEVICE_USE, EXPERIMENT, OBSERVATIONS, RESULTS, RUNS
 from gpuexplore.store.tolerant_decode import activity_of, experiment_of, keep, take_out
-from gpuexplore.store.turns import ORDER, QUEUED, book, claimable, order_runs_of
+from gpuexplore.store.turns import ORDER, QUEUED, Restriction, book, claimable, free_of, order_runs_of, restrictions_now
 
 NEXT = (
     select(RUNS.c.number)

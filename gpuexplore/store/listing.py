@@ -7,10 +7,20 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, delete, insert, select, true, union_all, update
 
-from gpuexplore.core import InvalidInput, NotFound, RunState, RunSummary, decode, encode
-from gpuexplore.core.naming import LONGEST_NOTE, LONGEST_TITLE, checked, checked_tags, default_title
-from gpuexplore.store.audit import Action, note
-from gpuexplore.store.database import Database
+from gpuexplore.core import (
+    LONGEST_NOTE,
+    LONGEST_TITLE,
+    InvalidInput,
+    NotFound,
+    RunState,
+    RunSummary,
+    checked,
+    checked_tags,
+    decode,
+    default_title,
+    encode,
+)
+from gpuexplore.store.database import Action, Database, note
 from gpuexplore.store.run_states import ACTIVE, LISTED, askers_in, run_row, searched, was_asked_for_by
 from gpuexplore.store.tables import ENVIRONMENTS, EXPERIMENT, RUN_TAGS, RUNS
 from gpuexplore.store.tolerant_decode import DECODE_ERRORS, experiment_of

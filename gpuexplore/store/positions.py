@@ -11,9 +11,21 @@ from sqlalchemy import Float, Integer, Row, String, and_, bindparam, cast, exist
 from gpuexplore.core.model import RunState
 from gpuexplore.store.database import Database
 from gpuexplore.store.leases import FRESH_S, names_of, reported_within
-from gpuexplore.store.restrictions import Restriction, RestrictionKind, applies, free_of, restrictions_now
 from gpuexplore.store.tables import DEVICE_HOLDS, RUNS, SUPERVISORS
-from gpuexplore.store.turns import COMBINATIONS, LEFT_S, ORDER, QUEUED, head_start_s, leaders_among, left_s
+from gpuexplore.store.turns import (
+    COMBINATIONS,
+    LEFT_S,
+    ORDER,
+    QUEUED,
+    Restriction,
+    RestrictionKind,
+    applies,
+    free_of,
+    head_start_s,
+    leaders_among,
+    left_s,
+    restrictions_now,
+)
 
 WAITING_COLUMNS = (
     *ORDER,

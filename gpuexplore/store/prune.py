@@ -17,9 +17,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, Table, delete, exists, func, or_, select, update
 
 from gpuexplore.core import StoreUnavailable, format_bytes
-from gpuexplore.store.audit import Action, note
 from gpuexplore.store.backup import alone
-from gpuexplore.store.database import Database, seconds_since_1970, size_of
+from gpuexplore.store.database import Action, Database, note, seconds_since_1970, size_of
 from gpuexplore.store.run_states import FINAL
 from gpuexplore.store.tables import AUDIT, DEVICE_SECONDS, OBSERVATIONS, RESULTS, RUN_TAGS, RUNS
 from gpuexplore.store.turns import MINUTES
@@ -33,7 +32,7 @@ Paced = Callable[[Callable[[Connection, int], Any]], Any]  # calls a function wi
 
 
 @dataclass(frozen=True, slots=True)
-class Pruned:
+class _Pruned:
     """Counts of what is or was erased.
 
     Attributes:
@@ -61,7 +60,7 @@ def _old_runs(before_utc: str, *, marked: bool = False) -> ColumnElement[bool]:
     return RUNS.c.state.in_(FINAL) & or_(old, RUNS.c.deleted_utc < before_utc)
 
 
-def prunable(database: Database, before_utc: str, *, marked: bool = False) -> Pruned:
+def prunable(database: Database, before_utc: str, *, marked: bool = False) -> _Pruned:
     """Return what `prune` would erase."""
     old = _old_runs(before_utc, marked=marked)
     gone = select(RUNS.c.id).where(old)
@@ -71,7 +70,7 @@ def prunable(database: Database, before_utc: str, *, marked: bool = False) -> Pr
         results = _count(connection, select(func.count()).select_from(RESULTS).where(RESULTS.c.run_id.in_(gone)))
         every = _count(connection, select(func.count()).select_from(RUNS).where(everything))
         lines = _count(connection, select(func.count()).select_from(AUDIT).where(AUDIT.c.at_utc < before_utc))
-    return Pruned(runs, results, every - runs, lines)
+    return _Pruned(runs, results, every - runs, lines)
 
 
 def prune(
@@ -81,7 +80,7 @@ def prune(
     pause: Callable[[float], None] = time.sleep,
     *,
     marked: bool = False,
-) -> Pruned:
+) -> _Pruned:
     """Erase old runs with everything in them, and what the audit log says of that time; return what went.
 
     Args:
@@ -101,7 +100,7 @@ def prune(
         erased[AUDIT] += rows
     with database.writing(durable=True) as connection:
         note(connection, database.now(), (Action.PRUNED, owner, f"{erased[RUNS]} runs before {before_utc[:19]}"))
-    return Pruned(erased[RUNS], erased[RESULTS], kept, erased[AUDIT])
+    return _Pruned(erased[RUNS], erased[RESULTS], kept, erased[AUDIT])
 
 
 def purge_deleted(

@@ -12,8 +12,7 @@ from sqlalchemy import Connection, Row, delete, func, insert, or_, select, updat
 
 from gpuexplore.core.errors import InvalidInput, NotFound
 from gpuexplore.rooms import MOST_EVER, MOST_PEOPLE, Participant, Room, RoomState, name_key, new_code, spoken
-from gpuexplore.store.audit import Action, note
-from gpuexplore.store.database import Database, epoch_s, insertion, seconds_since_1970
+from gpuexplore.store.database import Action, Database, epoch_s, insertion, note, seconds_since_1970
 from gpuexplore.store.tables import PARTICIPANTS, ROOM_LEADERS, ROOMS
 
 MOST_OPEN = 20  # rooms that one leader may have open

@@ -16,8 +16,7 @@ from sqlalchemy import ColumnElement, Connection, Row, delete, func, select, tex
 from sqlalchemy import case as choose
 
 from gpuexplore.core import CANCELLED_BY_ADMIN, CANCELLED_BY_OWNER, InvalidInput, NotFound, RunState, format_seconds
-from gpuexplore.store.audit import Action, note
-from gpuexplore.store.database import SOON_S, Database, epoch_s, upsert
+from gpuexplore.store.database import SOON_S, Action, Database, epoch_s, note, upsert
 from gpuexplore.store.tables import EXPERIMENT, OWNERS, PROVISIONAL, RESULTS, RUN_ASKERS, RUNS, storable
 from gpuexplore.store.turns import order_runs_of
 

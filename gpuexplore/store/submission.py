@@ -15,12 +15,10 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, func, insert, select, text
 
 from gpuexplore.activity import Activity
-from gpuexplore.core import Experiment, InvalidInput, Result, RunState, encode, format_seconds
-from gpuexplore.core.naming import default_title
+from gpuexplore.core import Experiment, InvalidInput, Result, RunState, default_title, encode, format_seconds
 from gpuexplore.operations.implementation import OF_USERS
-from gpuexplore.store.audit import Action, note
 from gpuexplore.store.claims import add_row
-from gpuexplore.store.database import Database, epoch_s, insertion, upsert
+from gpuexplore.store.database import Action, Database, epoch_s, insertion, note, upsert
 from gpuexplore.store.run_states import ACTIVE, searched
 from gpuexplore.store.tables import EXPERIMENT, OWNERS, RUN_ASKERS, RUNS
 from gpuexplore.store.turns import QUEUED, head_start_s, next_turn_s, order_runs_of

@@ -13,9 +13,16 @@ turns.
 
 The column is written whenever one of its terms changes; an index then answers whose turn it is without looking at every
 run that waits.
+
+Devices that an administrator restricts: in the database, so that every supervisor obeys, after a restart too.
+
+On a paused device nothing is measured: what is, stops and waits. On a drained one, what is measured ends, and nothing
+new starts. A reserved one measures the runs of one account only, until a moment.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import (
@@ -24,8 +31,10 @@ from sqlalchemy import (
     FromClause,
     Row,
     bindparam,
+    delete,
     exists,
     func,
+    or_,
     select,
     text,
     update,
@@ -33,10 +42,9 @@ from sqlalchemy import (
 from sqlalchemy import case as choose
 
 from gpuexplore.core.model import RunState
-from gpuexplore.store.audit import ACCOUNT_PREFIX
-from gpuexplore.store.database import Database, seconds_since_1970, upsert, utc_now
-from gpuexplore.store.restrictions import free_of, restrictions_now
+from gpuexplore.store.database import ACCOUNT_PREFIX, Action, Database, note, seconds_since_1970, upsert, utc_now
 from gpuexplore.store.tables import (
+    DEVICE_HOLDS,
     DEVICE_SECONDS,
     PARTICIPANTS,
     ROOM_LEADERS,
@@ -45,6 +53,66 @@ from gpuexplore.store.tables import (
     RUNS,
     WAITS_FOR_SEVERAL,
 )
+
+
+class RestrictionKind(StrEnum):
+    """Kinds of restriction of a device."""
+
+    PAUSED = "paused"
+    DRAINED = "drained"
+    RESERVED = "reserved"
+
+
+@dataclass(frozen=True, slots=True)
+class Restriction:
+    """A device that an administrator restricts.
+
+    Attributes:
+        device: as runs ask for it: `cuda:0` on every host, `lab1/cuda:0` on that one.
+        kind: how.
+        reason: of the administrator; may be empty.
+        owner: whose runs a reserved device measures; None otherwise.
+        until_utc: when a reservation ends; None otherwise.
+    """
+
+    device: str
+    kind: RestrictionKind
+    reason: str = ""
+    owner: str | None = None
+    until_utc: str | None = None
+
+    def __str__(self) -> str:
+        until = f" until {self.until_utc[:16].replace('T', ' ')} UTC" if self.until_utc else ""
+        why = f": {self.reason}" if self.reason else ""
+        return f"{self.device} is {self.kind}{until}{why}"
+
+
+def restrictions_now(connection: Connection, now: str) -> tuple[Restriction, ...]:
+    """Return what is restricted at this moment, by device; reservations end by themselves."""
+    lasts = or_(DEVICE_HOLDS.c.until_utc.is_(None), DEVICE_HOLDS.c.until_utc > now)
+    rows = connection.execute(select(DEVICE_HOLDS).where(lasts).order_by(DEVICE_HOLDS.c.device))
+    return tuple(
+        Restriction(row.device, RestrictionKind(row.kind), row.reason, row.owner, row.until_utc) for row in rows
+    )
+
+
+def applies(restriction: Restriction, device: str, names: Collection[str]) -> bool:
+    """Return whether a device is restricted, for a supervisor that has all of `names`, with and without its host.
+
+    A name without a host is that device of every host, and on one host both names are one device.
+    """
+    if restriction.device == device:
+        return True
+    if "/" in restriction.device:
+        return "/" not in device and restriction.device.endswith(f"/{device}") and restriction.device in names
+    return device.endswith(f"/{restriction.device}")
+
+
+def free_of(names: Collection[str], restrictions: Sequence[Restriction], owner: str | None = None) -> frozenset[str]:
+    """Return those of a supervisor's devices on which runs of `owner` may start; None is those of others."""
+    against = [each for each in restrictions if each.kind is not RestrictionKind.RESERVED or each.owner != owner]
+    return frozenset(name for name in names if not any(applies(each, name, names) for each in against))
+
 
 MINUTES = 60  # the window in which device seconds count
 FIRST_PASS_S = 60.0  # of device time by which who has seen nothing yet may have used more than who has
@@ -222,7 +290,7 @@ def _in_turns(runs: Iterable[tuple[int, str, float]], used: Mapping[str, float])
 
 
 class Turns(Database):
-    """The order of the queue."""
+    """The order of the queue, and the devices that are restricted."""
 
     def order_all(self) -> None:
         """Write all turns anew: what was used more than an hour ago no longer counts."""
@@ -255,3 +323,34 @@ class Turns(Database):
             )
             due_s = _device_seconds(connection, owner) - head_start_s(connection, owner)
             return connection.scalar(new.where(RUNS.c.turn_s < due_s).limit(1)) is not None
+
+    def restrict(self, restriction: Restriction, owner: str) -> None:
+        """Restrict a device from now on, in place of what restricted it before.
+
+        Args:
+            restriction: how.
+            owner: who asks, for the audit log.
+        """
+        with self.writing(durable=True) as connection:
+            upsert(connection, DEVICE_HOLDS, {**asdict(restriction), "kind": restriction.kind.value})
+            note(connection, self.now(), (Action[restriction.kind.name], owner, restriction.device))
+
+    def resume(self, device: str, owner: str) -> bool:
+        """Let a device measure again; return whether it was restricted."""
+        with self.writing(durable=True) as connection:
+            was_restricted = (
+                connection.execute(delete(DEVICE_HOLDS).where(DEVICE_HOLDS.c.device == device)).rowcount > 0
+            )
+            if was_restricted:
+                note(connection, self.now(), (Action.RESUMED, owner, device))
+            return was_restricted
+
+    def current_restrictions(self) -> tuple[Restriction, ...]:
+        """Return what is restricted now, by device."""
+        with self.reading(snapshot=False) as connection:
+            return restrictions_now(connection, self.now())
+
+    def is_paused(self, devices: Iterable[str], names: Collection[str]) -> bool:
+        """Return whether what runs on one of `devices` is to stop, of a supervisor that has all of `names`."""
+        paused = [each for each in self.current_restrictions() if each.kind is RestrictionKind.PAUSED]
+        return any(applies(each, device, names) for each in paused for device in devices)

@@ -57,7 +57,7 @@ def _upgrade(engine: Engine, connection: Connection, copies: list[Path]) -> None
         # "gpue": any number that no other program locks in this database
         connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": 0x6770_7565})
     found = _revision_of(connection)
-    if found == newest_revision():
+    if found == _newest_revision():
         return
     if found is not None:
         _check_known(found)
@@ -89,7 +89,7 @@ def revisions() -> list[str]:
     return sorted(path.name.partition("_")[0] for path in VERSIONS.glob("[0-9]*_*.py"))
 
 
-def newest_revision() -> str:
+def _newest_revision() -> str:
     """Return the schema that this version of gpuexplore needs."""
     return revisions()[-1]
 
@@ -103,10 +103,10 @@ def _check_known(revision: str) -> None:
     if revision in revisions():
         return
     known = ", ".join(revisions())
-    if revision < newest_revision():
+    if revision < _newest_revision():
         raise because(f"a version between releases made it (schema {revision}): those that can be upgraded are {known}")
     raise because(
-        f"a newer version of gpuexplore made it (schema {revision}, this version knows {newest_revision()}): "
+        f"a newer version of gpuexplore made it (schema {revision}, this version knows {_newest_revision()}): "
         "install that version again, or restore a copy made before its upgrade"
     )
 
@@ -124,7 +124,7 @@ def _copy(engine: Engine, revision: str) -> list[Path]:
             f"its upgrade takes {format_bytes(needed)} of its disk for a copy and for the new schema, but "
             f"{format_bytes(free)} are free. Nothing has changed: free some space, or use the previous version"
         )
-    target = file.with_name(f"{file.name}.before-{newest_revision()}")
+    target = file.with_name(f"{file.name}.before-{_newest_revision()}")
     part = target.with_name(f"{target.name}.part")
     try:
         with closing(sqlite3.connect(file)) as source, closing(sqlite3.connect(part)) as copy:
@@ -214,18 +214,18 @@ def plan_upgrade(url: str | None = None) -> Plan:
     file = Path(str(engine.url.database)) if engine.dialect.name == "sqlite" else None
     try:
         if file is not None and not file.exists():
-            return Plan(None, newest_revision(), {}, None, None, None)
+            return Plan(None, _newest_revision(), {}, None, None, None)
         with engine.connect() as connection:
             found = _revision_of(connection)
             if found is None:
-                return Plan(None, newest_revision(), {}, None, None, None)
+                return Plan(None, _newest_revision(), {}, None, None, None)
             _check_known(found)
             steps = {revision: _about(revision) for revision in revisions() if revision > found}
             if file is None:
                 size = connection.scalar(text("SELECT pg_database_size(current_database())"))
-                return Plan(found, newest_revision(), steps, size, None, None)
+                return Plan(found, _newest_revision(), steps, size, None, None)
         return Plan(
-            found, newest_revision(), steps, size_of(file), _needed_bytes(file) if steps else 0, free_bytes(file)
+            found, _newest_revision(), steps, size_of(file), _needed_bytes(file) if steps else 0, free_bytes(file)
         )
     except (DBAPIError, sqlite3.Error) as error:
         raise unavailable(error) from error

@@ -6,7 +6,7 @@ from functools import partial
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from gpuexplore.analysis.prediction.own_results import TITLE, columns_of, compared, sweep_of, unlike_its_kind
+from gpuexplore.analysis.prediction.request import TITLE, columns_of, compared, sweep_of, unlike_its_kind
 from gpuexplore.analysis.run.estimate import estimate
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.core import (

@@ -8,7 +8,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 import streamlit as st
 
 from gpuexplore.jobs.server_settings import TRUSTED_PROXIES, listed
-from gpuexplore.store.audit import ACCOUNT_PREFIX
+from gpuexplore.store.database import ACCOUNT_PREFIX
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.undocumented import user_fields
 

@@ -16,7 +16,7 @@ from gpuexplore.core import GpuExploreError, Run, RunState, format_seconds, form
 from gpuexplore.jobs.server_settings import is_external
 from gpuexplore.operations import operation_named
 from gpuexplore.store import Supervisor, WaitingRun
-from gpuexplore.store.restrictions import Restriction, RestrictionKind
+from gpuexplore.store.turns import Restriction, RestrictionKind
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.navigation import file_of
 from gpuexplore.ui.roles import is_admin

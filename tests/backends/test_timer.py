@@ -4,7 +4,7 @@ import contextlib
 
 import pytest
 
-from gpuexplore.backends.timer import MIN_BATCH_S, EventTimer, HostTimer
+from gpuexplore.backends import MIN_BATCH_S, EventTimer, HostTimer
 from tests.measure.fakes import FakeClock, FakeWork
 
 

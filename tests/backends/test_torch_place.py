@@ -7,15 +7,14 @@ import numpy as np
 import pytest
 import torch
 
-from gpuexplore.backends import host, load_backend
+from gpuexplore.backends import EventTimer, HostTimer, host, load_backend
 from gpuexplore.backends import torch as torch_backend
-from gpuexplore.backends.timer import EventTimer, HostTimer
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.errors import TooLarge, Unsupported
 from gpuexplore.core.model import Device, Status
 from gpuexplore.hardware.torch_devices import TORCH_KINDS
 from gpuexplore.measure.candidates.candidate import device_for, flush_bytes, unsupported
-from gpuexplore.measure.check.guard import check_memory
+from gpuexplore.measure.check.group import check_memory
 from gpuexplore.measure.conditions.environment import free_bytes
 from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.operations.conv2d import torch as torch_convolution

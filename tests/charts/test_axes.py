@@ -6,9 +6,9 @@ import vl_convert
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuexplore.charts.axes import log_ticks, powers_of_two, si_label
 from gpuexplore.charts.lines import _axis_of_names, _size_axis
-from gpuexplore.charts.reference_lines import labelled_rule, peak_rules
+from gpuexplore.charts.points import labelled_rule, peak_rules
+from gpuexplore.charts.series import log_ticks, powers_of_two, si_label
 from gpuexplore.operations import OPERATIONS
 
 VALUES = st.lists(st.floats(1e-9, 1e15), min_size=1, max_size=20)

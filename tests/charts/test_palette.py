@@ -7,7 +7,7 @@ from math import dist
 
 import pytest
 
-from gpuexplore.charts.palette import COLORS, color_of
+from gpuexplore.charts.series import COLORS, color_of
 from gpuexplore.operations import OPERATIONS
 
 MODES = ("light", "dark")

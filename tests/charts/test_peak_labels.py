@@ -1,4 +1,4 @@
-from gpuexplore.charts.reference_lines import PeakLine, peak_labels
+from gpuexplore.charts.points import PeakLine, peak_labels
 
 
 def labels(*lines):

@@ -7,7 +7,7 @@ import pytest
 from gpuexplore.cli import main
 from gpuexplore.cli.output import EXIT_OK, EXIT_UNUSABLE
 from gpuexplore.store import open_store
-from gpuexplore.store.restrictions import RestrictionKind
+from gpuexplore.store.turns import RestrictionKind
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from gpuexplore.cli import main, room_sending
 from gpuexplore.cli.output import EXIT_OK, EXIT_UNUSABLE
 from gpuexplore.cli.room_sending import destination, keep
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.rooms import WrongCodes
+from gpuexplore.rooms import _WrongCodes
 from gpuexplore.ui import session
 from gpuexplore.ui.server import api
 from tests.ui.test_sending import port
@@ -22,7 +22,7 @@ TINY = ("vector_add", "--size", "8", "--impl", "numpy", "--dtype", "fp32", "--de
 
 @pytest.fixture
 def store(home, monkeypatch):
-    monkeypatch.setattr(api, "WRONG_CODES", WrongCodes())
+    monkeypatch.setattr(api, "WRONG_CODES", _WrongCodes())
     monkeypatch.setattr(room_sending, "user_name", lambda: "ada")
     session.store.cache_clear()
     yield session.store()

@@ -12,7 +12,7 @@ from alembic.runtime.migration import MigrationContext
 
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.run.json_report import run_report
-from gpuexplore.charts.frame import to_frame
+from gpuexplore.charts.series import to_frame
 from gpuexplore.core.errors import NotFound
 from gpuexplore.core.model import Bandwidth, Identity, Peak, RunState, Status
 from gpuexplore.core.serialization import encode

@@ -8,7 +8,7 @@ import pytest
 from gpuexplore.analysis.diagnosis import DISTURBANCES
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.run.json_report import run_report
-from gpuexplore.analysis.utilization.peak_choice import comparison_for
+from gpuexplore.analysis.utilization.best_results import comparison_for
 from gpuexplore.charts.exports import Exported, export
 from tests.compatibility.conftest import DATA
 

@@ -6,7 +6,7 @@ from functools import cache
 import pytest
 
 from gpuexplore.backends import load_backend
-from gpuexplore.features.selftest.suite.bench import Bench
+from gpuexplore.features.selftest.suite.contract import Bench
 from gpuexplore.hardware import discover
 from gpuexplore.measure import GPU_NUMBERING
 

@@ -7,7 +7,7 @@ import pytest
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Device, Identity
 from gpuexplore.hardware import device_named, discover
-from gpuexplore.hardware.discovery import discover_with
+from gpuexplore.hardware.discovery import _discover_with
 from tests.hardware.fake_nvml import FakeGpu, FakeNvml
 
 CPU = Device("cpu", "cpu", "a CPU")
@@ -22,7 +22,7 @@ GPU-dddd-4, NVIDIA Thing, [N/A], [N/A], [N/A], [N/A], 580.65.06, [N/A], [N/A]
 
 def found(*gpus, smi="", **environment):
     nvml = FakeNvml(list(gpus)) if gpus else None
-    return discover_with(nvml=nvml, query_smi=lambda: smi, environment=environment, cpu=CPU)
+    return _discover_with(nvml=nvml, query_smi=lambda: smi, environment=environment, cpu=CPU)
 
 
 def test_a_machine_without_a_gpu_has_its_cpu():

@@ -41,10 +41,12 @@ def test_numbers_of_a_cpu_have_a_name_or_none(numbers, name):
 
 
 def test_no_cpu_has_two_names():
-    for row, other in combinations(MICROARCHITECTURES, 2):
-        models = (row.vendor, row.family) == (other.vendor, other.family) and {*row.models} & {*other.models}
-        steppings = None in (row.steppings, other.steppings) or {*row.steppings} & {*other.steppings}
-        assert not (models and steppings), (row, other)
+    for (*numbers, models, steppings, name), (*others, other_models, other_steppings, other) in combinations(
+        MICROARCHITECTURES, 2
+    ):
+        shared_models = numbers == others and {*models} & {*other_models}
+        shared_steppings = None in (steppings, other_steppings) or {*steppings} & {*other_steppings}
+        assert not (shared_models and shared_steppings), (name, other)
 
 
 def test_every_row_has_its_source():
@@ -52,7 +54,7 @@ def test_every_row_has_its_source():
 
 
 def test_every_microarchitecture_says_which_instruction_sets_it_can_have():
-    assert {row.name for row in MICROARCHITECTURES} == set(CAN_HAVE)
+    assert {name for *_, name in MICROARCHITECTURES} == set(CAN_HAVE)
     known = {flag for words in FIRST_WITH.values() for flag in words}
     assert frozenset().union(*CAN_HAVE.values()) <= known <= set(INSTRUCTION_SETS)
 

@@ -11,7 +11,7 @@ import pytest
 import gpuexplore
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.jobs import client
-from gpuexplore.jobs.client import SupervisorKeeper, watch
+from gpuexplore.jobs.client import _SupervisorKeeper, watch
 from gpuexplore.jobs.locks import supervisor_lock
 from gpuexplore.jobs.supervisor import main
 from gpuexplore.store.database import database_url
@@ -68,7 +68,7 @@ def end(found):
 
 @pytest.mark.long
 def test_many_that_look_at_once_start_one(stand_in, home):
-    watches = [SupervisorKeeper() for _ in range(8)]
+    watches = [_SupervisorKeeper() for _ in range(8)]
     threads = [threading.Thread(target=each.look) for each in watches]
     for thread in threads:
         thread.start()
@@ -84,7 +84,7 @@ def test_many_that_look_at_once_start_one(stand_in, home):
 
 @pytest.mark.long
 def test_one_that_was_killed_is_replaced_at_the_next_look(stand_in):
-    keeper = SupervisorKeeper()
+    keeper = _SupervisorKeeper()
     keeper.look()
     first = held()
     end(first)
@@ -98,7 +98,7 @@ def test_one_that_was_killed_is_replaced_at_the_next_look(stand_in):
 @pytest.mark.long
 def test_one_that_shows_no_sign_of_life_is_killed_and_replaced(stand_in):
     frozen, now_s = stand_in("--frozen"), [0.0]
-    keeper = SupervisorKeeper(clock=lambda: now_s[0])
+    keeper = _SupervisorKeeper(clock=lambda: now_s[0])
     keeper.look()
     now_s[0] = client.FROZEN_S - 1
     keeper.look()
@@ -116,7 +116,7 @@ def test_one_that_shows_no_sign_of_life_is_killed_and_replaced(stand_in):
 @pytest.mark.long
 def test_one_that_works_is_left_alone_for_ever(stand_in):
     working, now_s, lock = stand_in(), [0.0], supervisor_lock(database_url())
-    keeper = SupervisorKeeper(clock=lambda: now_s[0])
+    keeper = _SupervisorKeeper(clock=lambda: now_s[0])
     for _ in range(3):
         keeper.look()
         now_s[0] += client.FROZEN_S * 10
@@ -128,7 +128,7 @@ def test_one_that_works_is_left_alone_for_ever(stand_in):
 
 @pytest.mark.long
 def test_one_of_another_version_is_replaced(stand_in):
-    same, keeper = stand_in(), SupervisorKeeper()
+    same, keeper = stand_in(), _SupervisorKeeper()
     keeper.replace_other_version()
     assert holder().pid == same.pid
     end(holder())
@@ -170,7 +170,7 @@ def test_external_supervisor_is_left_to_others(monkeypatch):
 def test_held_lock_is_enough(monkeypatch):
     monkeypatch.setattr(client, "COMMAND", ("nobody-may-start-this",))
 
-    keeper = SupervisorKeeper()
+    keeper = _SupervisorKeeper()
     with supervisor_lock(database_url()):
         keeper.look()
 
@@ -183,7 +183,7 @@ def test_database_is_passed_on_without_showing_in_the_list_of_processes(monkeypa
     monkeypatch.setattr(
         client, "COMMAND", (sys.executable, "-c", "import os; print(os.environ['GPUEXPLORE_DATABASE_URL'])")
     )
-    keeper = SupervisorKeeper(url)
+    keeper = _SupervisorKeeper(url)
 
     keeper.start()
 

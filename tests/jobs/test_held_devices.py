@@ -9,7 +9,7 @@ from gpuexplore.jobs import queue_loop
 from gpuexplore.jobs.heartbeat import Heartbeat
 from gpuexplore.jobs.queue_loop import serve
 from gpuexplore.store import open_store
-from gpuexplore.store.restrictions import Restriction, RestrictionKind
+from gpuexplore.store.turns import Restriction, RestrictionKind
 from tests.jobs.test_supervisor import CPU, ME, FakeEngine
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.jobs.client import SupervisorKeeper
+from gpuexplore.jobs.client import _SupervisorKeeper
 from gpuexplore.jobs.locks import DIRECTORY_VARIABLE, HostLock, LockHolder, _start_of, lock_directory, supervisor_lock
 from gpuexplore.jobs.quiet import Rounds
 
@@ -133,7 +133,7 @@ def test_a_process_that_another_user_names_is_no_holder_and_is_not_ended(locks, 
             while not (locks / f"{name}.{uid}.holder").exists():
                 assert os.waitpid(forger, os.WNOHANG) == (0, 0)
             assert supervisor_lock(URL).holder() is None
-            SupervisorKeeper(URL)._end(named, patience_s=0)
+            _SupervisorKeeper(URL)._end(named, patience_s=0)
             assert os.waitpid(victim, os.WNOHANG) == (0, 0), "it was ended"
         finally:
             os.kill(forger, 9)

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numba import njit
 
-from gpuexplore.kernels.cpu_formats import narrow, widen
+from gpuexplore.kernels.cpu_micro_kernel import narrow, widen
 
 STORED = {"bf16": (np.uint16, ml_dtypes.bfloat16), "fp16": (np.int16, np.float16)}
 

@@ -9,7 +9,7 @@ from gpuexplore.kernels.files import machine_code
 from gpuexplore.kernels.files.machine_code import disassembled
 from gpuexplore.kernels.sass import SassInstruction, loops, main_loop, mix_of
 from gpuexplore.kernels.sass.instruction import as_tf32
-from gpuexplore.kernels.sass.loops import bytes_in_flight, cycles_of_a_pass, encloses, with_descriptors
+from gpuexplore.kernels.sass.loops import _encloses, bytes_in_flight, cycles_of_a_pass, with_descriptors
 
 
 def code(*lines):
@@ -205,8 +205,8 @@ def test_loops_go_from_a_branch_back_to_its_target():
     inner, outer = loops(NESTED)
 
     assert (inner[0].address, inner[-1].address, outer[0].address, outer[-1].address) == (0x20, 0x40, 0x10, 0x60)
-    assert encloses(outer, inner)
-    assert not encloses(inner, outer)
+    assert _encloses(outer, inner)
+    assert not _encloses(inner, outer)
     assert main_loop(NESTED) == inner
 
 

@@ -42,10 +42,10 @@ def test_the_kernel_reads_every_element_once_in_the_simulator():
 def test_the_kernel_compiles_without_floats():
     from numba import cuda, types
 
-    from gpuexplore.kernels.strided_sum.numba_cuda import strided_sum_kernel
+    from gpuexplore.kernels.strided_sum.numba_cuda import _strided_sum_kernel
 
     line = types.int64[::1]
-    ptx, _ = cuda.compile_ptx(strided_sum_kernel.py_func, (types.uint32[::1], line, line, line), cc=(8, 0))
+    ptx, _ = cuda.compile_ptx(_strided_sum_kernel.py_func, (types.uint32[::1], line, line, line), cc=(8, 0))
 
     assert "ld.global.u32" in ptx
     assert ".f64" not in ptx

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from gpuexplore.backends import HostTimer
 from gpuexplore.backends import numpy as numpy_backend
-from gpuexplore.backends.timer import HostTimer
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.model import Case, Device, Environment, Measurement, Options, Peak, Shape
 from gpuexplore.measure.candidates.candidate import Candidate

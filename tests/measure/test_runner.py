@@ -14,7 +14,7 @@ from gpuexplore.core.model import Case, Measurement, Options, Result, Shape, Sta
 from gpuexplore.core.units import format_seconds
 from gpuexplore.measure import runner
 from gpuexplore.measure.candidates import candidate
-from gpuexplore.measure.check import guard
+from gpuexplore.measure.check import group
 from gpuexplore.measure.check.group import open_group
 from gpuexplore.measure.conditions import environment, watch
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
@@ -219,8 +219,8 @@ def test_slow_implementation_is_skipped_with_an_estimate_before_it_runs():
 
     assert results["slow"].status is Status.SKIPPED
     assert results["slow"].reason.startswith("one call would take about ")
-    limit = f"{format_seconds(guard.MAX_BUDGET_MULTIPLE * 1e-3)} ({guard.MAX_BUDGET_MULTIPLE} × the budget of 0.001 s)"
-    assert results["slow"].reason.endswith(f"{guard.MIN_CALLS} are needed: over the limit of {limit}")
+    limit = f"{format_seconds(group.MAX_BUDGET_MULTIPLE * 1e-3)} ({group.MAX_BUDGET_MULTIPLE} × the budget of 0.001 s)"
+    assert results["slow"].reason.endswith(f"{group.MIN_CALLS} are needed: over the limit of {limit}")
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_second_estimate_is_not_made_where_the_first_agrees_with_an_earlier_one(
 
 
 def test_implementation_that_is_slow_only_at_this_size_is_skipped_after_its_warm_up(monkeypatch):
-    monkeypatch.setattr(guard, "CHEAP_WORK", 2**40)
+    monkeypatch.setattr(group, "CHEAP_WORK", 2**40)
 
     assert result_of("fine", budget_s=1e-6).status is Status.SKIPPED
 

@@ -59,7 +59,7 @@ def test_a_change_of_any_code_that_kernels_share_is_another_state(tmp_path, monk
         path.write_text(module)
         states.append(shared_kernel_code())
 
-    assert "gpuexplore.kernels.cpu_formats" in shared
+    assert "gpuexplore.kernels.cpu_micro_kernel" in shared
     assert len(set(states)) == len(states)
 
 

@@ -14,7 +14,7 @@ from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Case, Shape
 from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.measure.check.correctness import tolerance
-from gpuexplore.measure.check.guard import CHEAP_WORK, _probe_shapes, work
+from gpuexplore.measure.check.group import CHEAP_WORK, _probe_shapes, work
 from gpuexplore.measure.check.inputs import Reference, make_inputs
 from gpuexplore.operations import OPERATIONS, load_build
 from gpuexplore.operations.attention import attended_pairs

@@ -27,7 +27,7 @@ from gpuexplore.operations.kernel_targets import (
     kernel_of,
 )
 from gpuexplore.operations.matmul.numba_cuda import KERNEL as BEST_KERNEL
-from gpuexplore.operations.matmul.numba_cuda import step_for
+from gpuexplore.operations.matmul.numba_cuda import _step_for
 from scripts import kernel_sources
 from scripts.compiled_kernels import differences as differing
 from scripts.compiled_kernels import elsewhere, facts, kernels, key
@@ -87,7 +87,7 @@ def with_source(kernel):
     shape = operation.shape_of_size(2)
     axes = [len(lengths) for lengths in (*operation.inputs(shape), operation.output(shape))]
     made = kernel_of(operation, implementation)
-    step = step_for(dtype) if made is BEST_KERNEL else made
+    step = _step_for(dtype) if made is BEST_KERNEL else made
     return SOURCES.setdefault((step, dtype, *axes), kernel)
 
 
@@ -178,7 +178,7 @@ def digests(package):
             ADDED,
             {"softmax", "strided"},
         ),  # what the kernel calls, or what is in the file of that
-        ("kernels/cuda_formats.py", ADDED, {"softmax", "naive", "strided"}),
+        ("kernels/cuda_kernel.py", ADDED, {"softmax", "naive", "strided"}),
         ("kernels/llvm_values.py", ADDED, EVERY),  # what those call
         ("core/dtypes.py", ADDED, EVERY),
         ("kernels/cuda_compile.py", ADDED, EVERY),

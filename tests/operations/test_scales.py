@@ -7,7 +7,7 @@ from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.model import Shape
 from gpuexplore.measure.check.inputs import make_inputs
 from gpuexplore.operations import OPERATIONS
-from gpuexplore.operations.scales import of_gradients, of_products, of_rows, of_sums, own_size
+from gpuexplore.operations.contract import of_gradients, of_products, of_rows, of_sums, own_size
 from gpuexplore.operations.training import flat
 
 

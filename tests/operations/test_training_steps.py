@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from gpuexplore.analysis.prediction.ideal_time import CALL_S, Arithmetic, ideal
+from gpuexplore.analysis.prediction.calls import CALL_S, Arithmetic, ideal
 from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.backends import load_backend
 from gpuexplore.core.dtypes import DTYPES

@@ -6,7 +6,7 @@ import pytest
 
 from gpuexplore.activity import of_kind
 from gpuexplore.core.model import RunState
-from gpuexplore.store.restrictions import Restriction, RestrictionKind
+from gpuexplore.store.turns import Restriction, RestrictionKind
 from gpuexplore.ui import roles
 from gpuexplore.ui.run.state import waiting_words
 from tests.analysis.made import device

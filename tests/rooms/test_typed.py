@@ -11,7 +11,7 @@ from gpuexplore.rooms import (
     MOST_OF_ONE,
     MOST_WHEN_TRIED,
     WITHIN_S,
-    WrongCodes,
+    _WrongCodes,
     name_key,
     new_code,
     read_code,
@@ -113,7 +113,7 @@ class Clock:
 
 
 def test_whoever_tries_codes_waits_and_others_do_not():
-    wrong = WrongCodes(clock := Clock())
+    wrong = _WrongCodes(clock := Clock())
     for _ in range(MOST_OF_ONE):
         wrong.check("1.2.3.4", CODE)
         wrong.note("1.2.3.4")
@@ -128,7 +128,7 @@ def test_whoever_tries_codes_waits_and_others_do_not():
 
 
 def test_many_addresses_that_try_codes_keep_nobody_out_who_does_not():
-    wrong = WrongCodes(Clock())
+    wrong = _WrongCodes(Clock())
     for number in range(MOST_OF_ALL):
         wrong.note(f"10.0.0.{number % 200}")
 
@@ -142,7 +142,7 @@ def test_many_addresses_that_try_codes_keep_nobody_out_who_does_not():
 
 
 def test_newcomers_to_a_room_that_others_behind_their_address_are_in_wait_for_no_wrong_codes():
-    wrong = WrongCodes(Clock())
+    wrong = _WrongCodes(Clock())
     wrong.note_entered("1.2.3.4", CODE)
     for _ in range(MOST_OF_ONE):
         wrong.note("1.2.3.4")
@@ -153,7 +153,7 @@ def test_newcomers_to_a_room_that_others_behind_their_address_are_in_wait_for_no
 
 
 def test_addresses_do_not_fill_the_memory():
-    wrong = WrongCodes(Clock())
+    wrong = _WrongCodes(Clock())
     for number in range(MOST_KNOWN + 5):
         wrong.note(str(number))
         wrong.note_entered(str(number), CODE)

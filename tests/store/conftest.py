@@ -12,7 +12,7 @@ from sqlalchemy import create_engine, inspect, select, text, update
 from gpuexplore.core.model import Device, Experiment, Result, Shape, Status
 from gpuexplore.store import Supervisor, open_store
 from gpuexplore.store.tables import METADATA, SUPERVISORS
-from gpuexplore.store.upgrade import KEPT_BY_ALEMBIC, newest_revision
+from gpuexplore.store.upgrade import KEPT_BY_ALEMBIC, _newest_revision
 from tests import postgresql
 from tests.analysis.made import ok
 
@@ -85,7 +85,7 @@ def _has_newest_schema(connection):
     known = {*METADATA.tables, KEPT_BY_ALEMBIC.name}
     if set(inspect(connection).get_table_names()) != known:
         return False
-    return connection.scalar(select(KEPT_BY_ALEMBIC.c.version_num)) == newest_revision()
+    return connection.scalar(select(KEPT_BY_ALEMBIC.c.version_num)) == _newest_revision()
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])

@@ -4,7 +4,7 @@ import pytest
 
 from gpuexplore.activity import Activity
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.store.audit import Action, noted, shown
+from gpuexplore.store.database import Action, noted, shown
 
 COOKIE = "3q2-7wX0pL9cV1bN8mK4jA"
 

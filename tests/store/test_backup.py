@@ -9,7 +9,7 @@ import pytest
 from gpuexplore.core.errors import InvalidInput, StoreUnavailable
 from gpuexplore.store import backup, open_store
 from gpuexplore.store.backup import back_up, contents_of, files_of, restore
-from gpuexplore.store.upgrade import newest_revision
+from gpuexplore.store.upgrade import _newest_revision
 
 MOMENT = "20260102T030405Z"
 
@@ -36,7 +36,7 @@ def test_a_copy_tells_what_is_in_it(home, database, two_runs):
     made = back_up(database, home / "copy", {"mine.md": b"# Mine"})
 
     assert made == contents_of(home / "copy")
-    assert made.revision == newest_revision()
+    assert made.revision == _newest_revision()
     assert (made.counts["runs"], made.counts["results"], made.files) == (2, 4, ("mine.md",))
     assert files_of(home / "copy") == {"mine.md": b"# Mine"}
     assert (home / "copy").stat().st_mode & 0o777 == 0o600

@@ -10,7 +10,7 @@ from gpuexplore.activity import of_kind
 from gpuexplore.core.errors import NotFound
 from gpuexplore.core.model import RunState
 from gpuexplore.store import Description, open_store
-from gpuexplore.store.prune import Pruned, give_back, prunable, prune, purge_deleted
+from gpuexplore.store.prune import _Pruned, give_back, prunable, prune, purge_deleted
 from gpuexplore.store.tables import DEVICE_SECONDS, OBSERVATIONS, RESULTS, RUNS
 from tests.pages.conftest import told
 
@@ -50,7 +50,7 @@ def test_what_ended_before_then_goes_with_its_results(store, recorded, clock, be
     clock.advance(DAY_S)
     new = recorded()
 
-    assert prunable(store, limit) == prune(store, limit, "root", no_pause) == Pruned(1, 4, 0, 1)
+    assert prunable(store, limit) == prune(store, limit, "root", no_pause) == _Pruned(1, 4, 0, 1)
     assert ids(store) == {new}
     with pytest.raises(NotFound):
         store.load(old)

@@ -4,8 +4,8 @@ import pytest
 
 from gpuexplore.core.model import Device
 from gpuexplore.store import open_store
-from gpuexplore.store.audit import Action, noted
-from gpuexplore.store.restrictions import Restriction, RestrictionKind, applies, free_of
+from gpuexplore.store.database import Action, noted
+from gpuexplore.store.turns import Restriction, RestrictionKind, applies, free_of
 
 PAUSED = Restriction("cpu", RestrictionKind.PAUSED, "new cooler")
 NAMES = ("cpu", "lab1/cpu", "cuda:0", "lab1/cuda:0")

@@ -21,7 +21,7 @@ from gpuexplore.core.serialization import encode
 from gpuexplore.store import Description, Store, Wanted, open_store
 from gpuexplore.store.database import connect, create, database_url
 from gpuexplore.store.tables import METADATA
-from gpuexplore.store.upgrade import _migration_config, _write_ahead_log, newest_revision, revisions, upgrade
+from gpuexplore.store.upgrade import _migration_config, _newest_revision, _write_ahead_log, revisions, upgrade
 from tests.analysis.made import ok
 
 MEASURED = ok(1e-3, size=8)
@@ -61,7 +61,7 @@ def test_schemas_are_those_of_alembic_which_is_loaded_only_for_an_upgrade(home):
     script = ScriptDirectory.from_config(_migration_config(None))
 
     assert revisions() == sorted(each.revision for each in script.walk_revisions())
-    assert newest_revision() == script.get_current_head()
+    assert _newest_revision() == script.get_current_head()
     open_store().close()
     opened = "import sys, gpuexplore.store as s; s.open_store().close(); print('alembic' in sys.modules)"
     assert subprocess.check_output([sys.executable, "-c", opened], text=True).strip() == "False"
@@ -133,7 +133,7 @@ def test_an_upgrade_that_a_full_disk_ends_leaves_no_copy_and_the_file_as_it_was(
     with closing(sqlite3.connect(old_home / "gpuexplore.sqlite3")) as left:
         assert left.execute("SELECT version_num FROM alembic_version").fetchall() == [("0002",)]
     with open_store():
-        assert (old_home / f"gpuexplore.sqlite3.before-{newest_revision()}").stat().st_size > 1_000_000
+        assert (old_home / f"gpuexplore.sqlite3.before-{_newest_revision()}").stat().st_size > 1_000_000
 
 
 def test_file_is_copied_before_an_upgrade(home):
@@ -147,7 +147,7 @@ def test_file_is_copied_before_an_upgrade(home):
 
     open_store().close()
 
-    with sqlite3.connect(home / f"gpuexplore.sqlite3.before-{newest_revision()}") as copy:
+    with sqlite3.connect(home / f"gpuexplore.sqlite3.before-{_newest_revision()}") as copy:
         assert copy.execute("SELECT version_num FROM alembic_version").fetchall() == [("0002",)]
         assert copy.execute("SELECT count(*) FROM runs").fetchall() == [(1,)]
     copy.close()

@@ -8,7 +8,7 @@ from alembic import command
 from gpuexplore.core.errors import StoreUnavailable
 from gpuexplore.store import open_store
 from gpuexplore.store.database import connect, create
-from gpuexplore.store.upgrade import _migration_config, newest_revision, plan_upgrade, revisions
+from gpuexplore.store.upgrade import _migration_config, _newest_revision, plan_upgrade, revisions
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def test_every_step_is_named_with_what_it_does_and_nothing_is_written(file):
 
     plan = plan_upgrade()
 
-    assert (plan.found, plan.newest) == ("0002", newest_revision())
+    assert (plan.found, plan.newest) == ("0002", _newest_revision())
     assert list(plan.steps) == [each for each in revisions() if each > "0002"]
     assert all(about.endswith(".") for about in plan.steps.values())
     assert plan.needed_bytes > plan.size_bytes == file.stat().st_size
@@ -49,7 +49,7 @@ def test_without_a_database_none_is_made(home):
 def test_a_database_of_this_version_needs_nothing(database, store):
     plan = plan_upgrade(database)
 
-    assert (plan.found, plan.steps) == (newest_revision(), {})
+    assert (plan.found, plan.steps) == (_newest_revision(), {})
     assert not plan.needed_bytes
     assert plan.size_bytes > 0
 

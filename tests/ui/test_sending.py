@@ -10,7 +10,7 @@ import pytest
 import uvicorn
 from starlette.applications import Starlette
 
-from gpuexplore.rooms import MOST_OF_ONE, WrongCodes
+from gpuexplore.rooms import MOST_OF_ONE, _WrongCodes
 from gpuexplore.store import Wanted
 from gpuexplore.store.room_tasks import owner_of_sender
 from gpuexplore.ui import session
@@ -43,7 +43,7 @@ def port():
 def store(tmp_path, monkeypatch, quick_database):
     monkeypatch.setenv("GPUEXPLORE_HOME", str(tmp_path))
     monkeypatch.delenv("GPUEXPLORE_DATABASE_URL", raising=False)
-    monkeypatch.setattr(api, "WRONG_CODES", WrongCodes())
+    monkeypatch.setattr(api, "WRONG_CODES", _WrongCodes())
     session.store.cache_clear()
     yield session.store()
     session.store().close()

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from gpuexplore.analysis.diagnosis.formats import emulated, tf32
 from gpuexplore.analysis.diagnosis.limits import (
     below_limits,
     cache_bound,
@@ -14,7 +13,14 @@ from gpuexplore.analysis.diagnosis.limits import (
     no_peak,
     one_thread,
 )
-from gpuexplore.analysis.diagnosis.processors import slow_blas, too_few_threads, transfer_dominates, wave_tail
+from gpuexplore.analysis.diagnosis.processors import (
+    emulated,
+    slow_blas,
+    tf32,
+    too_few_threads,
+    transfer_dominates,
+    wave_tail,
+)
 from gpuexplore.analysis.model import AnalyzedResult, Diagnosis, DiagnosisKind, Severity
 from gpuexplore.analysis.utilization import (
     PEAK_SOURCES,

@@ -6,8 +6,14 @@ rest; below `FAR_FROM_A_LIMIT` no roof bounds it. A share that is not well known
 
 from dataclasses import replace
 
-from gpuexplore.analysis.diagnosis.formats import CLOSE_TO_A_LIMIT, faster_in_group, format_share, narrower_dtype
-from gpuexplore.analysis.diagnosis.processors import slow_blas, wave_tail
+from gpuexplore.analysis.diagnosis.processors import (
+    CLOSE_TO_A_LIMIT,
+    faster_in_group,
+    format_share,
+    narrower_dtype,
+    slow_blas,
+    wave_tail,
+)
 from gpuexplore.analysis.model import AnalyzedResult, Diagnosis
 from gpuexplore.analysis.roofs import ridge_point
 from gpuexplore.analysis.utilization import PEAK_SOURCES, arithmetic_of, has_nominal_flops

@@ -24,12 +24,22 @@ from gpuexplore.analysis.prediction.calibration import (
     regime_of,
 )
 from gpuexplore.analysis.prediction.calibration import calibrate as calibrated_on
-from gpuexplore.analysis.prediction.calls import CALLS, USUAL, USUAL_CALLS, Calls, Conditions
+from gpuexplore.analysis.prediction.calls import (
+    CALL_S,
+    CALLS,
+    USUAL,
+    USUAL_CALLS,
+    Arithmetic,
+    Calls,
+    Conditions,
+    Support,
+    arithmetic,
+    ideal,
+)
 from gpuexplore.analysis.prediction.gpu import RELEVANT as RELEVANT_MEASUREMENT
 from gpuexplore.analysis.prediction.gpu import BatchEstimate, CallEstimate, Nearest
 from gpuexplore.analysis.prediction.gpu.facts import Numbers, facts_of, is_of_library, moves_only
 from gpuexplore.analysis.prediction.gpu.terms import exponential
-from gpuexplore.analysis.prediction.ideal_time import CALL_S, Arithmetic, Support, arithmetic, ideal
 from gpuexplore.analysis.prediction.priors import LIBRARY, PRIORS, Posterior, Regime
 from gpuexplore.analysis.prediction.roof import roofs
 from gpuexplore.core import Case, Device, Peak, Result, format_percent, format_seconds, once

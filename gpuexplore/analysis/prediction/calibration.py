@@ -11,10 +11,18 @@ from dataclasses import dataclass, field, replace
 from math import hypot, log, log2
 from typing import Literal
 
-from gpuexplore.analysis.prediction.calls import Conditions, calls_of, conditions_of
-from gpuexplore.analysis.prediction.gpu import Fitted, fitted
+from gpuexplore.analysis.prediction.calls import (
+    Arithmetic,
+    Conditions,
+    Ideal,
+    arithmetic,
+    calls_of,
+    conditions_of,
+    ideal,
+    processor_of,
+)
+from gpuexplore.analysis.prediction.gpu import CallEstimate, Fitted, fitted
 from gpuexplore.analysis.prediction.gpu.facts import GpuCall, facts_of, is_of_library, moves_only, published_call
-from gpuexplore.analysis.prediction.ideal_time import Arithmetic, Ideal, arithmetic, ideal, processor_of
 from gpuexplore.analysis.prediction.priors import (
     LIBRARY,
     DeviceLikeness,

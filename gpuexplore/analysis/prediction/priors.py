@@ -13,10 +13,9 @@ from math import log
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from gpuexplore.analysis.model import Bound
-from gpuexplore.analysis.prediction.ideal_time import Processor
+from gpuexplore.analysis.prediction.calls import Processor
 
 # Gaussian process regression: learned on similar cases, with an uncertainty that grows with the distance from them.
 #
@@ -26,8 +25,8 @@ from gpuexplore.analysis.prediction.ideal_time import Processor
 
 
 Features = Mapping[str, str | float | None]
-Matrix = npt.NDArray[np.float64]
-Columns = Mapping[str, npt.NDArray[Any]]  # of each feature that components look at, the values of many cases
+Matrix = np.typing.NDArray[np.float64]
+Columns = Mapping[str, np.typing.NDArray[Any]]  # of each feature that components look at, the values of many cases
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,7 @@ class _Component:
     near: tuple[tuple[str, float], ...] = ()
     scaled_by: str | None = None
 
-    def columns(self, cases: Sequence[Features]) -> dict[str, npt.NDArray[Any]]:
+    def columns(self, cases: Sequence[Features]) -> dict[str, np.typing.NDArray[Any]]:
         """Return the features that it looks at: those that agree as hashes, others as numbers; unknown is NaN."""
         numbers = (*(name for name, _ in self.near), *([self.scaled_by] if self.scaled_by else []))
         found = {name: np.array([hash(str(case[name])) for case in cases], dtype=np.int64) for name in self.same}
@@ -87,7 +86,7 @@ def _covariance(components: Sequence[_Component], rows: Columns, columns: Column
 
 def _columns(components: Sequence[_Component], cases: Sequence[Features]) -> Columns:
     """Return each feature of the cases once, however many components and questions ask for it."""
-    found: dict[str, npt.NDArray[Any]] = {}
+    found: dict[str, np.typing.NDArray[Any]] = {}
     for component in components:
         found |= component.columns(cases)
     return found

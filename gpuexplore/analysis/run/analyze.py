@@ -43,8 +43,7 @@ from gpuexplore.analysis.utilization import (
     why_above_bandwidth,
     why_above_peak,
 )
-from gpuexplore.analysis.verdict import Estimate, compare, ratio_of, time_of
-from gpuexplore.analysis.verdict.times import SAMPLES
+from gpuexplore.analysis.verdict import SAMPLES, Estimate, compare, ratio_of, time_of
 from gpuexplore.core import Bandwidth, CacheRoof, Case, Flag, FlagName, Origin, Peak, Result, format_percent, median
 from gpuexplore.operations import operation_named
 

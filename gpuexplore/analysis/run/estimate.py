@@ -25,7 +25,7 @@ from gpuexplore.core import (
 )
 from gpuexplore.core.dtypes import dtype_named
 from gpuexplore.measure.candidates.candidate import WAKING_CALL_S
-from gpuexplore.measure.check.guard import MIN_CALLS, element_count, limit_s, needed_bytes, work
+from gpuexplore.measure.check.group import MIN_CALLS, element_count, limit_s, needed_bytes, work
 from gpuexplore.operations import first_kernels, operation_named
 from gpuexplore.recorded import recordings
 

@@ -9,8 +9,17 @@ from typing import Any, get_args
 
 from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
 from gpuexplore.analysis.utilization.utilization import shape_label
-from gpuexplore.core import SCHEMA_VERSION, Environment, Experiment, Measurement, Phase, Run, encode
-from gpuexplore.core.timed import Condition, PhaseName
+from gpuexplore.core import (
+    SCHEMA_VERSION,
+    Condition,
+    Environment,
+    Experiment,
+    Measurement,
+    Phase,
+    PhaseName,
+    Run,
+    encode,
+)
 
 
 def run_report(experiment: Experiment, analysis: RunAnalysis, run: Run | None = None) -> dict[str, Any]:

@@ -5,14 +5,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from gpuexplore.analysis.diagnosis.formats import WORTH_A_SENTENCE, slower_than_native
+from gpuexplore.analysis.diagnosis.processors import WORTH_A_SENTENCE, slower_than_native
 from gpuexplore.analysis.model import AnalyzedResult, DiagnosisKind, RunAnalysis, Speedup
 from gpuexplore.analysis.speedup import is_separable, speedup
 from gpuexplore.analysis.utilization import PEAK_SOURCES, is_plausible, shape_label
-from gpuexplore.analysis.verdict import compare, ratio_of
-from gpuexplore.analysis.verdict.times import PROCESSES, SAMPLES
+from gpuexplore.analysis.verdict import PROCESSES, SAMPLES, compare, ratio_of
 from gpuexplore.core import (
     SMALLEST_SAMPLE_WITH_INTERVAL,
+    Condition,
     Measurement,
     Phase,
     Result,
@@ -23,7 +23,6 @@ from gpuexplore.core import (
     format_seconds,
 )
 from gpuexplore.core.dtypes import DTYPES
-from gpuexplore.core.timed import Condition
 
 SummaryRule = Callable[[RunAnalysis], str | None]
 CONDITIONS: Mapping[Condition, str] = {

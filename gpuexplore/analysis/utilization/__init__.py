@@ -1,7 +1,9 @@
 """The share of a peak that a result reached: rates, the peaks it is compared with, and plausibility of rates."""
 
 from gpuexplore.analysis.utilization.best_results import (
+    baselines,
     best_of,
+    comparison_for,
     exceeded_bandwidth,
     exceeded_peak,
     exceeds_bandwidth_of_any_cache,
@@ -9,16 +11,12 @@ from gpuexplore.analysis.utilization.best_results import (
     exceeds_peak_at_any_clock,
     is_plausible,
     is_ranked,
-    why_above_bandwidth,
-    why_above_peak,
-)
-from gpuexplore.analysis.utilization.peak_choice import (
-    baselines,
-    comparison_for,
     known_bandwidths,
     known_peaks,
     reference_bandwidth,
     reference_peak,
+    why_above_bandwidth,
+    why_above_peak,
 )
 from gpuexplore.analysis.utilization.peak_sources import (
     NOTED,

@@ -23,8 +23,7 @@ from gpuexplore.analysis.utilization.utilization import (
     same_units,
 )
 from gpuexplore.core import Bandwidth, Case, Device, Peak, PeakKind, Result, Shape, format_percent, format_si
-from gpuexplore.hardware import ACCELERATORS, PEAK_FIELDS, formula_peaks, row_of
-from gpuexplore.hardware.formula import SLOWED_FIELDS, tensor_clock_share
+from gpuexplore.hardware import ACCELERATORS, PEAK_FIELDS, SLOWED_FIELDS, formula_peaks, row_of, tensor_clock_share
 from gpuexplore.measure.flags import FAR_ABOVE
 from gpuexplore.operations import operation_named
 

@@ -26,8 +26,7 @@ from gpuexplore.core import (
 )
 from gpuexplore.core.dtypes import UNKNOWN_DTYPE, dtype_named
 from gpuexplore.hardware.identity import same_unit
-from gpuexplore.operations import operation_named
-from gpuexplore.operations.families import BENCHMARK
+from gpuexplore.operations import BENCHMARK, operation_named
 
 MOST_COUNTS = 4096  # cached counts: every rule about a result reads them again
 

@@ -9,7 +9,37 @@ from dataclasses import dataclass
 from math import inf, isinf, log
 from typing import Literal
 
-from gpuexplore.analysis.verdict.times import PROCESSES, SAMPLES, Doubt, Estimate, rate_of, ratio_of, time_of
+from gpuexplore.analysis.verdict.times import (
+    PROCESSES,
+    SAMPLES,
+    Doubt,
+    Estimate,
+    doubts_of,
+    doubts_of_both,
+    quotient,
+    rate_of,
+    ratio_of,
+    ratios_by_round,
+    time_of,
+)
+
+__all__ = [
+    "PROCESSES",
+    "SAMPLES",
+    "Doubt",
+    "Estimate",
+    "Relation",
+    "Verdict",
+    "Words",
+    "compare",
+    "doubts_of",
+    "doubts_of_both",
+    "quotient",
+    "rate_of",
+    "ratio_of",
+    "ratios_by_round",
+    "time_of",
+]
 
 # The one function that concludes: on which side of a bound or a range a quantity lies, or that it is inconclusive.
 
@@ -112,6 +142,3 @@ def _answer(relation: Relation, estimate: Estimate, bounds: tuple[float, float])
 def _question(estimate: Estimate, bounds: tuple[float, float]) -> str:
     low, high = map(estimate.words, bounds)
     return f"whether it is above {low}" if low == high else f"whether it is between {low} and {high}"
-
-
-__all__ = ["Doubt", "Estimate", "Relation", "Verdict", "Words", "compare", "rate_of", "ratio_of", "time_of"]

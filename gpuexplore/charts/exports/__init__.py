@@ -11,9 +11,8 @@ from typing import Any
 from gpuexplore.analysis.model import AnalyzedResult
 from gpuexplore.analysis.run.json_report import run_report
 from gpuexplore.charts.exports.exported import Exported
-from gpuexplore.charts.exports.html_report import html_report
-from gpuexplore.charts.exports.texts import latex, markdown
-from gpuexplore.charts.frame import to_frame
+from gpuexplore.charts.exports.html_report import html_report, latex, markdown
+from gpuexplore.charts.series import to_frame
 from gpuexplore.core import Environment, InvalidInput, Measurement, encode, quantile
 from gpuexplore.recorded.harnesses import CASE
 

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 from gpuexplore.analysis.model import RunAnalysis
-from gpuexplore.core.model import Environment, Experiment, Run
-from gpuexplore.core.naming import array_conditions, default_title
+from gpuexplore.core import Environment, Experiment, Run, array_conditions, default_title
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ import argparse
 from gpuexplore.cli.output import EXIT_OK, declare, print_columns, print_json, say, utc_before
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.store import open_store
-from gpuexplore.store.audit import MOST_LISTED, noted
+from gpuexplore.store.database import MOST_LISTED, noted
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

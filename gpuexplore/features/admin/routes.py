@@ -18,10 +18,8 @@ from starlette.routing import Route
 import gpuexplore
 from gpuexplore.core import InvalidInput, RunState, StoreUnavailable
 from gpuexplore.jobs.server_settings import metrics
-from gpuexplore.store import Database, leased, size_of
+from gpuexplore.store import QUEUED, Database, free_bytes, leased, size_of
 from gpuexplore.store.tables import DEVICE_USE, RUNS
-from gpuexplore.store.turns import QUEUED
-from gpuexplore.store.upgrade import free_bytes
 from gpuexplore.ui.session import PAGE_ERRORS, store
 from gpuexplore.ui.shared import Shared, moment
 from gpuexplore.ui.undocumented import connected_sessions

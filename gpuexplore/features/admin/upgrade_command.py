@@ -5,8 +5,7 @@ from dataclasses import asdict
 
 from gpuexplore.cli.output import EXIT_OK, declare, print_json
 from gpuexplore.core import StoreUnavailable, format_bytes
-from gpuexplore.store import open_store
-from gpuexplore.store.upgrade import Plan, plan_upgrade
+from gpuexplore.store import Plan, open_store, plan_upgrade
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -16,7 +16,7 @@ from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.charts import NEUTRAL, POINTS, log_ticks, si_label
 from gpuexplore.core.units import format_bytes_per_s, format_flop_per_s, format_interval, format_percent, format_seconds
 from gpuexplore.features.atlas.analysis import AtlasPoint
-from gpuexplore.features.atlas.analysis.lines import LinePoint
+from gpuexplore.features.atlas.analysis.answers import LinePoint
 from gpuexplore.operations import operation_named
 
 PICKED = "picked"  # the selection of the id of a clicked point

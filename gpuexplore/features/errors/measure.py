@@ -11,8 +11,8 @@ from importlib import import_module
 from importlib.resources import files
 from textwrap import dedent
 
+from gpuexplore.backends import Clock
 from gpuexplore.backends.host import version_of
-from gpuexplore.backends.timer import Clock
 from gpuexplore.core import Cancelled, Device, InvalidInput, encode, readable
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
 

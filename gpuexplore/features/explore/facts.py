@@ -13,7 +13,7 @@ from gpuexplore.analysis.prediction import Calibration, Calls, Conditions, calib
 from gpuexplore.analysis.utilization import is_ranked, shape_label
 from gpuexplore.core import Case, Device, Result, Shape, format_seconds
 from gpuexplore.core.dtypes import format_named
-from gpuexplore.features.atlas.analysis.lines import case_of, work_of
+from gpuexplore.features.atlas.analysis.answers import case_of, work_of
 from gpuexplore.hardware import table_device
 from gpuexplore.operations import operation_named
 from gpuexplore.request import Request, with_defaults

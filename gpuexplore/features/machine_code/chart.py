@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 import altair as alt
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from gpuexplore.charts.series import NEUTRAL
@@ -145,7 +144,7 @@ def _part(first: int, last: int, length: int) -> tuple[int, int]:
     return max(0, min(start, end - SHOWN)), end
 
 
-def _rows(array: RunArray, access: Access | None, before: npt.NDArray[np.bool_]) -> Iterator[Row]:
+def _rows(array: RunArray, access: Access | None, before: np.typing.NDArray[np.bool_]) -> Iterator[Row]:
     """Yield the boxes, those below the others first."""
     _, columns = _grid_of(array)
     edges = np.flatnonzero(np.diff(np.concatenate([[False], before, [False]]).astype(np.int8)))

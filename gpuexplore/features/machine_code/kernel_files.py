@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from math import prod
 from pathlib import Path
 from typing import Any, Literal
 
@@ -268,10 +267,10 @@ def file_kernel(
     Raises:
         InvalidInput: a block of more threads than the kernel is compiled for, or more of anything than the GPU has.
     """
-    if block and code.block and prod(block) > prod(code.block):
+    if block and code.block and math.prod(block) > math.prod(code.block):
         most = " x ".join(map(str, code.block))
         raise InvalidInput.of(
-            "block", " x ".join(map(str, block)), f"up to {prod(code.block)} threads: {most} in the file"
+            "block", " x ".join(map(str, block)), f"up to {math.prod(code.block)} threads: {most} in the file"
         )
     facts = facts_of(code.code)
     full = None
@@ -279,7 +278,7 @@ def file_kernel(
     if code.registers_per_thread is not None:
         full = occupancy(
             capability,
-            threads_per_block=prod(chosen),
+            threads_per_block=math.prod(chosen),
             registers_per_thread=code.registers_per_thread,
             shared_bytes_per_block=code.shared_bytes + dynamic_shared_bytes,
         )

@@ -48,13 +48,13 @@ def _compiled(target: dict[str, Any]) -> dict[str, Any]:
 
 
 def _assemble_ptx() -> None:
-    """Answer `{"ptx", "compute_capability"}` with an `assembled_answer`."""
+    """Answer `{"ptx", "compute_capability"}` with what `_assembled_answer` returns."""
     resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
     request = json.load(sys.stdin)
-    sys.stdout.write(json.dumps(assembled_answer(request["ptx"], request["compute_capability"])))
+    sys.stdout.write(json.dumps(_assembled_answer(request["ptx"], request["compute_capability"])))
 
 
-def assembled_answer(ptx: str, compute_capability: str) -> dict[str, Any]:
+def _assembled_answer(ptx: str, compute_capability: str) -> dict[str, Any]:
     """Return `{"assembled": ...}`, `{"invalid": ...}` or `{"reason": ...}`."""
     from gpuexplore.kernels.cuda_compile import assemble
     from gpuexplore.kernels.files import read_ptx

@@ -17,16 +17,18 @@ import gpuexplore
 from gpuexplore.cli.device_locking import report_lock_holder
 from gpuexplore.cli.output import EXIT_FAILED, EXIT_OK, check_writable, declare, print_json, say
 from gpuexplore.core import Device, InvalidInput, encode, format_seconds, format_whole_seconds
-from gpuexplore.features.selftest.suite.bench import DEFAULT_SOURCE, Bench, SelfCheck
 from gpuexplore.features.selftest.suite.checks import CHECKS
 from gpuexplore.features.selftest.suite.contract import (
+    DEFAULT_SOURCE,
     FULL_S,
     INTERRUPTED,
     QUICK_S,
+    Bench,
     CheckFigure,
     CheckFinding,
     CheckOutcome,
     CheckVerdict,
+    SelfCheck,
     SelftestReport,
     report_html,
     skipped,

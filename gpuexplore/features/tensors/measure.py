@@ -11,10 +11,8 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from gpuexplore.backends import load_backend
-from gpuexplore.backends.timer import Call, Clock
+from gpuexplore.backends import Call, Clock, load_backend
 from gpuexplore.core import (
     Accuracy,
     Case,
@@ -34,7 +32,7 @@ from gpuexplore.features.tensors.analysis.reading import ITEMSIZE_BYTES, LAYOUTS
 from gpuexplore.hardware import check_measured_on
 from gpuexplore.kernels.strided_sum import AXES, MOST_CELLS
 from gpuexplore.measure.candidates.candidate import Candidate, cache_mode, device_for, new_flush
-from gpuexplore.measure.check.guard import check_memory
+from gpuexplore.measure.check.group import check_memory
 from gpuexplore.measure.conditions.environment import describe_environment, free_bytes
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
 from gpuexplore.measure.runner import measured_together
@@ -42,16 +40,16 @@ from gpuexplore.shapes import whole_number
 
 LOOPS = {"cpu": "numba_cpu", "cuda": "numba_cuda"}  # by kind of device: the backend, and the module of the kernel
 DTYPE = dtype_named("fp32")  # its bits, as integers
-Read = Callable[[], npt.NDArray[Any]]
+Read = Callable[[], np.typing.NDArray[Any]]
 
 
-def _elements_of(storage: npt.NDArray[np.uint32], layout: TensorView) -> npt.NDArray[np.uint32]:
+def _elements_of(storage: np.typing.NDArray[np.uint32], layout: TensorView) -> np.typing.NDArray[np.uint32]:
     """Return the elements of a storage that `layout` shows, without a copy."""
     strides = [stride * ITEMSIZE_BYTES for stride in layout.strides]
     return np.lib.stride_tricks.as_strided(storage, layout.shape, strides, writeable=False)
 
 
-def _check_read(name: str, output: Read, expected: npt.NDArray[Any]) -> None:
+def _check_read(name: str, output: Read, expected: np.typing.NDArray[Any]) -> None:
     """Compare what a candidate has read with what it should have: integers, so that they have to be equal.
 
     Raises:
@@ -84,7 +82,9 @@ def _cell_count(layout: TensorView) -> int:
     return max(layout.span, layout.element_count)
 
 
-def _loop(layout: TensorView, storage: npt.NDArray[np.uint32], device: Device) -> tuple[Call, Read, npt.NDArray[Any]]:
+def _loop(
+    layout: TensorView, storage: np.typing.NDArray[np.uint32], device: Device
+) -> tuple[Call, Read, np.typing.NDArray[Any]]:
     """Return a call of the kernel, what it sums to, and what it should sum to."""
     missing = AXES - len(layout.shape)
     lengths = np.array((*[1] * missing, *layout.shape), np.uint64)
@@ -94,7 +94,9 @@ def _loop(layout: TensorView, storage: npt.NDArray[np.uint32], device: Device) -
     return run, output, _elements_of(storage, layout).sum(dtype=np.uint64).reshape(1)
 
 
-def _copy(layout: TensorView, storage: npt.NDArray[np.uint32], device: Device) -> tuple[Call, Read, npt.NDArray[Any]]:
+def _copy(
+    layout: TensorView, storage: np.typing.NDArray[np.uint32], device: Device
+) -> tuple[Call, Read, np.typing.NDArray[Any]]:
     """Return torch's copy into a contiguous tensor, what it writes, and what it should write."""
     import torch
 

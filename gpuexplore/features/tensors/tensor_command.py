@@ -5,8 +5,7 @@ from typing import Any
 
 from gpuexplore.cli.output import EXIT_OK, declare, print_columns, print_json
 from gpuexplore.features.tensors.analysis import Chain
-from gpuexplore.features.tensors.analysis.evaluate import evaluate
-from gpuexplore.features.tensors.analysis.explain import words, write_sentences
+from gpuexplore.features.tensors.analysis.evaluate import evaluate, words, write_sentences
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

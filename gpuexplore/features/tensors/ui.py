@@ -11,11 +11,12 @@ from gpuexplore.activity import ActivityRun
 from gpuexplore.analysis.figure import LessonFigure, format_with_interval
 from gpuexplore.core import InvalidInput, format_bytes, format_interval, format_ratio
 from gpuexplore.features.tensors.analysis import Chain, Storage, TensorView
-from gpuexplore.features.tensors.analysis.evaluate import StepRefused, evaluate
-from gpuexplore.features.tensors.analysis.explain import (
+from gpuexplore.features.tensors.analysis.evaluate import (
     MODULES,
     STORED,
     UNTYPED_CLASS,
+    StepRefused,
+    evaluate,
     printed,
     repairs,
     type_name,

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import hypot
 
-from gpuexplore.analysis.verdict import Doubt, Estimate, Verdict, Words, compare
-from gpuexplore.analysis.verdict.times import doubts_of, doubts_of_both
+from gpuexplore.analysis.verdict import Doubt, Estimate, Verdict, Words, compare, doubts_of, doubts_of_both
 from gpuexplore.core import Flag, format_ratio, widened
 from gpuexplore.features.training.measure.contract import Timing, TrainingReport
 

@@ -17,17 +17,11 @@ from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
-import numpy.typing as npt
 
 from gpuexplore.core import Bandwidth, CacheRoof, Cancelled, format_bytes
 from gpuexplore.core.dtypes import dtype_named
 from gpuexplore.hardware.cpu import affinity, cache_bytes, cache_levels, cpu_name, memory_bytes, physical_cores
-from gpuexplore.hardware.cpu_ceiling.ceiling import (
-    ASSUMED_CACHE_BYTES,
-    CACHES_OVERFLOWN,
-    Ceiling,
-    plan_caches,
-)
+from gpuexplore.hardware.cpu_ceiling.ceiling import ASSUMED_CACHE_BYTES, CACHES_OVERFLOWN, Ceiling, plan_caches
 from gpuexplore.hardware.cpu_ceiling.loops import (
     CACHED_TRIAD_VECTORS,
     MultiplyAddLoop,
@@ -52,7 +46,7 @@ TRIADS: Mapping[str, Callable[[str, int], str]] = {
     "cached_triad": cached_triad_code,
 }
 SCRATCH_BYTES = 256  # two vector registers and some more
-Arrays = tuple[npt.NDArray[np.float64], ...]
+Arrays = tuple[np.typing.NDArray[np.float64], ...]
 Functions = Mapping[str, Callable[..., None]]
 
 
@@ -238,7 +232,7 @@ def _iteration_seconds(function: Callable[..., None], length: int) -> float:
     return min(_seconds(lambda: function(iterations, length, *pointers)) for _ in range(3)) / iterations
 
 
-def _zeros(length: int) -> tuple[npt.NDArray[np.float64], ...]:
+def _zeros(length: int) -> tuple[np.typing.NDArray[np.float64], ...]:
     """Return the three arrays of a triad, written once so that their pages are there."""
     arrays = tuple(_aligned(length) for _ in range(TRIAD_ARRAYS))
     for array in arrays:
@@ -246,7 +240,7 @@ def _zeros(length: int) -> tuple[npt.NDArray[np.float64], ...]:
     return arrays
 
 
-def _aligned(length: int) -> npt.NDArray[np.float64]:
+def _aligned(length: int) -> np.typing.NDArray[np.float64]:
     """Return an uninitialised array that begins at a cache line."""
     raw = np.empty(length + LINE_ELEMENTS, dtype=np.float64)
     offset = (-raw.ctypes.data // 8) % LINE_ELEMENTS

@@ -31,7 +31,7 @@ from gpuexplore.core import (
     read_bytes,
     read_seconds,
 )
-from gpuexplore.measure.check.guard import MAX_BUDGET_MULTIPLE
+from gpuexplore.measure.check.group import MAX_BUDGET_MULTIPLE
 
 PREEMPT: Final = "leave off"  # other runs go first: what has a provisional result is finished another time
 IsCancelled = Callable[[], bool | Literal["leave off"]]

@@ -10,7 +10,6 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from gpuexplore.core import InvalidInput, read_number, read_whole
 from gpuexplore.core.dtypes import DTYPES, DType
@@ -149,7 +148,7 @@ def _launch_registers(head: str, block: Block | None, asked: tuple[int, ...]) ->
 
 
 _MOST_ELEMENTS = 2**20
-_FILLS: dict[str, Callable[[int], npt.NDArray[np.float64]]] = {
+_FILLS: dict[str, Callable[[int], np.typing.NDArray[np.float64]]] = {
     "zeros": np.zeros,
     "ones": np.ones,
     "arange": lambda count: np.arange(count, dtype=float),
@@ -174,11 +173,11 @@ class KernelArgument:
     """
 
     name: str
-    array: npt.NDArray[Any] | None = None
+    array: np.typing.NDArray[Any] | None = None
     dtype: DType | None = None
     number: str = ""
 
-    def values(self, stored: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def values(self, stored: np.typing.NDArray[Any]) -> np.typing.NDArray[Any]:
         """Return the numbers that an array of its dtype holds."""
         return self.dtype.widen(stored) if self.dtype else stored
 

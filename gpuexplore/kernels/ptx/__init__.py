@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from gpuexplore.core.errors import InvalidInput, TooLarge, TooSlow
 from gpuexplore.kernels.ptx.access import lane_bytes, smallest_access, space_named
@@ -187,7 +186,7 @@ __all__ = [
 ]
 
 
-Arrays = Sequence[npt.NDArray[Any]]
+Arrays = Sequence[np.typing.NDArray[Any]]
 MOST_WORK = 1_000_000_000  # thread instructions: a few minutes
 
 

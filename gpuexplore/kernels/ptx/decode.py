@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from gpuexplore.core.errors import Unsupported
 from gpuexplore.kernels.ptx.access import ACCESS
@@ -244,7 +243,7 @@ class Event:
     instruction: Instruction
     block: tuple[int, int, int]
     warp: int
-    lanes: npt.NDArray[np.bool_]
+    lanes: np.typing.NDArray[np.bool_]
     addresses: Values | None
     sources: tuple[Values, Values] | None
 

@@ -7,7 +7,6 @@ from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from gpuexplore.core.errors import Unsupported
 from gpuexplore.kernels.ptx.memory import AT_ONCE, DEVICE_BASE, WINDOWS, DeviceMemory, SharedMemory, space_of
@@ -73,7 +72,7 @@ class LaunchReport:
     faults: tuple[Fault, ...]
     executed: Mapping[str, int]
     banks: Mapping[int, BankUse]
-    arrays: tuple[npt.NDArray[Any], ...]
+    arrays: tuple[np.typing.NDArray[Any], ...]
     unwritten: tuple[int, ...]
 
     @property
@@ -95,7 +94,7 @@ class Ledger:
     def __post_init__(self) -> None:
         self.counts = [0] * len(self.code)
 
-    def blame(self, kind: FaultKind, pc: int, about: str, threads: Sequence[int] | npt.NDArray[Any] = ()) -> None:
+    def blame(self, kind: FaultKind, pc: int, about: str, threads: Sequence[int] | np.typing.NDArray[Any] = ()) -> None:
         """Note a fault of the instruction at index `pc` of the code, unless it is known already."""
         if (kind, pc, about) in self.faults:
             return
@@ -147,7 +146,7 @@ class Lanes:
         """Numbers of the threads within the block."""
         return self.warp.lanes_of(self.mask, self.warp.threads)
 
-    def only(self, good: npt.NDArray[np.bool_]) -> "Lanes":
+    def only(self, good: np.typing.NDArray[np.bool_]) -> "Lanes":
         """Return the lanes for which a condition holds."""
         chosen = self.warp.active(self.mask).copy()
         chosen[self.numbers] = good
@@ -190,7 +189,7 @@ class Memories:
             lanes = lanes.only(inside)
         return lanes
 
-    def _inside(self, lanes: Lanes, space: str, size_bytes: int) -> npt.NDArray[np.bool_]:
+    def _inside(self, lanes: Lanes, space: str, size_bytes: int) -> np.typing.NDArray[np.bool_]:
         if space == "global":
             return self.device.contains(lanes.at, size_bytes)
         limit = lanes.warp.block.shared.size_bytes if space == "shared" else self.local_bytes
@@ -257,7 +256,7 @@ class Memories:
         if lanes.at.size:
             self.ledger.note_banks(pc, *wavefronts(lanes.at, size_bytes, lanes.numbers))
 
-    def note(self, pc: int, wrong: Mapping[str, npt.NDArray[np.bool_]], threads: Values) -> None:
+    def note(self, pc: int, wrong: Mapping[str, np.typing.NDArray[np.bool_]], threads: Values) -> None:
         """Record a fault of some of an instruction's accesses."""
         for about, where in wrong.items():
             if where.any():

@@ -6,7 +6,6 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from gpuexplore.kernels.ptx.numbers import LANES, Values
 
@@ -51,7 +50,7 @@ class _AsyncProxy:
             self.unseen &= self.since >= max(self.fenced.values())
         self.phase += 1
 
-    def unseen_by(self, warp: int, parts: Values) -> npt.NDArray[np.bool_]:
+    def unseen_by(self, warp: int, parts: Values) -> np.typing.NDArray[np.bool_]:
         """Return which parts a product of a warp would not see as written."""
         return np.asarray(self.unseen[parts] & (self.since[parts] >= self.fenced.get(warp, 0)))
 
@@ -252,7 +251,7 @@ class Block:
         self.phase = self.first_phase = index * 2**32  # a block has fewer
         self.shared = shared
 
-    def is_unordered(self, since: Values) -> npt.NDArray[np.bool_]:
+    def is_unordered(self, since: Values) -> np.typing.NDArray[np.bool_]:
         """Return whether no barrier lies between then and now: in this phase, or in another block."""
         return np.asarray((since == self.phase) | (since < self.first_phase))
 
@@ -288,7 +287,7 @@ class DeviceMemory:
         watches_reads: whether some bytes of arrays were never written.
     """
 
-    def __init__(self, arrays: Sequence[npt.NDArray[Any]], unwritten: Sequence[int]) -> None:
+    def __init__(self, arrays: Sequence[np.typing.NDArray[Any]], unwritten: Sequence[int]) -> None:
         self.extents = _extents([array.nbytes for array in arrays])
         size = self.extents[-1].stop if self.extents else 0
         size = -(-(size + _GUARD_BYTES) // _ALIGNMENT) * _ALIGNMENT
@@ -308,7 +307,7 @@ class DeviceMemory:
         start: int = self.extents[index].start
         return DEVICE_BASE + start
 
-    def array(self, index: int, like: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def array(self, index: int, like: np.typing.NDArray[Any]) -> np.typing.NDArray[Any]:
         """Return what an array holds."""
         return self.bytes[self.extents[index]].copy().view(like.dtype).reshape(like.shape)
 
@@ -316,7 +315,7 @@ class DeviceMemory:
         """Return how many bytes of an array were never written."""
         return int((~self.written[self.extents[index]]).sum())
 
-    def contains(self, at: Values, size_bytes: int) -> npt.NDArray[np.bool_]:
+    def contains(self, at: Values, size_bytes: int) -> np.typing.NDArray[np.bool_]:
         """Return which accesses are inside of an array: their first and last byte, for a guard is longer."""
         limit = self.bytes.size - size_bytes
         safe = np.minimum(np.maximum(at, 0), limit)
@@ -377,7 +376,7 @@ class DeviceMemory:
         }
 
 
-def element_at(address: int, arrays: Sequence[npt.NDArray[Any]]) -> tuple[int, int] | None:
+def element_at(address: int, arrays: Sequence[np.typing.NDArray[Any]]) -> tuple[int, int] | None:
     """Return which of a launch's arrays lies at an address, and which of its elements; None where none does."""
     for index, (start, array) in enumerate(zip(addresses_of(arrays), arrays, strict=True)):
         if 0 <= address - start < array.nbytes:
@@ -385,7 +384,7 @@ def element_at(address: int, arrays: Sequence[npt.NDArray[Any]]) -> tuple[int, i
     return None
 
 
-def addresses_of(arrays: Sequence[npt.NDArray[Any]]) -> list[int]:
+def addresses_of(arrays: Sequence[np.typing.NDArray[Any]]) -> list[int]:
     """Return where the arrays of a launch lie."""
     return [DEVICE_BASE + extent.start for extent in _extents([array.nbytes for array in arrays])]
 

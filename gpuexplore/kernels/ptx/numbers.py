@@ -13,14 +13,13 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from gpuexplore.core.errors import Unsupported
 from gpuexplore.kernels.geometry import WARP
 
 LANES = WARP
-Values = npt.NDArray[Any]  # one element for each lane
-Doubles = npt.NDArray[np.float64]
+Values = np.typing.NDArray[Any]  # one element for each lane
+Doubles = np.typing.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -214,7 +213,7 @@ def _double_fma(a: Doubles, b: Doubles, c: Doubles, mode: str) -> Doubles:
     return found
 
 
-def _far(values: Doubles) -> npt.NDArray[np.bool_]:
+def _far(values: Doubles) -> np.typing.NDArray[np.bool_]:
     """Return where a step of a product in two parts may overflow or underflow."""
     size = np.abs(values)
     return (size > 2.0**400) | (size < 2.0**-400)

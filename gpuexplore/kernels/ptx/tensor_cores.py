@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from gpuexplore.core.errors import Unsupported
 from gpuexplore.kernels.ptx.decoder import Decode, Decoder, Getter, Putter, Step, items
@@ -106,7 +105,7 @@ _GROUP, _WITHIN = np.divmod(EVERY_LANE, 4)
 _SUMS = np.array([(_GROUP + i // 2 * 8) * 8 + _WITHIN * 2 + i % 2 for i in range(4)])
 
 
-def _factor_indices(depth: int, per_register: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+def _factor_indices(depth: int, per_register: int) -> tuple[np.typing.NDArray[np.intp], np.typing.NDArray[np.intp]]:
     """Return where the factors of a product of (16, k) and (k, 8) lie, counted along registers, lanes and halves.
 
     Args:

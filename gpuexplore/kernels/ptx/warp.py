@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from gpuexplore.kernels.ptx.memory import Block
 from gpuexplore.kernels.ptx.numbers import LANES, RegisterFile, Values
@@ -20,13 +19,13 @@ class Copy(NamedTuple):
     values: Values
     groups: Values
 
-    def of(self, chosen: npt.NDArray[np.bool_]) -> "Copy":
+    def of(self, chosen: np.typing.NDArray[np.bool_]) -> "Copy":
         """Return the copies of some of the lanes."""
         return Copy(*(each[chosen] for each in self))
 
 
 def copies_arrived(
-    copies: list[Copy], closed: npt.NDArray[np.int64], lanes: npt.NDArray[np.bool_], pending: int | None
+    copies: list[Copy], closed: np.typing.NDArray[np.int64], lanes: np.typing.NDArray[np.bool_], pending: int | None
 ) -> Iterator[Copy]:
     """Take out of copies on their way those that lanes wait for, the oldest first.
 
@@ -106,7 +105,7 @@ class _PendingProducts:
 
 
 EVERY_LANE = np.arange(LANES)
-Mask = npt.NDArray[np.bool_] | None  # None: all 32 lanes
+Mask = np.typing.NDArray[np.bool_] | None  # None: all 32 lanes
 _NOWHERE = 2**62
 
 
@@ -142,14 +141,14 @@ class Warp:
         self.waiting = self.ended = False
         self.touched: Values | None = None
         self.fetched: tuple[Values, Values] | None = None
-        self._others: dict[int, npt.NDArray[np.bool_]] = {}  # by the instruction they are at
-        self._gathered: dict[int, npt.NDArray[np.bool_]] = {}  # that wait for others there
+        self._others: dict[int, np.typing.NDArray[np.bool_]] = {}  # by the instruction they are at
+        self._gathered: dict[int, np.typing.NDArray[np.bool_]] = {}  # that wait for others there
         self._stack: Values | None = None
         self.alive = self.threads < block.threads
         self.mask: Mask = None
         self._activate(self.alive.copy())
 
-    def active(self, mask: Mask = None) -> npt.NDArray[np.bool_]:
+    def active(self, mask: Mask = None) -> np.typing.NDArray[np.bool_]:
         """Return the lanes in `mask`; None: the active ones."""
         chosen = self.mask if mask is None else mask
         return np.ones(LANES, np.bool_) if chosen is None else chosen
@@ -207,7 +206,7 @@ class Warp:
             self._park(self.pc, self.active())
             self._resume()
 
-    def _park(self, pc: int, lanes: npt.NDArray[np.bool_]) -> None:
+    def _park(self, pc: int, lanes: np.typing.NDArray[np.bool_]) -> None:
         self._others[pc] = self._others[pc] | lanes if pc in self._others else lanes
         self.rejoin = min(self._others)
 
@@ -219,5 +218,5 @@ class Warp:
         self._activate(self._others.pop(self.pc))
         self.rejoin = min(self._others, default=_NOWHERE)
 
-    def _activate(self, lanes: npt.NDArray[np.bool_]) -> None:
+    def _activate(self, lanes: np.typing.NDArray[np.bool_]) -> None:
         self.mask = None if lanes.all() else lanes

@@ -4,8 +4,7 @@ from typing import Any
 
 from numba import cuda
 
-from gpuexplore.kernels.cuda_formats import narrow, widen
-from gpuexplore.kernels.cuda_kernel import Kernel, inlined
+from gpuexplore.kernels.cuda_kernel import Kernel, inlined, narrow, widen
 from gpuexplore.kernels.intrinsics.tensor_cores import Lines, outer_adder
 from gpuexplore.kernels.intrinsics.vectors import (
     ALIGNMENT,

@@ -6,8 +6,7 @@ from math import prod
 from typing import Any
 
 from gpuexplore.core.dtypes import DType
-from gpuexplore.kernels.cuda_kernel import inlined, sum_type
-from gpuexplore.kernels.geometry import WARP, Block
+from gpuexplore.kernels.cuda_kernel import WARP, Block, inlined, sum_type
 from gpuexplore.kernels.intrinsics.vectors import vector_length
 
 WARP_WIDTH = 8  # threads of a warp, over one tile of sums

@@ -15,7 +15,7 @@ _PAIRS = ("DFMA", "DADD", "DMUL")
 Loop = tuple[SassInstruction, ...]  # from its first instruction to the branch back to it
 
 
-def encloses(outer: Loop, inner: Loop) -> bool:
+def _encloses(outer: Loop, inner: Loop) -> bool:
     """Return whether a loop lies inside another."""
     return outer != inner and outer[0].address <= inner[0].address and inner[-1].address <= outer[-1].address
 
@@ -45,7 +45,7 @@ def main_loop(instructions: Sequence[SassInstruction]) -> Loop | None:
         loop[0].address: [
             other
             for other in by_first[bisect_left(firsts, loop[0].address) : bisect_right(firsts, loop[-1].address)]
-            if encloses(loop, other)
+            if _encloses(loop, other)
         ]
         for loop in every
     }

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
 
@@ -29,8 +28,11 @@ def _strided_sum(storage: Any, lengths: Any, strides: Any, out: Any) -> None:
 
 
 def build(
-    storage: npt.NDArray[np.uint32], lengths: npt.NDArray[np.uint64], strides: npt.NDArray[np.uint64], device: str
-) -> tuple[Callable[[], object], Callable[[], npt.NDArray[np.uint64]]]:
+    storage: np.typing.NDArray[np.uint32],
+    lengths: np.typing.NDArray[np.uint64],
+    strides: np.typing.NDArray[np.uint64],
+    device: str,
+) -> tuple[Callable[[], object], Callable[[], np.typing.NDArray[np.uint64]]]:
     """Return a call that reads every element, and what returns their sum (1) afterwards."""
     out = np.zeros(1, np.uint64)
     return lambda: _strided_sum(storage, lengths, strides, out), lambda: out

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from numba import cuda
 
 from gpuexplore.backends import load_backend
@@ -19,7 +18,7 @@ STRETCH = 8 * THREADS
 
 
 @cuda.jit
-def strided_sum_kernel(storage: Any, lengths: Any, strides: Any, out: Any) -> None:
+def _strided_sum_kernel(storage: Any, lengths: Any, strides: Any, out: Any) -> None:
     """Write the sum of each thread's elements to `out` (threads).
 
     Args:
@@ -43,14 +42,17 @@ def strided_sum_kernel(storage: Any, lengths: Any, strides: Any, out: Any) -> No
 
 
 def build(
-    storage: npt.NDArray[np.uint32], lengths: npt.NDArray[np.uint64], strides: npt.NDArray[np.uint64], device: str
-) -> tuple[Callable[[], object], Callable[[], npt.NDArray[np.uint64]]]:
+    storage: np.typing.NDArray[np.uint32],
+    lengths: np.typing.NDArray[np.uint64],
+    strides: np.typing.NDArray[np.uint64],
+    device: str,
+) -> tuple[Callable[[], object], Callable[[], np.typing.NDArray[np.uint64]]]:
     """Return a call that reads every element, and what returns their sum (1) afterwards."""
     blocks = min(2048, int(lengths[:3].prod()) * -(-int(lengths[3]) // STRETCH))  # 2048 fill any GPU
     moved = load_backend("numba_cuda").to_device(storage, dtype_named("fp32"), device)
     extents, steps = (cuda.to_device(values.astype(np.int64)) for values in (lengths, strides))
     out = cuda.to_device(np.zeros(blocks * THREADS, np.int64))
-    configured = strided_sum_kernel[blocks, THREADS]
+    configured = _strided_sum_kernel[blocks, THREADS]
     return (
         lambda: configured(moved, extents, steps, out),
         lambda: out.copy_to_host().view(np.uint64).sum(keepdims=True),

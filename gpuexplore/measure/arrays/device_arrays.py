@@ -10,7 +10,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from torch import (
@@ -37,7 +36,7 @@ from gpuexplore.core.model import DataMode, Device
 from gpuexplore.measure.arrays import large
 from gpuexplore.measure.arrays.large import TOGETHER, DrawnInput, Sums, quantile_at, quantiles
 
-Array = npt.NDArray[np.float64]
+Array = np.typing.NDArray[np.float64]
 BY_TORCH: Mapping[Callable[..., Any], Callable[..., Any]] = {
     np.absolute: torch.absolute,
     np.add: torch.add,
@@ -287,7 +286,7 @@ def made(source: DrawnInput, torch_device: str) -> DeviceFloat64:
 
 
 def rows_of_product(
-    inputs: tuple[DrawnInput, DrawnInput], chosen: npt.NDArray[np.int64], torch_device: str
+    inputs: tuple[DrawnInput, DrawnInput], chosen: np.typing.NDArray[np.int64], torch_device: str
 ) -> tuple[Array, Array, Array]:
     """Return `chosen` rows of the product, and the norms of the rows and of all columns."""
     left, right = inputs

@@ -15,7 +15,6 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from gpuexplore.core.dtypes import DType, Stored
 from gpuexplore.core.model import DataMode, Shape
@@ -41,12 +40,12 @@ class Sums:
     scale: Array
 
     @cached_property
-    def starts(self) -> npt.NDArray[np.int64]:
+    def starts(self) -> np.typing.NDArray[np.int64]:
         """The first index of each sum along the axis."""
         return np.arange(0, len(self.signs), TOGETHER)
 
     @cached_property
-    def ends(self) -> npt.NDArray[np.int64]:
+    def ends(self) -> np.typing.NDArray[np.int64]:
         """The index after the last of each sum."""
         return np.append(self.starts[1:], len(self.signs))
 
@@ -105,7 +104,7 @@ class DrawnInput:
         """The number of elements."""
         return prod(self.shape)
 
-    def at(self, indices: npt.NDArray[np.int64]) -> Stored:
+    def at(self, indices: np.typing.NDArray[np.int64]) -> Stored:
         """Return the numbers at flat `indices`, in the storage of the dtype."""
         table = quantiles(self.dtype, self.data)
         found = np.empty(indices.shape, table.dtype)

@@ -13,14 +13,11 @@ from math import ceil
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from gpuexplore.backends import Backend, load_backend
+from gpuexplore.backends import Backend, Call, Clock, Timer, load_backend
 from gpuexplore.backends.host import aligned
-from gpuexplore.backends.timer import Call, Clock, Timer
-from gpuexplore.core import Accuracy, CacheState, Case, Device, Shape, Unsupported
+from gpuexplore.core import Accuracy, CacheState, Case, Device, PhaseName, Shape, Unsupported
 from gpuexplore.core.dtypes import DTYPES, DType, Stored, dtype_named
-from gpuexplore.core.timed import PhaseName
 from gpuexplore.hardware import GPU_KINDS, is_cut_into_instances
 from gpuexplore.measure.arrays.large import DrawnInput, is_large
 from gpuexplore.operations import Implementation, Operation, Phased, load_build
@@ -106,7 +103,7 @@ class Candidate:
             for array, wanted, transposed in zip(self.inputs, values, self.by_columns, strict=True)
         )
 
-    def output(self) -> npt.NDArray[np.float64]:
+    def output(self) -> np.typing.NDArray[np.float64]:
         """Return the output as float64 on the host."""
         return self.dtype.widen(self.stored())
 
@@ -115,7 +112,7 @@ class Candidate:
         return self.backend.stored(self.out, self.dtype)
 
 
-def bits(array: Stored) -> npt.NDArray[np.unsignedinteger[Any]]:
+def bits(array: Stored) -> np.typing.NDArray[np.unsignedinteger[Any]]:
     """Return a view of `array` by which equal means the same bits, of NaN and zero too."""
     return array.view(f"uint{8 * array.dtype.itemsize}")
 

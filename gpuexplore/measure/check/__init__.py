@@ -2,18 +2,20 @@
 
 from gpuexplore.measure.check.correctness import check, describe, tolerance
 from gpuexplore.measure.check.elements import judge, widest_tolerance
-from gpuexplore.measure.check.group import Group, groups_of, open_group
-from gpuexplore.measure.check.guard import (
+from gpuexplore.measure.check.group import (
     MIN_CALLS,
+    Group,
     array_bytes,
     check_duration,
     check_memory,
     estimate_call_s,
+    groups_of,
     host_bytes,
     host_bytes_of_large,
     limit_s,
     needed_bytes,
     open_at_once,
+    open_group,
     work,
 )
 from gpuexplore.measure.check.inputs import AnyReference, Reference, make_inputs

@@ -18,8 +18,7 @@ import numpy as np
 
 from gpuexplore.core.dtypes import DTYPES, DType
 from gpuexplore.core.model import Accuracy, Shape
-from gpuexplore.operations import AS_SUMMED, Array, Growth, Operation
-from gpuexplore.operations.scales import NEGLIGIBLE
+from gpuexplore.operations import AS_SUMMED, NEGLIGIBLE, Array, Growth, Operation
 
 if TYPE_CHECKING:  # it loads torch
     from gpuexplore.measure.arrays.device_arrays import DeviceOutput

@@ -17,7 +17,6 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from gpuexplore.core import DataMode, GpuExploreError, Shape
 from gpuexplore.core.dtypes import FP32_SIGNIFICAND_BITS, DType, Stored
@@ -27,7 +26,9 @@ from gpuexplore.measure.check.correctness import rounded_error, summed_error
 from gpuexplore.operations.contract import Array, Arrays, Operation
 from gpuexplore.operations.sampling import EVERY, lines
 
-Expected = tuple[Any, npt.NDArray[np.float64], npt.NDArray[np.float32]]  # index, values and what they were summed of
+Expected = tuple[
+    Any, np.typing.NDArray[np.float64], np.typing.NDArray[np.float32]
+]  # index, values and what they were summed of
 SEED = 20  # where the same numbers are wanted in every run, on every machine
 
 
@@ -38,7 +39,7 @@ def make_inputs(
     generator = np.random.default_rng(seed)
     wide = dtype.significand_bits > FP32_SIGNIFICAND_BITS
 
-    def fill(lengths: tuple[int, ...]) -> npt.NDArray[np.floating[Any]]:
+    def fill(lengths: tuple[int, ...]) -> np.typing.NDArray[np.floating[Any]]:
         if data != "normal":
             return np.full(lengths, CONSTANTS[data])
         return generator.standard_normal(lengths) if wide else generator.standard_normal(lengths, np.float32)
@@ -59,12 +60,12 @@ class Reference:
     seed: int = SEED
 
     @cached_property
-    def parts(self) -> tuple[tuple[Any, npt.NDArray[np.float64]], ...]:
+    def parts(self) -> tuple[tuple[Any, np.typing.NDArray[np.float64]], ...]:
         """Pairs of an index into the output and the expected values there."""
         return tuple((index, expected) for index, expected, _ in self._computed[0])
 
     @cached_property
-    def scales(self) -> tuple[npt.NDArray[np.float32], ...]:
+    def scales(self) -> tuple[np.typing.NDArray[np.float32], ...]:
         """The sizes of what the elements of each part were summed of; they broadcast against it."""
         return tuple(scale for _, _, scale in self._computed[0])
 
@@ -108,7 +109,9 @@ class Reference:
         return self.operation.quantities(self.inputs) if self.operation.quantities else (...,)
 
 
-def _scale(operation: Operation, expected: npt.NDArray[np.float64], inputs: Arrays) -> npt.NDArray[np.float32]:
+def _scale(
+    operation: Operation, expected: np.typing.NDArray[np.float64], inputs: Arrays
+) -> np.typing.NDArray[np.float32]:
     scale: Any = operation.scale(expected, *inputs)
     return np.asarray(scale, np.float32) if isinstance(scale, np.ndarray | float) else scale
 
@@ -134,7 +137,7 @@ class DeviceReference:
         return (((self._rows, EVERY), self._expected[0]),)
 
     @property
-    def scales(self) -> tuple[npt.NDArray[np.float32], ...]:
+    def scales(self) -> tuple[np.typing.NDArray[np.float32], ...]:
         """√Σt² of the elements of these rows."""
         return (self._expected[1],)
 
@@ -154,11 +157,11 @@ class DeviceReference:
         return made
 
     @cached_property
-    def _rows(self) -> npt.NDArray[np.int64]:
+    def _rows(self) -> np.typing.NDArray[np.int64]:
         return np.asarray(lines(self.inputs[0].shape[0], np.random.default_rng(self.seed)), np.int64)
 
     @cached_property
-    def _expected(self) -> tuple[Array, npt.NDArray[np.float32]]:
+    def _expected(self) -> tuple[Array, np.typing.NDArray[np.float32]]:
         expected, rows, columns = device_arrays().rows_of_product(self.inputs, self._rows, self.torch_device)
         scale = np.asarray(rows[:, None] / np.sqrt(self.inputs[0].shape[1]) * columns, np.float32)
         chosen = self._chosen(len(self._rows))
@@ -174,7 +177,7 @@ class DeviceReference:
             right = self._on_host(rows, columns) @ sums.signs[columns]
             _check_device(self, sums.expected[rows, number], right, sums.scale[rows, number])
 
-    def _on_host(self, rows: npt.NDArray[np.int64], columns: npt.NDArray[np.int64]) -> Array:
+    def _on_host(self, rows: np.typing.NDArray[np.int64], columns: np.typing.NDArray[np.int64]) -> Array:
         """Return elements of the product by NumPy, from inputs that the host draws."""
         left, right = self.inputs
         length, width = right.shape
@@ -183,7 +186,7 @@ class DeviceReference:
         return np.asarray(self.dtype.widen(a) @ self.dtype.widen(b))
 
     @staticmethod
-    def _chosen(count: int) -> npt.NDArray[np.int64]:
+    def _chosen(count: int) -> np.typing.NDArray[np.int64]:
         """Return some of `count` indices, the last one too; others in each run, which no kernel can know."""
         generator = np.random.default_rng()
         return np.unique(np.append(generator.integers(0, count, PROVED_ROWS - 1), count - 1))
@@ -278,7 +281,7 @@ class BlockedReference:
     def _made(self, source: DrawnInput) -> Any:
         return device_arrays().made(source, self.torch_device)
 
-    def _prove(self, reference: Reference, start: int, positions: npt.NDArray[np.int64]) -> None:
+    def _prove(self, reference: Reference, start: int, positions: np.typing.NDArray[np.int64]) -> None:
         """Compute `positions` of a block that begins at `start` on the host as well."""
         if not len(positions):
             return
@@ -292,7 +295,7 @@ class BlockedReference:
             of = sums.of(right)
             _check_device(self, found, of, _on_host(sums.scale[positions - start]))
 
-    def _on_host(self, source: DrawnInput, positions: npt.NDArray[np.int64] | None) -> Array:
+    def _on_host(self, source: DrawnInput, positions: np.typing.NDArray[np.int64] | None) -> Array:
         """Return an input, or `positions` along its leading axes, as the host draws it."""
         if positions is None:
             return self.dtype.widen(source.at(np.arange(source.size)).reshape(source.shape))
@@ -300,7 +303,7 @@ class BlockedReference:
         flat = positions[:, None] * prod(lengths) + np.arange(prod(lengths))
         return self.dtype.widen(source.at(flat).reshape(len(positions), *lengths))
 
-    def _chosen(self, among: range) -> npt.NDArray[np.int64]:
+    def _chosen(self, among: range) -> np.typing.NDArray[np.int64]:
         """Return some positions along the leading axes, the last of these too where there is more than one."""
         most = max(1, min(PROVED_POSITIONS, PROVED_ELEMENTS // self._cut.own))
         found = np.random.default_rng().integers(among.start, among.stop, most)

@@ -8,7 +8,6 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from gpuexplore.core import Accuracy, InvalidInput, Shape, TooLarge
 from gpuexplore.core.dtypes import DTYPES
@@ -62,7 +61,7 @@ class RunArray:
         """Bytes of all elements."""
         return prod(self.shape) * self.item_bytes
 
-    def holds(self, addresses: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    def holds(self, addresses: np.typing.NDArray[Any]) -> np.typing.NDArray[np.bool_]:
         """Return which addresses are inside it."""
         return (addresses >= self.address) & (addresses < self.address + self.size_bytes)
 
@@ -155,7 +154,7 @@ def interpreted(request: KernelLaunch) -> BlockRun:
     )
 
 
-def _as_passed(arrays: tuple[npt.NDArray[Any], ...], parameters: int) -> list[npt.NDArray[Any]]:
+def _as_passed(arrays: tuple[np.typing.NDArray[Any], ...], parameters: int) -> list[np.typing.NDArray[Any]]:
     """Return the arrays as a kernel of so many parameters takes them: as they are, or flat.
 
     Raises:

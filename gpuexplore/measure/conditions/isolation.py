@@ -23,7 +23,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from gpuexplore.backends.timer import Call
+from gpuexplore.backends import Call
 from gpuexplore.core import Case, Device, Environment, Flag, Result, format_percent, quantile
 from gpuexplore.hardware import CpuLoss, thread_waits
 

@@ -30,8 +30,7 @@ from gpuexplore.core import (
     median,
     write_json,
 )
-from gpuexplore.hardware import cache_directory, device_key
-from gpuexplore.hardware.cpu import machine_kind
+from gpuexplore.hardware import cache_directory, device_key, machine_kind
 from gpuexplore.measure.conditions.repeatability import spread_between_processes
 from gpuexplore.operations import operation_named
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from time import perf_counter
 
-from gpuexplore.backends.timer import Call, EventTimer, Timer
+from gpuexplore.backends import Call, EventTimer, Timer
 from gpuexplore.core.model import Device, Environment, Telemetry
 from gpuexplore.hardware import CpuLoss, CpuTimes, cpu_loss, read_cpu_times
 from gpuexplore.hardware import read as read_telemetry

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from math import log
 
-from gpuexplore.core import CacheState, Case, Contrast, Phase, Shape, interval_of_few, median, paired_ratios
-from gpuexplore.core.timed import Alignment
+from gpuexplore.core import Alignment, CacheState, Case, Contrast, Phase, Shape, interval_of_few, median, paired_ratios
 from gpuexplore.measure.candidates.candidate import Candidate, cache_mode, new_flush
 from gpuexplore.measure.candidates.failure import describe_error
 from gpuexplore.measure.check import Group, array_bytes

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import chain, repeat
 from random import Random
 
-from gpuexplore.backends.timer import Clock
+from gpuexplore.backends import Clock
 from gpuexplore.core import Cancelled, Case, Device, Shape, Unsupported
 from gpuexplore.measure.candidates.candidate import WAKING_CALL_S, Candidate, cache_mode, flush_bytes, unsupported
 from gpuexplore.measure.check import (

@@ -21,7 +21,7 @@ from math import inf, log
 from operator import itemgetter
 from random import Random
 
-from gpuexplore.backends.timer import Clock
+from gpuexplore.backends import Clock
 from gpuexplore.core import (
     Accuracy,
     Case,

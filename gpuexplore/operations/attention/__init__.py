@@ -14,10 +14,9 @@ import numpy as np
 
 from gpuexplore.core.model import Shape
 from gpuexplore.kernels.geometry import WARP, Geometry
-from gpuexplore.operations.contract import Array, Arrays, Example, Operation, Preset, Product
+from gpuexplore.operations.contract import Array, Arrays, Example, Operation, Preset, Product, norms
 from gpuexplore.operations.implementation import row
 from gpuexplore.operations.sampling import CHECK_WHOLE_UP_TO, EVERY, Parts, lines
-from gpuexplore.operations.scales import norms
 
 ON_TENSOR_CORES = ("bf16", "fp16")
 SPAN = 64  # keys, and columns of the output, that a block of our CUDA kernel takes at a time

@@ -8,8 +8,7 @@ import numpy as np
 from numba import njit, prange
 
 from gpuexplore.core.dtypes import DTYPES, DType
-from gpuexplore.kernels.cpu_formats import widen
-from gpuexplore.kernels.row_panels import COLUMNS, ROWS, multiply_rows
+from gpuexplore.kernels.cpu_micro_kernel import COLUMNS, ROWS, multiply_rows, widen
 
 
 @njit(cache=True)

@@ -17,14 +17,7 @@ import numpy as np
 from numba import cuda
 
 from gpuexplore.core.dtypes import DType
-from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined
-from gpuexplore.kernels.geometry import WARP, Block
-from gpuexplore.kernels.intrinsics.async_copies import (
-    commit_copies,
-    edge_lines_copier,
-    lines_copier,
-    wait_for_copies,
-)
+from gpuexplore.kernels.cuda_kernel import WARP, Block, CudaKernel, Kernel, inlined
 from gpuexplore.kernels.intrinsics.online_softmax import (
     LOWEST,
     key_mask,
@@ -34,9 +27,18 @@ from gpuexplore.kernels.intrinsics.online_softmax import (
     partial_elements,
     spill_partial,
 )
-from gpuexplore.kernels.intrinsics.sums import accumulator_storer
-from gpuexplore.kernels.intrinsics.tensor_cores import fragment_loader, multiplier
-from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, clear, materialize, read, write
+from gpuexplore.kernels.intrinsics.tensor_cores import accumulator_storer, fragment_loader, multiplier
+from gpuexplore.kernels.intrinsics.vectors import (
+    ALIGNMENT,
+    clear,
+    commit_copies,
+    edge_lines_copier,
+    lines_copier,
+    materialize,
+    read,
+    wait_for_copies,
+    write,
+)
 from gpuexplore.operations.attention import ON_TENSOR_CORES, SPAN, TILED_ROWS
 from gpuexplore.operations.attention.numba_cuda_online import KERNEL as ONLINE
 

@@ -14,9 +14,7 @@ import numpy as np
 from numba import cuda
 
 from gpuexplore.core.dtypes import DType
-from gpuexplore.kernels.cuda_formats import narrow, widen
-from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
-from gpuexplore.kernels.geometry import WARP, Block
+from gpuexplore.kernels.cuda_kernel import WARP, Block, CudaKernel, Kernel, inlined, narrow, sum_type, widen
 from gpuexplore.kernels.intrinsics.vectors import (
     ALIGNMENT,
     VECTOR_BYTES,

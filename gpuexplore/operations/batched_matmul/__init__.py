@@ -11,11 +11,10 @@ import numpy as np
 
 from gpuexplore.core.model import Shape
 from gpuexplore.kernels.geometry import Geometry
-from gpuexplore.operations.contract import Cut, Example, Operation, Preset, Product
+from gpuexplore.operations.contract import Cut, Example, Operation, Preset, Product, of_products
 from gpuexplore.operations.implementation import row
 from gpuexplore.operations.matmul import TENSOR_CORES, warp_tile
 from gpuexplore.operations.sampling import parts_of_product
-from gpuexplore.operations.scales import of_products
 
 TILES = Geometry(  # each of one product
     ((16, 8), (8, 8), (16, 16)),

@@ -7,7 +7,7 @@ import numpy as np
 from numba import njit, prange
 
 from gpuexplore.core.dtypes import DTYPES, DType
-from gpuexplore.kernels.row_panels import ROWS, multiply_rows
+from gpuexplore.kernels.cpu_micro_kernel import ROWS, multiply_rows
 
 
 @njit(parallel=True, cache=True)

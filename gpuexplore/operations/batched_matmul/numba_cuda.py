@@ -6,8 +6,7 @@ A shared right-hand matrix is read by every block anew: the L2 cache, not the ke
 from numba import cuda
 
 from gpuexplore.core.dtypes import DType
-from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, sum_type
-from gpuexplore.kernels.geometry import Block
+from gpuexplore.kernels.cuda_kernel import Block, CudaKernel, Kernel, sum_type
 from gpuexplore.kernels.intrinsics.vectors import materialize
 from gpuexplore.kernels.register_tiles.steps import matrix_product
 from gpuexplore.operations.batched_matmul import TILES

@@ -13,11 +13,10 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from gpuexplore.core.model import Shape
 from gpuexplore.kernels.geometry import Geometry, Lengths
-from gpuexplore.operations.contract import Array, Arrays, Example, Operation, Preset, Product
+from gpuexplore.operations.contract import Array, Arrays, Example, Operation, Preset, Product, norms
 from gpuexplore.operations.implementation import row
 from gpuexplore.operations.matmul import warp_tile
 from gpuexplore.operations.sampling import CHECK_WHOLE_UP_TO, EVERY, Parts, lines
-from gpuexplore.operations.scales import norms
 from gpuexplore.operations.winograd import growth_in_fp32
 
 ON_TENSOR_CORES = ("bf16", "fp16")  # tf32 would take more registers than a thread has

@@ -12,9 +12,7 @@ import numpy as np
 from numba import cuda
 
 from gpuexplore.core.dtypes import DType
-from gpuexplore.kernels.cuda_formats import narrow, widen
-from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined
-from gpuexplore.kernels.geometry import WARP, Block
+from gpuexplore.kernels.cuda_kernel import WARP, Block, CudaKernel, Kernel, inlined, narrow, widen
 from gpuexplore.kernels.intrinsics.vectors import read, store_vector, write
 from gpuexplore.kernels.register_tiles.steps import (
     Loader,

@@ -13,12 +13,20 @@ import numpy as np
 from numba import cuda
 
 from gpuexplore.core.dtypes import DType
-from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
-from gpuexplore.kernels.geometry import WARP, Block
-from gpuexplore.kernels.intrinsics.async_copies import commit_copies, vectors_copier, wait_for_copies
+from gpuexplore.kernels.cuda_kernel import WARP, Block, CudaKernel, Kernel, inlined, sum_type
 from gpuexplore.kernels.intrinsics.patches import MAX_R, PIXELS, patch_filler, patch_loader
-from gpuexplore.kernels.intrinsics.sums import pixel_storer
-from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, clear, materialize, read, vector_length, write
+from gpuexplore.kernels.intrinsics.tensor_cores import pixel_storer
+from gpuexplore.kernels.intrinsics.vectors import (
+    ALIGNMENT,
+    clear,
+    commit_copies,
+    materialize,
+    read,
+    vector_length,
+    vectors_copier,
+    wait_for_copies,
+    write,
+)
 from gpuexplore.operations.conv2d import WARP_PATCH_TILES
 from gpuexplore.operations.matmul import warp_tile
 from gpuexplore.operations.matmul.numba_cuda_tensorcore import (

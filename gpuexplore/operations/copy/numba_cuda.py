@@ -7,8 +7,7 @@ flight hide four times as much of memory's latency.
 from numba import cuda
 
 from gpuexplore.core.dtypes import DType
-from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel
-from gpuexplore.kernels.geometry import GRID_STRIDE, Block
+from gpuexplore.kernels.cuda_kernel import GRID_STRIDE, Block, CudaKernel, Kernel
 from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, load_vector, store_vector, vector_length
 
 LOADS_IN_FLIGHT = 4

@@ -10,10 +10,9 @@ import numpy as np
 
 from gpuexplore.core.model import Shape
 from gpuexplore.kernels.geometry import ROW_PER_BLOCK
-from gpuexplore.operations.contract import Array, Example
+from gpuexplore.operations.contract import Array, Example, norms
 from gpuexplore.operations.families import row_wise
 from gpuexplore.operations.implementation import EVERY_DTYPE, row
-from gpuexplore.operations.scales import norms
 
 EPSILON = 1e-5
 

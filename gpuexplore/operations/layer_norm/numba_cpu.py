@@ -7,7 +7,7 @@ from typing import Any
 from numba import njit, prange
 
 from gpuexplore.core.dtypes import DTYPES, DType
-from gpuexplore.kernels.cpu_formats import narrow, widen
+from gpuexplore.kernels.cpu_micro_kernel import narrow, widen
 from gpuexplore.operations.layer_norm import EPSILON
 
 

@@ -7,11 +7,10 @@ at b = 1, as when a model answers a single request, every weight is used once an
 import numpy as np
 
 from gpuexplore.core.model import Shape
-from gpuexplore.operations.contract import Cut, Example, Operation, Preset, Product
+from gpuexplore.operations.contract import Cut, Example, Operation, Preset, Product, of_products
 from gpuexplore.operations.implementation import row
 from gpuexplore.operations.matmul import TENSOR_CORES, WARP_TILES
 from gpuexplore.operations.sampling import parts_of_product
-from gpuexplore.operations.scales import of_products
 
 OPERATION = Operation(
     name="linear",

@@ -12,10 +12,9 @@ import numpy as np
 
 from gpuexplore.core.model import Shape
 from gpuexplore.kernels.geometry import Block, Geometry, Lengths
-from gpuexplore.operations.contract import Cut, Example, Operation, Preset, Product
+from gpuexplore.operations.contract import Cut, Example, Operation, Preset, Product, of_products
 from gpuexplore.operations.implementation import Implementation, row
 from gpuexplore.operations.sampling import parts_of_product
-from gpuexplore.operations.scales import of_products
 
 ON_TENSOR_CORES = ("tf32", "bf16", "fp16")  # what `mma.sync` takes, of the dtypes we have
 THREAD_TILE = 8  # rows and columns of sums a thread keeps in registers

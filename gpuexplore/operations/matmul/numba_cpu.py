@@ -8,8 +8,7 @@ import numpy as np
 from numba import njit, prange
 
 from gpuexplore.core.dtypes import DTYPES, DType
-from gpuexplore.kernels.cpu_formats import narrow, widen
-from gpuexplore.kernels.row_panels import ROWS, multiply_rows
+from gpuexplore.kernels.cpu_micro_kernel import ROWS, multiply_rows, narrow, widen
 
 Build = Callable[[Sequence[Any], Any, DType], Callable[[], object]]
 
@@ -55,7 +54,7 @@ def reordered(a, b, out, sums):
 def blocked(a, b, out, zero):
     """Write the product in panels: each thread takes 16 rows and walks B in panels that stay in the L1 cache.
 
-    What is new to the ladder is in `gpuexplore.kernels.row_panels`: a panel of B is fetched once for 16 rows of the
+    New to the ladder is `gpuexplore.kernels.cpu_micro_kernel`: a panel of B is fetched once for 16 rows of the
     output, and four terms are added at a time, so that a sum is loaded and stored once for four multiply-adds. What is
     left: the sums still travel between the registers and the cache.
     """

@@ -19,8 +19,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from gpuexplore.core.dtypes import DTYPES, DType
-from gpuexplore.kernels.cpu_formats import narrow
-from gpuexplore.kernels.cpu_micro_kernel import add_product, join, lanes_of, packed_dtype, terms_of, tile_for
+from gpuexplore.kernels.cpu_micro_kernel import add_product, join, lanes_of, narrow, packed_dtype, terms_of, tile_for
 
 ROWS = 96
 DEPTH = 512  # operands along the sum

@@ -8,9 +8,7 @@ from typing import Any
 from numba import cuda
 
 from gpuexplore.core.dtypes import DType
-from gpuexplore.kernels.cuda_formats import narrow, widen
-from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
-from gpuexplore.kernels.geometry import Block
+from gpuexplore.kernels.cuda_kernel import Block, CudaKernel, Kernel, inlined, narrow, sum_type, widen
 from gpuexplore.kernels.register_tiles.steps import matrix_kernel
 from gpuexplore.kernels.register_tiles.tiling import Tiling
 from gpuexplore.operations.matmul import (
@@ -207,14 +205,14 @@ REGISTER = CudaKernel(
 WARPTILE = CudaKernel(_make_warptile, WARP_TILES)
 
 
-def step_for(dtype: DType) -> CudaKernel:
+def _step_for(dtype: DType) -> CudaKernel:
     """Return the best step of the ladder: tensor cores where they take the dtype, else warp tiles."""
     return TENSORCORE if dtype.name in ON_TENSOR_CORES else WARPTILE
 
 
 KERNEL = CudaKernel(
-    lambda dtype, block: step_for(dtype).make(dtype, block),
+    lambda dtype, block: _step_for(dtype).make(dtype, block),
     WARP_TILES,
-    resident_threads=lambda dtype: step_for(dtype).resident_threads(dtype),
-    dynamic_shared_bytes=lambda dtype, block: step_for(dtype).dynamic_shared_bytes(dtype, block),
+    resident_threads=lambda dtype: _step_for(dtype).resident_threads(dtype),
+    dynamic_shared_bytes=lambda dtype, block: _step_for(dtype).dynamic_shared_bytes(dtype, block),
 )

@@ -14,23 +14,19 @@ import numpy as np
 from numba import cuda
 
 from gpuexplore.core.dtypes import DType
-from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
-from gpuexplore.kernels.geometry import WARP, Block
-from gpuexplore.kernels.intrinsics.async_copies import (
-    commit_copies,
-    copy_vector_async,
-    vectors_copier,
-    wait_for_copies,
-)
-from gpuexplore.kernels.intrinsics.sums import accumulator_storer
-from gpuexplore.kernels.intrinsics.tensor_cores import fragment_loader, multiplier, number_loader
+from gpuexplore.kernels.cuda_kernel import WARP, Block, CudaKernel, Kernel, inlined, sum_type
+from gpuexplore.kernels.intrinsics.tensor_cores import accumulator_storer, fragment_loader, multiplier, number_loader
 from gpuexplore.kernels.intrinsics.vectors import (
     ALIGNMENT,
     VECTOR_BYTES,
     clear,
+    commit_copies,
+    copy_vector_async,
     materialize,
     read,
     vector_length,
+    vectors_copier,
+    wait_for_copies,
     write,
 )
 from gpuexplore.operations.matmul import THREAD_TILE, WARP_TILES, warp_tile

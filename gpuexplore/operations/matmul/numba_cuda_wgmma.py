@@ -15,11 +15,16 @@ from numba.cuda import types
 from numba.cuda.extending import intrinsic
 
 from gpuexplore.core.dtypes import DType
-from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
-from gpuexplore.kernels.geometry import WARP, Block
-from gpuexplore.kernels.intrinsics.async_copies import commit_copies, vectors_copier, wait_for_copies
-from gpuexplore.kernels.intrinsics.sums import accumulator_storer
-from gpuexplore.kernels.intrinsics.vectors import clear, materialize, vector_length
+from gpuexplore.kernels.cuda_kernel import WARP, Block, CudaKernel, Kernel, inlined, sum_type
+from gpuexplore.kernels.intrinsics.tensor_cores import accumulator_storer
+from gpuexplore.kernels.intrinsics.vectors import (
+    clear,
+    commit_copies,
+    materialize,
+    vector_length,
+    vectors_copier,
+    wait_for_copies,
+)
 from gpuexplore.kernels.llvm_values import element_pointer, shared_address
 from gpuexplore.operations.matmul import THREAD_TILE
 from gpuexplore.operations.matmul import WARPGROUP_TILES as TILES

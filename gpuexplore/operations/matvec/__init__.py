@@ -8,10 +8,9 @@ import numpy as np
 
 from gpuexplore.core.model import Shape
 from gpuexplore.kernels.geometry import WARP, Geometry
-from gpuexplore.operations.contract import Example, Preset, Product
+from gpuexplore.operations.contract import Example, Preset, Product, of_products
 from gpuexplore.operations.families import row_wise
 from gpuexplore.operations.implementation import row
-from gpuexplore.operations.scales import of_products
 
 ROW_PER_THREAD = Geometry(((128,), (64,), (256,), (512,), (1024,)), tile=lambda block: (block[0],))
 ROW_PER_WARP = Geometry(((256,), (128,), (64,), (512,)), tile=lambda block: (block[0] // WARP,))

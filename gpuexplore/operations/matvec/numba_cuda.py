@@ -5,10 +5,8 @@ from typing import Any
 from numba import cuda
 
 from gpuexplore.core.dtypes import DType
-from gpuexplore.kernels.cuda_formats import narrow, widen
-from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
+from gpuexplore.kernels.cuda_kernel import WARP, Block, CudaKernel, Kernel, inlined, narrow, sum_type, widen
 from gpuexplore.kernels.device_functions import VECTORS_PER_THREAD, row_functions
-from gpuexplore.kernels.geometry import WARP, Block
 from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, vector_length
 from gpuexplore.kernels.intrinsics.warps import warp_sum
 from gpuexplore.operations.matvec import ROW_PER_THREAD, ROW_PER_WARP

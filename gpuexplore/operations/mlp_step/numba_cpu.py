@@ -11,8 +11,7 @@ import numpy as np
 from numba import njit, prange
 
 from gpuexplore.core.dtypes import DTYPES, DType
-from gpuexplore.kernels.cpu_formats import narrow, widen
-from gpuexplore.kernels.row_panels import ROWS, multiply_rows
+from gpuexplore.kernels.cpu_micro_kernel import ROWS, multiply_rows, narrow, widen
 from gpuexplore.operations.optimizer_step.numba_cpu import sgd
 from gpuexplore.operations.training import RATE, cross_entropy, in_phases, views
 

@@ -3,9 +3,8 @@
 from typing import Any
 
 from gpuexplore.core.dtypes import DType
-from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined
+from gpuexplore.kernels.cuda_kernel import GRID_STRIDE, Block, CudaKernel, Kernel, inlined
 from gpuexplore.kernels.device_functions import pairwise_loop
-from gpuexplore.kernels.geometry import GRID_STRIDE, Block
 
 
 @inlined

@@ -7,7 +7,7 @@ import numpy as np
 from numba import njit, prange
 
 from gpuexplore.core.dtypes import DTYPES, DType
-from gpuexplore.kernels.cpu_formats import narrow, widen
+from gpuexplore.kernels.cpu_micro_kernel import narrow, widen
 from gpuexplore.operations.optimizer_step import (
     CORRECTION,
     DECAY,

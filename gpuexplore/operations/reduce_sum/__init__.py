@@ -10,10 +10,9 @@ import numpy as np
 
 from gpuexplore.core.model import Shape
 from gpuexplore.kernels.geometry import ROW_PER_BLOCK
-from gpuexplore.operations.contract import Example
+from gpuexplore.operations.contract import Example, of_sums
 from gpuexplore.operations.families import row_wise
 from gpuexplore.operations.implementation import EVERY_DTYPE, TORCH_GRAIN, row
-from gpuexplore.operations.scales import of_sums
 
 OPERATION = row_wise(
     name="reduce_sum",

@@ -9,7 +9,7 @@ from numba import get_num_threads, njit, prange, types
 from numba.extending import overload
 
 from gpuexplore.core.dtypes import DTYPES, DType
-from gpuexplore.kernels.cpu_formats import narrow, widen
+from gpuexplore.kernels.cpu_micro_kernel import narrow, widen
 
 FORMATS: Mapping[Any, tuple[Any, ...]] = {  # number, integer, bias and offset of the exponent, terms, least of exp > 0
     types.float32: (np.float32, np.int32, 127, 23, 7, -87),

@@ -14,10 +14,18 @@ import numpy as np
 from numba import cuda
 
 from gpuexplore.core.dtypes import DType
-from gpuexplore.kernels.cuda_formats import narrow, widen
-from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
+from gpuexplore.kernels.cuda_kernel import (
+    ROW_PER_BLOCK,
+    WARP,
+    Block,
+    CudaKernel,
+    Kernel,
+    inlined,
+    narrow,
+    sum_type,
+    widen,
+)
 from gpuexplore.kernels.device_functions import block_functions, elements_per_thread, row_functions
-from gpuexplore.kernels.geometry import ROW_PER_BLOCK, WARP, Block
 from gpuexplore.kernels.intrinsics.vectors import ALIGNMENT, vector_length
 
 

@@ -1,9 +1,8 @@
 """A grid that strides through the vectors, each thread two loads of 16 bytes from both before it stores."""
 
 from gpuexplore.core.dtypes import DType
-from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined, sum_type
+from gpuexplore.kernels.cuda_kernel import GRID_STRIDE, Block, CudaKernel, Kernel, inlined, sum_type
 from gpuexplore.kernels.device_functions import pairwise_loop
-from gpuexplore.kernels.geometry import GRID_STRIDE, Block
 from gpuexplore.operations.triad import FACTOR
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from numba import njit, prange
 
 from gpuexplore.core.dtypes import DType
-from gpuexplore.kernels.cpu_formats import narrow, widen
+from gpuexplore.kernels.cpu_micro_kernel import narrow, widen
 
 
 @njit(parallel=True, cache=True)

@@ -5,10 +5,17 @@ from typing import Any
 from numba import cuda
 
 from gpuexplore.core.dtypes import DType
-from gpuexplore.kernels.cuda_formats import narrow, widen
-from gpuexplore.kernels.cuda_kernel import CudaKernel, Kernel, inlined
+from gpuexplore.kernels.cuda_kernel import (
+    ELEMENT_PER_THREAD,
+    GRID_STRIDE,
+    Block,
+    CudaKernel,
+    Kernel,
+    inlined,
+    narrow,
+    widen,
+)
 from gpuexplore.kernels.device_functions import pairwise_loop
-from gpuexplore.kernels.geometry import ELEMENT_PER_THREAD, GRID_STRIDE, Block
 
 
 def _make_naive(dtype: DType, block: Block) -> Kernel:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuexplore.analysis.prediction.ideal_time import arithmetic
+from gpuexplore.analysis.prediction.calls import arithmetic
 from gpuexplore.core.model import Case, Shape
 from gpuexplore.hardware import accelerator_named, as_device
 from gpuexplore.operations import operation_named

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.analysis.prediction.ideal_time import CALL_S, Arithmetic, _useful_share, ideal
+from gpuexplore.analysis.prediction.calls import CALL_S, Arithmetic, _useful_share, ideal
 from gpuexplore.core.model import Bandwidth, CacheRoof, Peak, Shape
 from gpuexplore.operations.contract import Product
 from tests.analysis.made import case, device

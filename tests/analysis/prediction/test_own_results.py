@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.analysis.prediction import calibrate, predict
-from gpuexplore.analysis.prediction.own_results import chosen, compared, sweep_of, unlike_its_kind
+from gpuexplore.analysis.prediction.request import chosen, compared, sweep_of, unlike_its_kind
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Measurement
 from gpuexplore.hardware import ACCELERATORS, as_device, table_device

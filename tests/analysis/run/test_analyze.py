@@ -157,7 +157,7 @@ def test_recorded_results_change_no_sentence_and_have_a_baseline_of_their_own():
 
 def test_analysis_needs_neither_pandas_nor_a_measured_library():
     code = (
-        "import sys, gpuexplore.analysis.run.json_report, gpuexplore.analysis.utilization.peak_choice, "
+        "import sys, gpuexplore.analysis.run.json_report, gpuexplore.analysis.utilization.best_results, "
         "gpuexplore.analysis.run.analyze, gpuexplore.analysis.run.estimate; "
         "print({'pandas', 'torch', 'numba', 'altair', 'streamlit'} & set(sys.modules))"
     )

@@ -3,7 +3,7 @@
 import pytest
 
 from gpuexplore.analysis.model import Comparison
-from gpuexplore.analysis.utilization.peak_choice import baselines, comparison_for
+from gpuexplore.analysis.utilization.best_results import baselines, comparison_for
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Experiment, Shape
 

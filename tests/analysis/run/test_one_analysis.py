@@ -19,7 +19,7 @@ import gpuexplore.charts as chart
 from gpuexplore.analysis.model import Comparison, Context
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.run.json_report import rows, run_report
-from gpuexplore.analysis.utilization.peak_choice import baselines
+from gpuexplore.analysis.utilization.best_results import baselines
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.api import Outcome
 from gpuexplore.charts.exports import Exported, export

@@ -7,7 +7,7 @@ import pytest
 
 from gpuexplore.analysis.model import Comparison, Context, PeakChoice
 from gpuexplore.analysis.run.analyze import _with_measured_ceilings
-from gpuexplore.analysis.utilization.peak_choice import (
+from gpuexplore.analysis.utilization.best_results import (
     _peak_kind,
     known_bandwidths,
     known_peaks,

@@ -2,7 +2,7 @@
 
 from gpuexplore.cli import main
 from gpuexplore.cli.output import EXIT_OK, EXIT_UNUSABLE
-from gpuexplore.store.upgrade import newest_revision, plan_upgrade
+from gpuexplore.store.upgrade import _newest_revision, plan_upgrade
 from tests.store.conftest import home
 from tests.store.test_upgrade_plan import file, without_room
 
@@ -10,7 +10,7 @@ from tests.store.test_upgrade_plan import file, without_room
 def test_the_command_tells_refuses_and_upgrades(file, monkeypatch, capsys):
     assert main(["upgrade", "--dry-run"]) == EXIT_OK
     told = capsys.readouterr().out
-    assert f"From schema 0002 to {newest_revision()}:" in told
+    assert f"From schema 0002 to {_newest_revision()}:" in told
     assert "0014  Schema changes of version 0.2.0: " in told
     assert plan_upgrade().found == "0002"
 
@@ -21,6 +21,6 @@ def test_the_command_tells_refuses_and_upgrades(file, monkeypatch, capsys):
         assert plan_upgrade().found == "0002"
 
     assert main(["upgrade"]) == EXIT_OK
-    assert f"The database has schema {newest_revision()} now" in capsys.readouterr().out
+    assert f"The database has schema {_newest_revision()} now" in capsys.readouterr().out
     assert main(["upgrade"]) == EXIT_OK
     assert "is up to date" in capsys.readouterr().out

@@ -7,7 +7,7 @@ import pytest
 from gpuexplore.analysis.prediction import Conditions, calibrate, predict_each
 from gpuexplore.core.model import Shape
 from gpuexplore.features.atlas.analysis import points
-from gpuexplore.features.atlas.analysis.lines import case_of, line, shapes_between
+from gpuexplore.features.atlas.analysis.answers import case_of, line, shapes_between
 from gpuexplore.features.atlas.chart import (
     PICKED,
     PREDICTED,

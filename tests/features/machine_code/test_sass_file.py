@@ -8,7 +8,7 @@ import pytest
 from gpuexplore.cli import main
 from gpuexplore.cli.output import EXIT_OK, EXIT_UNUSABLE
 from gpuexplore.features.machine_code import kernel_files
-from gpuexplore.features.machine_code.kernel_process import assembled_answer
+from gpuexplore.features.machine_code.kernel_process import _assembled_answer
 from gpuexplore.kernels.files import MOST_BYTES
 from gpuexplore.kernels.files.machine_code import reallocated
 from gpuexplore.kernels.sass import Line
@@ -36,7 +36,7 @@ ON_H100, ON_A100 = ("--gpu", "h100-sxm5-80gb"), ("--gpu", "a100-sxm4-80gb")
 pytestmark = pytest.mark.usefixtures("nvdisasm")
 
 
-ANSWERS = cache(assembled_answer)
+ANSWERS = cache(_assembled_answer)
 
 
 @pytest.fixture

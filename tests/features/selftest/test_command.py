@@ -9,12 +9,12 @@ from gpuexplore.cli import main
 from gpuexplore.cli.output import EXIT_FAILED, EXIT_OK, EXIT_UNUSABLE
 from gpuexplore.core.model import Bandwidth
 from gpuexplore.features.selftest import selftest_command
-from gpuexplore.features.selftest.suite.bench import SelfCheck
 from gpuexplore.features.selftest.suite.contract import (
     CheckFigure,
     CheckFinding,
     CheckOutcome,
     CheckVerdict,
+    SelfCheck,
     SelftestReport,
     judged,
     report_html,

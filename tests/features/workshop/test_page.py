@@ -11,7 +11,7 @@ from gpuexplore.features.lessons.lesson.evidence import tasks_of
 from gpuexplore.features.lessons.ui.view import FOLLOWED
 from gpuexplore.features.workshop.goals import KINDS, goal_of
 from gpuexplore.features.workshop.ui import known
-from gpuexplore.rooms import ALL_STEPS, LESSON, MOST_OF_ONE, WrongCodes
+from gpuexplore.rooms import ALL_STEPS, LESSON, MOST_OF_ONE, _WrongCodes
 from gpuexplore.ui.shared import Shared
 from tests.analysis.made import device
 from tests.pages.conftest import OWNER, compiler, home, page, store, texts
@@ -21,7 +21,7 @@ LEADER = "the one who leads"
 
 @pytest.fixture(autouse=True)
 def no_wrong_codes_yet(monkeypatch):
-    monkeypatch.setattr(known, "WRONG_CODES", WrongCodes())
+    monkeypatch.setattr(known, "WRONG_CODES", _WrongCodes())
     monkeypatch.setattr(known, "note_presence", known._noting_presence())
 
 

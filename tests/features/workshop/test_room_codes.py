@@ -4,7 +4,7 @@ import pytest
 
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.workshop.ui import known
-from gpuexplore.rooms import WrongCodes
+from gpuexplore.rooms import _WrongCodes
 
 CODE = "CDFHJK"
 
@@ -12,7 +12,7 @@ CODE = "CDFHJK"
 @pytest.fixture
 def room(monkeypatch):
     """Return a room whose code is known, at an address from which too many wrong ones came."""
-    wrong, here = WrongCodes(), object()
+    wrong, here = _WrongCodes(), object()
     for _ in range(1000):
         wrong.note("10.0.0.1")
     monkeypatch.setattr(known, "WRONG_CODES", wrong)

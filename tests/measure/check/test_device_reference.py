@@ -17,7 +17,7 @@ from gpuexplore.measure.arrays import device_arrays, large
 from gpuexplore.measure.arrays.device_arrays import DeviceOutput
 from gpuexplore.measure.arrays.large import drawn, is_large
 from gpuexplore.measure.candidates.candidate import torch_device_for
-from gpuexplore.measure.check import guard
+from gpuexplore.measure.check import group
 from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.inputs import DeviceReference, Reference
 from gpuexplore.measure.check.process_snapshot import ChangedProcess, ProcessSnapshot
@@ -328,7 +328,7 @@ def test_what_the_device_holds_for_a_check_is_no_more_than_the_guard_counts(monk
     a, b = (load_backend("torch").empty(source.shape, dtype, "cpu") for source in reference.inputs)
     device_arrays.fill(a, reference.inputs[0])  # draws the table of quantiles
     out = (a.double() @ b.double()).to(a.dtype)
-    most = guard._reference_bytes(MATMUL, shape)
+    most = group._reference_bytes(MATMUL, shape)
 
     held = {
         "rows": peak_bytes(lambda: reference.parts),

@@ -13,7 +13,7 @@ from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.core.errors import TooLarge, TooSlow
 from gpuexplore.core.model import Shape
 from gpuexplore.core.units import format_seconds
-from gpuexplore.measure.check.guard import (
+from gpuexplore.measure.check.group import (
     CHEAP_WORK,
     LONG_PROBE_S,
     MAX_BUDGET_MULTIPLE,

@@ -16,7 +16,7 @@ from gpuexplore.core.model import Shape, Status
 from gpuexplore.measure.arrays import device_arrays, large
 from gpuexplore.measure.arrays.device_arrays import DeviceFloat64, DeviceOutput
 from gpuexplore.measure.arrays.large import drawn, layout
-from gpuexplore.measure.check import guard, inputs
+from gpuexplore.measure.check import group, inputs
 from gpuexplore.measure.check.elements import judge
 from gpuexplore.measure.check.inputs import BlockedReference, make_inputs
 from gpuexplore.measure.conditions import environment
@@ -267,8 +267,8 @@ def test_inputs_on_a_device_are_distributed_as_on_the_host(dtype):
 def test_large_sizes_need_little_of_the_host(monkeypatch, name, shape, before_gib):
     monkeypatch.undo()
 
-    assert guard.host_bytes(OPERATIONS[name], shape, 4) == before_gib * 2**30
-    assert guard.host_bytes_of_large(OPERATIONS[name], shape) < 2 * 2**30
+    assert group.host_bytes(OPERATIONS[name], shape, 4) == before_gib * 2**30
+    assert group.host_bytes_of_large(OPERATIONS[name], shape) < 2 * 2**30
 
 
 @EACH_SHAPE
@@ -278,11 +278,11 @@ def test_what_device_and_host_hold_for_a_check_is_no_more_than_the_guard_counts(
         output = there(out, dtype)
         judge(output, reference, shape)  # draws the table of quantiles
         held_bytes = peak_bytes(lambda: judge(output, reference, shape))  # noqa: B023 called at once
-        assert 0 < held_bytes <= guard._reference_bytes(operation, shape), dtype
+        assert 0 < held_bytes <= group._reference_bytes(operation, shape), dtype
 
     fixed_bytes = 2**15  # of Python itself: what no size changes
     monkeypatch.setattr(inputs, "PROVED_POSITIONS", 1)
-    monkeypatch.setattr(guard, "PROVED_POSITIONS", 1)
+    monkeypatch.setattr(group, "PROVED_POSITIONS", 1)
 
     tracemalloc.start()
     try:
@@ -291,7 +291,7 @@ def test_what_device_and_host_hold_for_a_check_is_no_more_than_the_guard_counts(
     finally:
         tracemalloc.stop()
 
-    assert held_bytes <= guard.host_bytes_of_large(operation, shape) + fixed_bytes
+    assert held_bytes <= group.host_bytes_of_large(operation, shape) + fixed_bytes
 
 
 LARGE_CASES = pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuexplore.backends.timer import EventTimer, HostTimer
+from gpuexplore.backends import EventTimer, HostTimer
 from gpuexplore.core.model import Telemetry
 from gpuexplore.hardware.cpu_times import Account, CpuTimes
 from gpuexplore.measure.conditions import watch as watching

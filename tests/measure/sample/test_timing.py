@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from gpuexplore.backends.timer import MIN_BATCH_S, HostTimer
+from gpuexplore.backends import MIN_BATCH_S, HostTimer
 from gpuexplore.core.model import LARGEST_BUDGET_S
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
 from gpuexplore.measure.sample.timing import (

@@ -7,19 +7,17 @@ from math import inf, log2, nan
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from gpuexplore.analysis.prediction.calls import ROTATING_SETS, USUAL, Calls, Conditions
-from gpuexplore.analysis.prediction.ideal_time import Arithmetic
+from gpuexplore.analysis.prediction.calls import ROTATING_SETS, USUAL, Arithmetic, Calls, Conditions
 from gpuexplore.core.dtypes import format_named
 from gpuexplore.core.model import Case, Device, Options, Shape
 from gpuexplore.hardware import row_of, table_device
 from gpuexplore.operations import Product, operation_named
 from gpuexplore.recorded.published import PublishedMeasurement
 
-Numbers = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.intp]  # of calls in a batch
-Codes = npt.NDArray[np.int64]  # of texts: equal where these are
+Numbers = np.typing.NDArray[np.float64]
+Indices = np.typing.NDArray[np.intp]  # of calls in a batch
+Codes = np.typing.NDArray[np.int64]  # of texts: equal where these are
 Family = Literal["product", "batched_product", "attention", "convolution", "layer_norm", "softmax", "element_wise"]
 
 USUAL_CLOCK_HZ = 1.7e9

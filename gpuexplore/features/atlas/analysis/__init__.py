@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Literal
 
-from gpuexplore.analysis.prediction.calls import CALLS, USUAL_CALLS, Calls, Conditions, conditions_of
-from gpuexplore.analysis.prediction.ideal_time import arithmetic
+from gpuexplore.analysis.prediction.calls import CALLS, USUAL_CALLS, Calls, Conditions, arithmetic, conditions_of
 from gpuexplore.analysis.utilization import PUBLISHED, PublishedResult, cache_mode, is_ranked
 from gpuexplore.core import Case, Device, InvalidInput, Peak, Result, Shape, once
 from gpuexplore.core.dtypes import format_named

@@ -12,8 +12,8 @@ from pathlib import Path
 import gpuexplore
 from gpuexplore import recorded
 from gpuexplore.analysis.prediction import calibrate, predict
-from gpuexplore.analysis.prediction.ideal_time import arithmetic
-from gpuexplore.analysis.prediction.own_results import as_measured, chosen
+from gpuexplore.analysis.prediction.calls import arithmetic
+from gpuexplore.analysis.prediction.request import as_measured, chosen
 from gpuexplore.analysis.prediction.roof import roofs
 from gpuexplore.analysis.utilization.best_results import is_ranked
 from gpuexplore.core import Case, Device, InvalidInput, Measurement, Result, format_seconds, median

@@ -30,7 +30,7 @@ from gpuexplore.features.atlas.analysis import (
     points,
     usual_calls,
 )
-from gpuexplore.features.atlas.analysis.lines import case_of, line, shapes_between, work_of
+from gpuexplore.features.atlas.analysis.answers import case_of, line, shapes_between, work_of
 from gpuexplore.features.atlas.chart import SHOWN, AtlasSeries, Show, point_id, rate_words
 from gpuexplore.hardware import ACCELERATORS, as_device
 from gpuexplore.operations import OPERATIONS, operation_named

@@ -19,8 +19,7 @@ from gpuexplore.core import Result, format_bytes, format_bytes_per_s, format_flo
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.features.fact_check.analysis import Claim, ClaimFigure, Interval, interval_of
 from gpuexplore.features.fact_check.analysis.measured import CARDS, NOT_NAMED, outcome
-from gpuexplore.hardware.accelerators import PEAK_FIELDS, Accelerator
-from gpuexplore.hardware.formula import RATE_CLASSES
+from gpuexplore.hardware import PEAK_FIELDS, RATE_CLASSES, Accelerator
 from gpuexplore.operations import operation_named
 
 Value = Interval | str

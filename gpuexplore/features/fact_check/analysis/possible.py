@@ -8,8 +8,7 @@ from typing import Literal
 
 from gpuexplore.analysis.model import Bound
 from gpuexplore.analysis.prediction import Prediction
-from gpuexplore.analysis.prediction.calls import CALLS_WORDS
-from gpuexplore.analysis.prediction.ideal_time import arithmetic
+from gpuexplore.analysis.prediction.calls import CALLS_WORDS, arithmetic
 from gpuexplore.analysis.prediction.request import PredictionRequest, predictions
 from gpuexplore.analysis.prediction.roof import DeviceLimit, boosts_further, roofs
 from gpuexplore.core import (

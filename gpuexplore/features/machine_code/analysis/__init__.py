@@ -25,8 +25,7 @@ from gpuexplore.analysis.occupancy import Occupancy
 from gpuexplore.analysis.roofs import attainable_flop_per_s
 from gpuexplore.core import Shape, format_bytes, format_bytes_per_s, format_flop_per_s, format_intensity, format_si
 from gpuexplore.core.dtypes import DTYPES
-from gpuexplore.hardware import Accelerator, capability_named
-from gpuexplore.hardware.formula import RATE_CLASSES
+from gpuexplore.hardware import RATE_CLASSES, Accelerator, capability_named
 from gpuexplore.kernels.sass import LoopFacts
 from gpuexplore.kernels.sass.instruction import SPARSE
 from gpuexplore.operations.contract import Operation

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-import numpy.typing as npt
 
 from gpuexplore.core import Shape, format_percent
 from gpuexplore.kernels.geometry import WARP, Block, Geometry, Launch
@@ -120,7 +119,7 @@ def elements_of(access: Access, array: RunArray) -> dict[int, tuple[int, ...]]:
     return {element: tuple(lanes) for element, lanes in sorted(found.items())}
 
 
-def touched(steps: Iterable[TraceStep], array: RunArray) -> npt.NDArray[np.bool_]:
+def touched(steps: Iterable[TraceStep], array: RunArray) -> np.typing.NDArray[np.bool_]:
     """Return of each element of an array whether any of the steps touches it."""
     found = np.zeros(array.size_bytes // array.item_bytes, np.bool_)
     for step in steps:

@@ -11,7 +11,7 @@ from importlib.resources import files
 from typing import Any, Literal
 
 from gpuexplore.activity import Activity, of_kind
-from gpuexplore.backends.timer import Clock
+from gpuexplore.backends import Clock
 from gpuexplore.core import (
     UNKNOWN,
     Device,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuexplore.backends.timer import Call
+from gpuexplore.backends import Call
 from gpuexplore.core import SMALLEST_SAMPLE_WITH_INTERVAL, Shape, Telemetry, format_seconds, median, median_interval
 from gpuexplore.features.mistakes.catalog import Demonstrate, Detection, MistakeObservation, Stage, no_sign
 from gpuexplore.features.mistakes.catalog.subject import (

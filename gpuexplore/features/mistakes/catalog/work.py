@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuexplore.backends.timer import Call
+from gpuexplore.backends import Call
 from gpuexplore.core.model import Options, Shape
 from gpuexplore.features.mistakes.catalog import (
     Demonstrate,

@@ -8,7 +8,7 @@ from math import exp, hypot, log
 from typing import Literal
 
 from gpuexplore.analysis.prediction import Calibration, UncertainValue
-from gpuexplore.analysis.prediction.ideal_time import arithmetic
+from gpuexplore.analysis.prediction.calls import arithmetic
 from gpuexplore.core import Case, Device, InvalidInput, Shape
 from gpuexplore.features.model.analysis import SERVED, Serving, Training
 from gpuexplore.features.model.analysis.fits import DEFAULT_RESERVE

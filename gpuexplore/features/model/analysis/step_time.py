@@ -15,7 +15,7 @@ from math import exp, inf, log, log2
 from types import MappingProxyType
 
 from gpuexplore.analysis.prediction import Calibration, Conditions, calibrate, predict_each
-from gpuexplore.analysis.prediction.ideal_time import arithmetic
+from gpuexplore.analysis.prediction.calls import arithmetic
 from gpuexplore.core import Case, Device, InvalidInput, Shape, once
 from gpuexplore.features.model.analysis import OPTIMIZERS
 from gpuexplore.features.model.analysis.models import LayeredModel, stages_of

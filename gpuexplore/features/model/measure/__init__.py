@@ -9,14 +9,14 @@ from importlib import import_module
 from typing import Any
 
 from gpuexplore.activity import LONGEST_S, Activity, of_kind
-from gpuexplore.backends.timer import Clock
+from gpuexplore.backends import Clock
 from gpuexplore.core import Device, InvalidInput
 from gpuexplore.features.model.analysis.models import LayeredModel, model_asked
 from gpuexplore.features.model.analysis.parts import forward_pass
 from gpuexplore.features.model.analysis.plan import ModelPlan, plan_of
 from gpuexplore.features.model.analysis.prediction import memory_of_each
 from gpuexplore.hardware import check_measured_on, cpu_lost_share, read_cpu_times
-from gpuexplore.measure.check.guard import check_memory
+from gpuexplore.measure.check.group import check_memory
 from gpuexplore.measure.conditions.environment import free_bytes
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
 

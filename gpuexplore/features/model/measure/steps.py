@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
-from gpuexplore.backends.timer import Clock
+from gpuexplore.backends import Clock
 from gpuexplore.core import Cancelled, Device, median, median_interval
 from gpuexplore.features.model.analysis.models import LayeredModel
 from gpuexplore.features.model.analysis.plan import ModelPlan

@@ -10,7 +10,6 @@ from math import prod
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 from numpy.lib.stride_tricks import as_strided
 
 from gpuexplore.core.errors import InvalidInput
@@ -59,7 +58,7 @@ class TensorView:
         return 1 + sum((length - 1) * stride for length, stride in self.pairs)
 
     @property
-    def cells(self) -> npt.NDArray[np.int64]:
+    def cells(self) -> np.typing.NDArray[np.int64]:
         """The cell of its storage that each element is, in its shape."""
         axes = (np.arange(length) * stride for length, stride in self.pairs)
         return np.asarray(sum(np.ix_(*axes), start=self.offset))

@@ -23,12 +23,12 @@ from math import prod
 from typing import Any
 
 from gpuexplore.activity import Activity, of_kind
-from gpuexplore.backends.timer import Clock
+from gpuexplore.backends import Clock
 from gpuexplore.core.model import Device
 from gpuexplore.features.training.measure.setup import Setup, most_processes, read_setup
 from gpuexplore.hardware import check_measured_on, cpu_lost_share, read_cpu_times
 from gpuexplore.hardware import read as read_telemetry
-from gpuexplore.measure.check.guard import check_memory
+from gpuexplore.measure.check.group import check_memory
 from gpuexplore.measure.conditions.environment import describe_environment, free_bytes
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any
 
-from gpuexplore.core import Device, Environment, decode, encode, median, median_interval, paired_ratio
-from gpuexplore.core.timed import OMIT_DEFAULT
+from gpuexplore.core import OMIT_DEFAULT, Device, Environment, decode, encode, median, median_interval, paired_ratio
 from gpuexplore.features.training.measure.setup import MODES, Setup
 from gpuexplore.measure.conditions.isolation import is_contended
 

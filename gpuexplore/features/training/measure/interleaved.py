@@ -10,7 +10,7 @@ from time import monotonic
 
 import torch
 
-from gpuexplore.backends.timer import Clock
+from gpuexplore.backends import Clock
 from gpuexplore.core import Cancelled, Device, GpuExploreError, format_seconds
 from gpuexplore.core.dtypes import dtype_named
 from gpuexplore.features.training.measure.contract import REPORT_EVERY_S, Course, Recorder, Underflow

@@ -15,7 +15,7 @@ import torch
 from torch.nn.functional import cross_entropy
 from torch.utils.checkpoint import checkpoint
 
-from gpuexplore.backends.timer import Clock
+from gpuexplore.backends import Clock
 from gpuexplore.features.training.measure.setup import MODES, Setup, TrainedModel
 
 Tensor = torch.Tensor

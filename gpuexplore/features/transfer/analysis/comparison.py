@@ -13,9 +13,8 @@ from operator import add
 
 from gpuexplore.analysis.prediction import Calibration, Conditions, predict
 from gpuexplore.analysis.prediction.calls import calls_on
-from gpuexplore.analysis.verdict import Estimate, Verdict, Words
+from gpuexplore.analysis.verdict import Estimate, Verdict, Words, quotient
 from gpuexplore.analysis.verdict import compare as verdict_on
-from gpuexplore.analysis.verdict.times import quotient
 from gpuexplore.core.dtypes import dtype_named
 from gpuexplore.core.model import Case, Device, Shape
 from gpuexplore.features.transfer.analysis import Path, TimeSpan, interpolated, measured_span

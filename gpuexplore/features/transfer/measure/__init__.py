@@ -17,11 +17,9 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from gpuexplore.backends import load_backend
+from gpuexplore.backends import Call, Clock, HostTimer, load_backend
 from gpuexplore.backends.cuda_driver import index_in_this_process
-from gpuexplore.backends.timer import Call, Clock, HostTimer
 from gpuexplore.core import (
     Accuracy,
     Cancelled,
@@ -187,7 +185,7 @@ def _reading(result: Result, size: int) -> TransferReading:
     return timed(TransferReading(name, library, size=size), result.measurement, flags=tuple(result.flags))
 
 
-Floats = npt.NDArray[np.float32]
+Floats = np.typing.NDArray[np.float32]
 Move = tuple[str, int, Call, Callable[[], bool]]  # name, copies of the array, the call, and whether it was right
 
 

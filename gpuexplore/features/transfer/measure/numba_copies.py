@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from numba import config
 
 from gpuexplore.backends import load_backend
@@ -16,7 +15,7 @@ from gpuexplore.backends.cuda_kernels import cuda
 
 config.CUDA_WARN_ON_IMPLICIT_COPY = 0  # implicit copies are made on purpose here, and their time is the answer
 THREADS = 256
-Floats = npt.NDArray[np.float32]
+Floats = np.typing.NDArray[np.float32]
 
 
 def _add_kernel(a: Any, b: Any, out: Any) -> None:

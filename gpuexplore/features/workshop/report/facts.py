@@ -15,8 +15,7 @@ from gpuexplore.features.lessons.lesson.format import Lesson, LessonStep
 from gpuexplore.features.lessons.lesson.outcome import GuessOutcome
 from gpuexplore.features.workshop.goals import Goal, GoalScore, goal_of, judge
 from gpuexplore.rooms import ALL_STEPS, LESSON, Participant, Room, RoomGuess, RoomTask
-from gpuexplore.store.entries import Answer
-from gpuexplore.store.room_tasks import AskedRun
+from gpuexplore.store import Answer, AskedRun
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,10 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gpuexplore.analysis.prediction.calls import CALLS, Conditions
+from gpuexplore.analysis.prediction.calls import CALLS, Conditions, arithmetic
 from gpuexplore.analysis.prediction.gpu.facts import Batch, facts_of, family_of, is_of_library
 from gpuexplore.analysis.prediction.gpu.terms import GROUPS, SINGLE, expected, names_for, terms
-from gpuexplore.analysis.prediction.ideal_time import arithmetic
 from gpuexplore.core.dtypes import FORMATS
 from gpuexplore.core.model import Case, Options, Shape
 from gpuexplore.hardware import ACCELERATORS, accelerator_named, as_device

@@ -6,7 +6,7 @@ import pytest
 
 from gpuexplore.analysis.prediction import calibrate, predict
 from gpuexplore.core.model import Shape
-from gpuexplore.features.atlas.analysis.lines import _growing_axes, _grown, case_of, line, shapes_between, work_of
+from gpuexplore.features.atlas.analysis.answers import _growing_axes, _grown, case_of, line, shapes_between, work_of
 from gpuexplore.hardware import ACCELERATORS, as_device
 from gpuexplore.operations import OPERATIONS
 

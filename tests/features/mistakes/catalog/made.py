@@ -6,8 +6,8 @@ from itertools import count
 
 import numpy as np
 
+from gpuexplore.backends import HostTimer
 from gpuexplore.backends import numpy as numpy_backend
-from gpuexplore.backends.timer import HostTimer
 from gpuexplore.core.dtypes import dtype_named
 from gpuexplore.core.model import Case, Options, Peak
 from gpuexplore.features.mistakes.catalog import Detection, Factor, MistakeObservation, Stage, WayReading

@@ -16,10 +16,9 @@ from time import perf_counter_ns
 from types import SimpleNamespace
 
 from gpuexplore import backends
-from gpuexplore.backends import DriverFacts, load_backend
+from gpuexplore.backends import DriverFacts, EventTimer, load_backend
 from gpuexplore.backends import numpy as numpy_backend
 from gpuexplore.backends.cuda_driver import why_no_gpu
-from gpuexplore.backends.timer import EventTimer
 from gpuexplore.hardware import discovery, nvml, telemetry
 from gpuexplore.measure.arrays import large
 from gpuexplore.measure.sample.compile_ahead import LARGE, SMALL
@@ -210,7 +209,7 @@ def main(words):
     from gpuexplore import cli
     from gpuexplore.cli import record_command
     from gpuexplore.features.selftest import selftest_command
-    from gpuexplore.features.selftest.suite import bench
+    from gpuexplore.features.selftest.suite import contract
     from gpuexplore.features.selftest.suite.checks import correctness, recording, survival
     from gpuexplore.measure.conditions import environment
 
@@ -218,16 +217,16 @@ def main(words):
     selftest_command.CHECKS = tuple(chosen(CHECKS, {check.name: check for check in selftest_command.CHECKS}).values())
     for module in (correctness, recording):
         module.OPERATIONS = chosen(OPERATIONS, module.OPERATIONS)
-    bench.WORKER = "tests.features.selftest.suite.worker"
+    contract.WORKER = "tests.features.selftest.suite.worker"
     selftest_command.FULL_S, selftest_command.QUICK_S = (
         LONGER * selftest_command.FULL_S,
         LONGER * selftest_command.QUICK_S,
     )
-    bench.LONGEST_PROBE_S = LONGER * bench.LONGEST_PROBE_S
-    bench.LIMITS = replace(bench.LIMITS, start_s=LONGER * bench.LIMITS.start_s)
+    contract.LONGEST_PROBE_S = LONGER * contract.LONGEST_PROBE_S
+    contract.LIMITS = replace(contract.LIMITS, start_s=LONGER * contract.LIMITS.start_s)
     if "hang" in faults():
         survival.BUILD_S = 4.0
-        bench.LIMITS = replace(bench.LIMITS, grace_s=0.5)
+        contract.LIMITS = replace(contract.LIMITS, grace_s=0.5)
     recording.COMMAND = (sys.executable, "-P", "-m", "tests.features.selftest.suite.stand_in")
     for module in (environment, recording, record_command):
         module.git_commit = lambda: "0" * 12  # a copy of this repository has none

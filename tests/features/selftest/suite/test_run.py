@@ -8,8 +8,7 @@ import pytest
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.selftest import selftest_command
 from gpuexplore.features.selftest.selftest_command import _carry_out
-from gpuexplore.features.selftest.suite.bench import SelfCheck
-from gpuexplore.features.selftest.suite.contract import CheckFigure, CheckFinding, CheckVerdict, judged
+from gpuexplore.features.selftest.suite.contract import CheckFigure, CheckFinding, CheckVerdict, SelfCheck, judged
 from tests.measure.fakes import CPU, GPU
 
 

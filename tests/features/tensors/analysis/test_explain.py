@@ -4,9 +4,10 @@ import pytest
 import torch
 
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.features.tensors.analysis.evaluate import StepRefused, evaluate
-from gpuexplore.features.tensors.analysis.explain import (
+from gpuexplore.features.tensors.analysis.evaluate import (
     STORED,
+    StepRefused,
+    evaluate,
     printed,
     repairs,
     type_name,

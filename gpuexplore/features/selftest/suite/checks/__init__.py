@@ -1,6 +1,5 @@
 """The checks, in the order in which they run: what others rest on comes first, what takes longest last."""
 
-from gpuexplore.features.selftest.suite.bench import SelfCheck
 from gpuexplore.features.selftest.suite.checks import (
     bandwidth,
     correctness,
@@ -10,6 +9,7 @@ from gpuexplore.features.selftest.suite.checks import (
     survival,
     timer,
 )
+from gpuexplore.features.selftest.suite.contract import SelfCheck
 
 CHECKS: tuple[SelfCheck, ...] = (
     environment.CHECK,

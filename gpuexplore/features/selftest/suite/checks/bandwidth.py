@@ -14,12 +14,13 @@ from gpuexplore.core import (
     format_percent,
 )
 from gpuexplore.core.dtypes import DTYPES
-from gpuexplore.features.selftest.suite.bench import Bench, SelfCheck
 from gpuexplore.features.selftest.suite.contract import (
     FRACTION,
+    Bench,
     CheckFigure,
     CheckFinding,
     CheckVerdict,
+    SelfCheck,
     ended,
     judged,
     skipped,

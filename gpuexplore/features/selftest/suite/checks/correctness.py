@@ -5,8 +5,15 @@ from itertools import product
 
 from gpuexplore.core import Case, GpuExploreError, Options, Result, Status
 from gpuexplore.core.dtypes import DTYPES, dtype_named
-from gpuexplore.features.selftest.suite.bench import Bench, SelfCheck
-from gpuexplore.features.selftest.suite.contract import CheckFigure, CheckFinding, ended, judged, skipped
+from gpuexplore.features.selftest.suite.contract import (
+    Bench,
+    CheckFigure,
+    CheckFinding,
+    SelfCheck,
+    ended,
+    judged,
+    skipped,
+)
 from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.operations import OPERATIONS, awkward_shapes
 

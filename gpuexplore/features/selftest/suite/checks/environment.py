@@ -4,8 +4,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from gpuexplore.core import Device, Environment, decode
-from gpuexplore.features.selftest.suite.bench import Bench, SelfCheck
-from gpuexplore.features.selftest.suite.contract import CheckFigure, CheckFinding, Payload, judged, skipped
+from gpuexplore.features.selftest.suite.contract import (
+    Bench,
+    CheckFigure,
+    CheckFinding,
+    Payload,
+    SelfCheck,
+    judged,
+    skipped,
+)
 
 
 def _run(bench: Bench) -> CheckFinding:

@@ -14,8 +14,15 @@ from gpuexplore.core import (
     median,
 )
 from gpuexplore.core.dtypes import dtype_named
-from gpuexplore.features.selftest.suite.bench import Bench, SelfCheck
-from gpuexplore.features.selftest.suite.contract import FRACTION, CheckFigure, CheckFinding, judged, skipped
+from gpuexplore.features.selftest.suite.contract import (
+    FRACTION,
+    Bench,
+    CheckFigure,
+    CheckFinding,
+    SelfCheck,
+    judged,
+    skipped,
+)
 from gpuexplore.measure.candidates.candidate import unsupported
 from gpuexplore.measure.flags import FAR_ABOVE
 from gpuexplore.operations import Implementation, Operation, operation_named

@@ -7,8 +7,15 @@ from collections import Counter
 from signal import SIGINT
 
 from gpuexplore.core import InvalidInput, Status
-from gpuexplore.features.selftest.suite.bench import Bench, SelfCheck
-from gpuexplore.features.selftest.suite.contract import CheckFigure, CheckFinding, ended, judged, skipped
+from gpuexplore.features.selftest.suite.contract import (
+    Bench,
+    CheckFigure,
+    CheckFinding,
+    SelfCheck,
+    ended,
+    judged,
+    skipped,
+)
 from gpuexplore.measure.conditions.environment import git_commit
 from gpuexplore.operations import OPERATIONS
 from gpuexplore.recorded import Recording, validate

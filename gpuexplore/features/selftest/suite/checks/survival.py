@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from gpuexplore.core.model import Case, Options, Result, Shape, Status
-from gpuexplore.features.selftest.suite.bench import Bench, SelfCheck
 from gpuexplore.features.selftest.suite.breaking import OPERATION, OUT_OF_BOUNDS, out_of_memory_of
-from gpuexplore.features.selftest.suite.contract import CheckFigure, CheckFinding, judged, skipped
+from gpuexplore.features.selftest.suite.contract import Bench, CheckFigure, CheckFinding, SelfCheck, judged, skipped
 
 CONTROLS = {"numba_cuda": "numba-cuda", "torch": "torch"}
 BUILD_S = 12.0  # to build a sum of 1000 elements and to call it takes a fraction of it

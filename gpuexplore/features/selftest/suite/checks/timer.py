@@ -4,8 +4,15 @@ from collections.abc import Mapping, Sequence
 from operator import itemgetter
 
 from gpuexplore.core import GpuExploreError, format_percent, format_seconds
-from gpuexplore.features.selftest.suite.bench import Bench, SelfCheck
-from gpuexplore.features.selftest.suite.contract import CheckFigure, CheckFinding, Payload, judged, skipped
+from gpuexplore.features.selftest.suite.contract import (
+    Bench,
+    CheckFigure,
+    CheckFinding,
+    Payload,
+    SelfCheck,
+    judged,
+    skipped,
+)
 
 
 def _run(bench: Bench) -> CheckFinding:
