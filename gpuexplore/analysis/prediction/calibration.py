@@ -21,7 +21,7 @@ from gpuexplore.analysis.prediction.calls import (
     ideal,
     processor_of,
 )
-from gpuexplore.analysis.prediction.gpu import CallEstimate, Fitted, fitted
+from gpuexplore.analysis.prediction.gpu import Fitted, fitted
 from gpuexplore.analysis.prediction.gpu.facts import GpuCall, facts_of, is_of_library, moves_only, published_call
 from gpuexplore.analysis.prediction.priors import (
     LIBRARY,
