@@ -27,7 +27,7 @@ ROOM     := $(if $(T),$(wildcard gpuexplore/$(T) tests/$(T) $(T)),.)
 INSTALL  := tests/deploy/test_colab.py tests/deploy/test_pythons.py tests/deploy/test_lowest_versions.py  # beside what is left of a browser's or the measuring ones
 PARALLEL := -q -n $(WORKERS) --dist worksteal
 
-.PHONY: help install run lock check test browser measuring installing heavy nightly features faults gpu evil ptx lint format types layers style bench kernels prediction models docs screenshots clean
+.PHONY: help install run lock check test parallel browser measuring installing heavy nightly features faults gpu evil ptx lint format types layers style bench kernels prediction models docs screenshots clean
 .DELETE_ON_ERROR:
 
 help:  ## list the targets
@@ -42,10 +42,13 @@ check: $(VENV)/.dev  ## lint and the short tests that the change reaches; T=anal
 	@$(MAKE) --no-print-directory --jobs=3 lint
 	$(BIN)/pytest $(PARALLEL) $(if $(T),tests/$(T) -m "not slow and not browser and not gpu and not faults and not ptx and not unchanged",-p tests.changed -m "not long and not slow and not browser and not gpu and not faults and not ptx")
 
-test: lint $(VENV)/.cuda130  ## lint, then every test but faults and what rests on nothing that has changed: on WORKERS processes, then a browser's beside those that measure, and those that install beside what is left
+test: style layers $(VENV)/.cuda130  ## lint and every test but faults and what rests on nothing that has changed: on WORKERS processes beside types, then a browser's beside those that measure, and those that install beside what is left
 	@sh scripts/servers.sh
-	$(BIN)/pytest $(PARALLEL) -m "not slow and not browser and not gpu and not faults and not ptx and not unchanged"
+	@$(MAKE) --no-print-directory --jobs=2 parallel types
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target browser measuring installing
+
+parallel: $(VENV)/.dev  ## the tests that may run beside each other, on WORKERS processes
+	$(BIN)/pytest $(PARALLEL) -m "not slow and not browser and not gpu and not faults and not ptx and not unchanged"
 
 browser: $(VENV)/.dev  ## the tests that drive a real Chromium, one by one
 	CHROMIUM="$$(BIN=$(BIN) sh scripts/chromium.sh)" && export CHROMIUM && \

@@ -1,6 +1,7 @@
 """Heavy tests that resemble each other run where something they rest on is other than when they passed last.
 
-`passed.json` has a digest of all that each of them rests on. `make nightly` runs every one of them and writes it.
+`passed.json` has a digest of all that each of them rests on: of modules, their code without docstrings and comments.
+`make nightly` runs every one of them and writes it.
 """
 
 import ast
@@ -18,6 +19,7 @@ RECORD = ROOT / "tests" / "passed.json"
 GRAPHS = ROOT / ".pytest_cache" / "grimp"
 PACKAGE = "gpuexplore"
 MARKER = "unchanged"
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def heavy(*modules, files=(), text=""):
@@ -68,8 +70,19 @@ def digest_of(test, modules=(), files=(), text=""):
 
 @cache
 def _digest_of_file(path):
-    """Return a digest of the name and the bytes of a file."""
-    return sha256(path.relative_to(ROOT).as_posix().encode() + path.read_bytes()).hexdigest()
+    """Return a digest of the name of a file and of its bytes, or of its code."""
+    content = path.read_bytes()
+    code = _code_of(content) if path.suffix == ".py" else content
+    return sha256(path.relative_to(ROOT).as_posix().encode() + code).hexdigest()
+
+
+def _code_of(source):
+    """Return what a module does: its syntax tree without docstrings, comments and places of lines."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:]
+    return ast.dump(tree).encode()
 
 
 def rests_on(test, modules=(), files=()):

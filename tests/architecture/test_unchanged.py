@@ -102,6 +102,20 @@ def test_a_changed_file_another_subject_and_another_text_are_other_digests(monke
     assert len(digests) == 4
 
 
+@pytest.mark.parametrize(
+    ("source", "same"),
+    [
+        ('def f(x):\n    """Other words."""\n    # why\n    return x + 1\n', True),
+        ("def f(x): return x + 1", True),
+        ("def f(x): return x + 2", False),
+        ("def f(x): 'words'; return x - 1", False),
+        ("def f(x):\n    'words'\n    x = 'data'\n    return x + 1\n", False),
+    ],
+)
+def test_other_words_and_lines_are_the_same_code_and_another_value_is_not(source, same):
+    assert (unchanged._code_of(source) == unchanged._code_of("def f(x):\n    'Words.'\n    return x + 1\n")) == same
+
+
 def test_what_passed_is_left_out_until_something_changes_and_what_failed_is_not(tmp_path):
     record, first, other = tmp_path / "passed.json", item(heavy(*SOFTMAX)), item(heavy(*SOFTMAX), "failed")
     mark_unchanged([first, other], record)
