@@ -11,8 +11,7 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from gpuexplore.analysis.prediction import UncertainValue
-from gpuexplore.analysis.prediction.calls import CALLS_WORDS
+from gpuexplore.analysis.prediction import CALLS_WORDS, UncertainValue
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.what_if.summary import EnteredResult
 from gpuexplore.analysis.what_if.what_if import WhatIf

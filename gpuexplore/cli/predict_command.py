@@ -4,8 +4,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from gpuexplore.analysis.prediction import CALLS, USUAL_CALLS, Prediction, UncertainValue
-from gpuexplore.analysis.prediction.calls import CALLS_WORDS
+from gpuexplore.analysis.prediction import CALLS, CALLS_WORDS, USUAL_CALLS, Prediction, UncertainValue
 from gpuexplore.analysis.prediction.request import USUAL_DTYPES, PredictionRequest, predictions
 from gpuexplore.analysis.utilization.utilization import shape_label
 from gpuexplore.cli.experiment_arguments import add_operation, operation_of

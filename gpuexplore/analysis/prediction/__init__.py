@@ -27,6 +27,8 @@ from gpuexplore.analysis.prediction.calibration import calibrate as calibrated_o
 from gpuexplore.analysis.prediction.calls import (
     CALL_S,
     CALLS,
+    CALLS_OF_TIMING,
+    CALLS_WORDS,
     USUAL,
     USUAL_CALLS,
     Arithmetic,
@@ -34,32 +36,46 @@ from gpuexplore.analysis.prediction.calls import (
     Conditions,
     Support,
     arithmetic,
+    calls_of,
+    calls_on,
+    conditions_stated,
     ideal,
+    in_calls,
 )
 from gpuexplore.analysis.prediction.gpu import RELEVANT as RELEVANT_MEASUREMENT
 from gpuexplore.analysis.prediction.gpu import BatchEstimate, CallEstimate, Nearest
 from gpuexplore.analysis.prediction.gpu.facts import Numbers, facts_of, is_of_library, moves_only
 from gpuexplore.analysis.prediction.gpu.terms import exponential
 from gpuexplore.analysis.prediction.priors import LIBRARY, PRIORS, Posterior, Regime
-from gpuexplore.analysis.prediction.roof import roofs
+from gpuexplore.analysis.prediction.roof import DeviceLimit, boosts_further, roofs
 from gpuexplore.core import Case, Device, Peak, Result, format_percent, format_seconds, once
 from gpuexplore.core.dtypes import format_named
 from gpuexplore.operations import operation_named
 
 __all__ = [
     "CALLS",
+    "CALLS_OF_TIMING",
+    "CALLS_WORDS",
     "INTERVAL",
     "USUAL_CALLS",
     "Calibration",
     "Calls",
     "Conditions",
+    "DeviceLimit",
     "Nearest",
     "Prediction",
     "Support",
     "UncertainValue",
+    "arithmetic",
+    "boosts_further",
     "calibrate",
+    "calls_of",
+    "calls_on",
+    "conditions_stated",
+    "in_calls",
     "predict",
     "predict_each",
+    "roofs",
 ]
 
 INTERVAL = 0.9

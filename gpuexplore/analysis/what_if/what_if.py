@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import Literal
 
 from gpuexplore.analysis.prediction import (
+    CALLS_WORDS,
     USUAL_CALLS,
     Calibration,
     Calls,
@@ -23,9 +24,10 @@ from gpuexplore.analysis.prediction import (
     Prediction,
     Support,
     UncertainValue,
+    calls_of,
+    in_calls,
     predict_each,
 )
-from gpuexplore.analysis.prediction.calls import CALLS_WORDS, calls_of, in_calls
 from gpuexplore.analysis.utilization import default_peak, device_of, is_ranked
 from gpuexplore.analysis.verdict import time_of
 from gpuexplore.analysis.what_if.rounding_error import expected_error, with_input_error

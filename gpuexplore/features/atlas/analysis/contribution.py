@@ -11,10 +11,8 @@ from pathlib import Path
 
 import gpuexplore
 from gpuexplore import recorded
-from gpuexplore.analysis.prediction import calibrate, predict
-from gpuexplore.analysis.prediction.calls import arithmetic
+from gpuexplore.analysis.prediction import arithmetic, calibrate, predict, roofs
 from gpuexplore.analysis.prediction.request import as_measured, chosen
-from gpuexplore.analysis.prediction.roof import roofs
 from gpuexplore.analysis.utilization.best_results import is_ranked
 from gpuexplore.core import Case, Device, InvalidInput, Measurement, Result, format_seconds, median
 from gpuexplore.hardware import GpuFacts, row_of, table_device

@@ -7,10 +7,8 @@ from math import inf
 from typing import Literal
 
 from gpuexplore.analysis.model import Bound
-from gpuexplore.analysis.prediction import Prediction
-from gpuexplore.analysis.prediction.calls import CALLS_WORDS, arithmetic
+from gpuexplore.analysis.prediction import CALLS_WORDS, DeviceLimit, Prediction, arithmetic, boosts_further, roofs
 from gpuexplore.analysis.prediction.request import PredictionRequest, predictions
-from gpuexplore.analysis.prediction.roof import DeviceLimit, boosts_further, roofs
 from gpuexplore.core import (
     Bandwidth,
     Case,

@@ -12,8 +12,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from gpuexplore.analysis.prediction import USUAL_CALLS, Conditions, Prediction, calibrate, predict_each
-from gpuexplore.analysis.prediction.calls import CALLS_OF_TIMING, conditions_stated
+from gpuexplore.analysis.prediction import (
+    CALLS_OF_TIMING,
+    USUAL_CALLS,
+    Conditions,
+    Prediction,
+    calibrate,
+    conditions_stated,
+    predict_each,
+)
 from gpuexplore.analysis.prediction.request import calls_named
 from gpuexplore.core import (
     Case,

@@ -11,8 +11,7 @@ from itertools import pairwise
 from math import ceil, exp, log, prod
 from operator import add
 
-from gpuexplore.analysis.prediction import Calibration, Conditions, predict
-from gpuexplore.analysis.prediction.calls import calls_on
+from gpuexplore.analysis.prediction import Calibration, Conditions, calls_on, predict
 from gpuexplore.analysis.verdict import Estimate, Verdict, Words, quotient
 from gpuexplore.analysis.verdict import compare as verdict_on
 from gpuexplore.core.dtypes import dtype_named
