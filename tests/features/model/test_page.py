@@ -72,7 +72,7 @@ def test_the_peak_its_moment_and_what_fits_come_first(page):
 
     assert not app.exception
     assert peak(app) == format_gigabytes(training_memory("vgg-16", 128).total_bytes) == "10.5 GB"
-    assert "it fits the 78.6 GB that H100 SXM5 80GB has for tensors; the largest batch is" in answer(app)
+    assert "it fits the 82.9 GB that H100 SXM5 80GB has for tensors; the largest batch is" in answer(app)
     assert "peak in backward, relu (layer 23)" in texts(app.markdown).replace("\\", "")
     kinds = [element.type for element in app.main]
     order = [kinds.index(kind) for kind in ("markdown", "selectbox", "vega_lite_chart", "text_input", "expander")]
