@@ -33,7 +33,7 @@ def test_a_recording_of_the_version_before_is_drawn_with_its_provenance(page, op
     assert not app.exception
     assert len(app.dataframe[0].value) == 8
     assert len(app.get("vega_lite_chart")) == 1
-    assert "by gpuexplore's tests, commit `342fd6e6fe41`" in texts(app.markdown)
+    assert "by gpuexplore's tests, commit `342fd6e6fe41`" in texts(app.caption)
 
 
 @pytest.mark.usefixtures("shipped", "store")

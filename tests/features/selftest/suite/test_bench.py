@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from gpuexplore.core.errors import GpuExploreError
-from gpuexplore.features.selftest.suite import worker
+from gpuexplore.features.selftest.suite import probes
 from gpuexplore.features.selftest.suite.contract import Bench
 from gpuexplore.hardware import nvml
 from gpuexplore.jobs.locks import DIRECTORY_VARIABLE, device_lock
@@ -53,8 +53,8 @@ def test_copy_is_of_the_cache_that_is_assumed_everywhere_where_nothing_tells_it(
     def keep(operation, shape, dtype, data):
         raise Seen(shape["n"])
 
-    monkeypatch.setattr(worker, "make_inputs", keep)
+    monkeypatch.setattr(probes, "make_inputs", keep)
     with pytest.raises(Seen) as seen:
-        next(worker._probe_flush(replace(CPU, cache_bytes=None), None, "numpy", "numpy"))
+        next(probes._probe_flush(replace(CPU, cache_bytes=None), None, "numpy", "numpy"))
 
     assert seen.value.args[0] * 8 == 64 * 2**20 // 2
