@@ -145,6 +145,9 @@ _STYLE = """<style>
 [data-testid="stStatusWidget"] { display: none; }
 [data-testid="stBaseButton-tertiary"] p { color: light-dark(#1f66b0, #7cbaf5); }
 button[data-variant][data-selected="true"] * { color: light-dark(#134a8a, #cfe3fb) !important; }
+@media (min-width: 1000px) {
+  .st-key-header > :first-child, .st-key-header > :first-child .stHorizontalBlock { flex: none; width: max-content; }
+}
 @media (max-width: 640px) {
   [data-testid="stElementToolbar"] { display: none; }
   .st-key-header { display: block; position: relative; min-height: 0; padding: 0; }
