@@ -125,7 +125,7 @@ def _photograph_trace(page: Page, address: str, path: Path) -> None:
     page.goto(address, timeout=LONGEST_MS)
     page.get_by_role("button", name="Upload a trace").click(timeout=LONGEST_MS)
     page.locator("input[type=file]").set_input_files(TRACE, timeout=LONGEST_MS)
-    page.get_by_text("is in matrix products").first.wait_for(timeout=LONGEST_MS)
+    page.get_by_text("Recorded example").wait_for(state="hidden", timeout=LONGEST_MS)
     page.keyboard.press("Escape")
     _save(page, path)
 
