@@ -129,7 +129,7 @@ def execute(arguments: argparse.Namespace) -> int:
         if not typed["batch"] and typed["task"] == "train":
             typed["batch"] = str(model.batch)
         calibration = calibrate()
-        plans = [plan_of(typed | {"dtype": dtype}) for dtype in dtypes]
+        plans = [plan_of(typed | {"dtype": dtype}, generates=model.generates) for dtype in dtypes]
         found = [predict_model(model, plan, device, calibration) for device in devices for plan in plans]
         batches = by_batch(model, plans[0], devices[0], calibration)
     reading = model_reading(name) if name else None

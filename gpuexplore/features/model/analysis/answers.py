@@ -90,7 +90,8 @@ def headline(prediction: ModelPrediction) -> str:
         return f"{what}: {speed}{share}; {limit}."
     if prediction.decode is None:
         time = format_seconds(prediction.main.time_s.value)
-        return f"{what}: {rate_words(rate)} {unit} a second at batch {plan.batch:,}, {time} for the batch; {limit}."
+        each_has = f"batch {plan.batch:,}{' on each' if plan.replicas > 1 else ''}"
+        return f"{what}: {rate_words(rate)} {unit} a second at {each_has}, {time} for the batch; {limit}."
     each = prediction.decode.time_s
     user = UncertainValue(1 / each.value, 1 / each.high, 1 / each.low)
     users = plan.batch * plan.replicas

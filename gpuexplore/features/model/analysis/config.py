@@ -332,7 +332,7 @@ def _with_text(kind: str, config: Mapping[str, Any], sizes: Mapping[str, int]) -
             f"input {channels}x{side}x{side}",
             # perceptrons of the time step, of the text as a whole, and of the strength of guidance
             f"encode 256\nlinear {width}\nsilu\nlinear {width}\nlabels {sizes['pooled'] + width + 2}\n{guidance}decode",
-            f"encode {DIFFUSION[kind]}x{sizes['text']}\nlinear {width}\ndecode",
+            f"encode {DIFFUSION[kind]}x{sizes['text']}\nconv1d {width} kernel=1\ndecode",
             f"patches {width} size={patch} extra=0 positions=no",
             blocks + (f"join\n{single}" if sizes["single"] else f"joint {4 * width} {how} last=yes"),
             f"adaptive_norm 2\nlinear {patch**2 * (sizes['out_channels'] or channels)}",

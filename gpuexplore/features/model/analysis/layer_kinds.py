@@ -336,7 +336,7 @@ def _patches(tape: Tape, layer: ModelLayer, value: Value) -> Value:
         raise WrongShape(f"a size of patches that divides the map {_shown(value)}")
     tokens = height // size * (width // size)
     cut = tape.record([value], (tokens, channels * size**2))
-    made = _linear_to(tape, cut, layer.sizes[0], bias=True)
+    made = _whole(tape, cut, layer.sizes[0], bias=True)
     # a token of its own for the class of the image
     extra = layer.settings["extra"]
     learned = [tape.weight(extra * layer.sizes[0])] if extra else []
@@ -407,7 +407,7 @@ def _joint(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     heads = layer.settings["heads"]
     *_, width = value.shape
     if text is None or text.shape[1:] != value.shape[1:]:
-        raise WrongShape(f"an encoder of tokens before it: `encode 512x4096`, `linear {width}`, `decode`")
+        raise WrongShape(f"an encoder of tokens before it: `encode 512x4096`, `conv1d {width} kernel=1`, `decode`")
     if not heads or width % heads or heads % tape.parallel:
         raise WrongShape(f"heads that divide the width {width}, and tensor-parallel GPUs that divide the heads")
     head = width // heads

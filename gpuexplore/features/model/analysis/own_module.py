@@ -254,14 +254,15 @@ def predict_model(
     Raises:
         InvalidInput: names the value and what is accepted.
     """
-    asked = plan_of({name: _text(value) for name, value in plan.items()})
+    typed = {name: _text(value) for name, value in plan.items()}
     device = target_named(gpu, discover())
     if not isinstance(model, str):
-        (found,) = predict_module(model, inputs, asked, (device,), loss=loss)
+        (found,) = predict_module(model, inputs, plan_of(typed), (device,), loss=loss)
         return found
     if inputs is not None or loss is not None:
         raise InvalidInput("inputs and loss are those of a module: leave them out with the name of a model")
-    return prediction.predict_model(model_asked(model), asked, device)
+    named = model_asked(model)
+    return prediction.predict_model(named, plan_of(typed, generates=named.generates), device)
 
 
 def _text(value: object) -> str:

@@ -146,7 +146,8 @@ def _choose(
     with ways:
         kept = _usable({"task": task} | typed | {name: str(number) for name, number in chosen.items()}, model)
     plans = [
-        plan_of(kept | {"dtype": dtype, "weights": stored}) for dtype, stored in product(dtypes or ["bf16"], weights)
+        plan_of(kept | {"dtype": dtype, "weights": stored}, generates=model.generates)
+        for dtype, stored in product(dtypes or ["bf16"], weights)
     ]
     if not keys:
         raise InvalidInput("no gpu: choose at least one")

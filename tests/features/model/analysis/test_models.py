@@ -347,6 +347,8 @@ def test_a_diffusion_transformer_with_text_computes_what_a_module_of_it_does(nam
     assert flops(forward_pass(model, ModelPlan("prefill")).parts) == pytest.approx(
         counted(lambda: made(*inputs)), rel=1e-3
     )
+    shared = forward_pass(model, ModelPlan("prefill", gpus=2, tensor_parallel=2)).parts
+    assert 2 * flops(shared) == pytest.approx(flops(forward_pass(model, ModelPlan("prefill")).parts), rel=2e-3)
     if is_guided:  # FLOPs of 50 steps as papers on FLUX count them
         assert 50 * flops(forward_pass(model, ModelPlan("prefill")).parts) == pytest.approx(3719.5e12, rel=1e-3)
 

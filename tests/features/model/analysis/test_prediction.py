@@ -9,6 +9,7 @@ from statistics import median
 
 import pytest
 
+import gpuexplore as gx
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.model.analysis.answers import (
     _collectives_of,
@@ -298,6 +299,14 @@ def test_gpus_of_a_server_share_layers_as_many_as_a_host_has(gpus, pipeline, sha
 
     assert plan.tensor_parallel == sharing
     assert plan_of({"task": "train", "gpus": str(gpus), "pipeline": str(pipeline)}).tensor_parallel == 1
+
+
+def test_gpus_of_a_model_without_text_have_batches_of_their_own():
+    one, eight = (gx.predict_model("resnet-50", task="prefill", gpus=gpus, batch=64) for gpus in (1, 8))
+
+    assert eight.plan.tensor_parallel == 1
+    assert eight.per_second.value == pytest.approx(8 * one.per_second.value)
+    assert "at batch 64 on each" in headline(eight)
 
 
 def test_a_dtype_without_units_is_refused():
