@@ -142,7 +142,7 @@ def _choose(
     with forms[1].expander("Exact numbers", icon=":material/123:"):
         _exact(chosen)
     with below:
-        typed, dtypes, weights = _ways(trains=task == "train")
+        typed, dtypes, weights = _ways(trains=task == "train", shares=model.generates)
     with ways:
         kept = _usable({"task": task} | typed | {name: str(number) for name, number in chosen.items()}, model)
     plans = [
@@ -188,7 +188,7 @@ def _exact(chosen: Mapping[str, int]) -> None:
         )
 
 
-def _ways(*, trains: bool) -> tuple[dict[str, str], list[str], list[str]]:
+def _ways(*, trains: bool, shares: bool) -> tuple[dict[str, str], list[str], list[str]]:
     """Draw on how many GPUs and in which dtypes; return what was typed, the dtypes, and those of stored weights."""
     fields = [
         ("GPU count", "gpus", "gpus", "GPUs in all.", "1"),
@@ -199,7 +199,7 @@ def _ways(*, trains: bool) -> tuple[dict[str, str], list[str], list[str]]:
         what = "Of a step; those of a pipeline follow each other through it."
         fields.append(("Micro-batches", "accumulate", "accumulation", what, "1"))
     else:
-        fields[1] = (*fields[1][:4], "all, at most 8")
+        fields[1] = (*fields[1][:4], "all, at most 8" if shares else "1")
     columns = st.columns([*[2] * len(fields), 3, 4], gap="medium", vertical_alignment="bottom")
     typed = {}
     for column, (label, name, key, what, shown) in zip(columns, fields, strict=False):
