@@ -81,7 +81,7 @@ class LayeredModel:
 
     @property
     def tasks(self) -> tuple[str, str]:
-        """What it is asked for, most often first."""
+        """Tasks that a prediction can be of, the usual one first."""
         if self.generates:
             return "serve", "train"
         makes_images = any(layer.kind == "joint" for layer in self.layers)

@@ -238,7 +238,7 @@ class Dit(nn.Module):
 
 
 class Stream(nn.Module):
-    """What an image or its text has of its own in a block of joint attention; the last one leaves the text as it is."""
+    """The weights of one stream, image or text, in a block of joint attention; the last block has few for text."""
 
     def __init__(self, width, head, *, is_last=False):
         super().__init__()
