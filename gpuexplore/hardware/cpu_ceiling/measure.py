@@ -35,6 +35,8 @@ from gpuexplore.hardware.cpu_ceiling.loops import (
 )
 from gpuexplore.hardware.cpu_times import cpu_lost_share, read_cpu_times
 
+TRIALS_S = 0.2  # of one loop, at most about
+NEW_ARRAY_LENGTH = 2**20  # elements; shorter arrays that lie apart by a power of two would share sets of the L1 cache
 TRIAL_S = 0.002  # shorter than a scheduler's time slice: some trials have the core to themselves, however busy it is
 FIRST_ITERATIONS = 10_000
 TRIAD_ARRAYS = 3
@@ -96,7 +98,7 @@ def _function(engine: Any, name: str) -> Callable[..., None]:
 
 
 def measure_ceiling(threads: int, hurried: Callable[[], bool] = lambda: False) -> Ceiling:
-    """Return the best rates that `threads` threads reach, in about 3 s.
+    """Return the best rates that `threads` threads reach, in about 3 s, where last-level caches are huge 5.
 
     No more threads run than there are cores: two that alternate on one core would count it twice.
 
@@ -144,7 +146,7 @@ def _measured(functions: Functions, loops: Mapping[str, MultiplyAddLoop], team: 
         measured_utc=datetime.now(UTC).isoformat(timespec="seconds"),
         unreached=unreached_dtypes(_host_features()),
         tiles=tile_dtypes(_host_features()),
-        caches=tuple(_cache_roof(functions["cached_triad"], plan, team) for plan in plans),
+        caches=tuple(_cache_roof(functions["cached_triad"], plan, team, arrays) for plan in plans),
     )
 
 
@@ -189,10 +191,13 @@ def _stream_arrays(function: Callable[..., None], team: _ThreadTeam) -> Arrays:
 def _stream_rate(function: Callable[..., None], team: _ThreadTeam, arrays: Arrays) -> float:
     """Return the best bytes/s of a triad over `arrays`."""
     first_s = _stream_seconds(function, team, arrays)
-    trials_s = 0.4  # where last-level caches are huge, a single one takes a tenth of a second
-    more = min(team.trials, max(3, int(trials_s / first_s)))
-    best_s = min(first_s, *(_stream_seconds(function, team, arrays) for _ in range(more)))
+    best_s = min(first_s, *(_stream_seconds(function, team, arrays) for _ in range(_trials_of(first_s, team))))
     return sum(array.nbytes for array in arrays) / best_s
+
+
+def _trials_of(trial_s: float, team: _ThreadTeam) -> int:
+    """Return how many trials follow the first: where last-level caches are huge, one takes a twentieth of a second."""
+    return min(team.trials, max(2, int(TRIALS_S / trial_s)))
 
 
 def _stream_seconds(function: Callable[..., None], team: _ThreadTeam, arrays: Arrays) -> float:
@@ -201,22 +206,31 @@ def _stream_seconds(function: Callable[..., None], team: _ThreadTeam, arrays: Ar
     return team.seconds(lambda part: function(part * share, (part + 1) * share, *pointers))
 
 
-def _cache_roof(function: Callable[..., None], plan: tuple[int, int, int], team: _ThreadTeam) -> CacheRoof:
-    """Return the best bytes/s of a cache level, all threads at once; `plan` is one of `plan_caches`."""
+def _cache_roof(
+    function: Callable[..., None], plan: tuple[int, int, int], team: _ThreadTeam, arrays: Arrays
+) -> CacheRoof:
+    """Return the best bytes/s of a cache level, all threads at once; `plan` is one of `plan_caches`.
+
+    Large levels are read in `arrays`, which are there: pages of new ones take longer than the measurement.
+    """
     level, size_bytes, thread_bytes = plan
     length = max(1, thread_bytes // (TRIAD_ARRAYS * 8 * CACHED_LENGTH)) * CACHED_LENGTH
+    is_large = NEW_ARRAY_LENGTH < length <= arrays[0].size // team.threads
     best_s = [0.0] * team.threads
     together = Barrier(team.threads)
-    iterations = max(1, round(TRIAL_S / _iteration_seconds(function, length)))
+    iteration_s = _iteration_seconds(function, length, arrays if is_large else _zeros(length))
+    iterations = max(1, round(TRIAL_S / iteration_s))
+    trials = _trials_of(iterations * iteration_s, team)
 
     def part(number: int) -> None:
-        arrays = _zeros(length)
+        own = tuple(array[number * length :] for array in arrays) if is_large else _zeros(length)
+        pointers = [array.ctypes.data for array in own]
 
         def trial() -> float:
             together.wait()  # a cache level shared by threads is only saturated by all of them
-            return _seconds(lambda: function(iterations, length, *(array.ctypes.data for array in arrays)))
+            return _seconds(lambda: function(iterations, length, *pointers))
 
-        best_s[number] = min(trial() for _ in range(team.trials))
+        best_s[number] = min(trial() for _ in range(trials))
 
     team.seconds(part)
     rate = sum(iterations * TRIAD_ARRAYS * 8 * length / thread_s for thread_s in best_s)
@@ -224,15 +238,14 @@ def _cache_roof(function: Callable[..., None], plan: tuple[int, int, int], team:
     return CacheRoof(level, size_bytes, Bandwidth(rate, "measured_ceiling", source))
 
 
-def _iteration_seconds(function: Callable[..., None], length: int) -> float:
+def _iteration_seconds(function: Callable[..., None], length: int, arrays: Arrays) -> float:
     """Return about how long one pass over arrays in the cache takes."""
-    arrays = _zeros(length)  # which must be there as long as their pointers are used
     pointers = [array.ctypes.data for array in arrays]
     iterations = max(1, FIRST_ITERATIONS * CACHED_LENGTH // length)
     return min(_seconds(lambda: function(iterations, length, *pointers)) for _ in range(3)) / iterations
 
 
-def _zeros(length: int) -> tuple[np.typing.NDArray[np.float64], ...]:
+def _zeros(length: int) -> Arrays:
     """Return the three arrays of a triad, written once so that their pages are there."""
     arrays = tuple(_aligned(length) for _ in range(TRIAD_ARRAYS))
     for array in arrays:

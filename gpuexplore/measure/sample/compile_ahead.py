@@ -15,7 +15,6 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from math import ceil
 from pathlib import Path
 from time import perf_counter_ns
 
@@ -28,7 +27,7 @@ from gpuexplore.measure.check.inputs import make_inputs
 from gpuexplore.measure.sample import slow_cases
 from gpuexplore.operations import load_build, operation_named
 
-SMALL = 1  # one kernel is for small shapes
+SMALL = 64  # one kernel is for small shapes; arrays of one row or column would have kernels of their own
 LARGE = 256  # another for larger ones
 
 
@@ -38,15 +37,17 @@ def compile_ahead(cases: Sequence[Case], device: Device) -> None:
     kernels = [] if device.kind != "cpu" else _not_compiled(cases, device)[:most]
     if len(kernels) < 2 or (os.cpu_count() or 1) < 2:
         return
-    own = ceil(len(kernels) / 3)  # the libraries are loaded, and what all kernels share is compiled, in this process
+    # the libraries are loaded, and what all kernels share is compiled, in this process, which compiles fewer kernels
+    own = kernels[1::3]
+    others = [case for case in kernels if case not in own]
     with subprocess.Popen(
         (sys.executable, "-P", "-m", __name__), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     ) as other:
         assert other.stdin is not None
         with suppress(BrokenPipeError), other.stdin:
-            other.stdin.write(json.dumps({"device": encode(device), "cases": encode(kernels[own:])}).encode())
+            other.stdin.write(json.dumps({"device": encode(device), "cases": encode(others)}).encode())
         other.stdin = None
-        for case in kernels[:own]:
+        for case in own:
             call_once(case, device, SMALL)
             call_once(case, device, LARGE)
         for name, implementation in dict.fromkeys((case.operation, case.implementation) for case in cases):
@@ -61,7 +62,7 @@ def compile_ahead(cases: Sequence[Case], device: Device) -> None:
             other.kill()
             return
     with suppress(ValueError):
-        for case, seconds in zip(kernels[own:], json.loads(written), strict=True):
+        for case, seconds in zip(others, json.loads(written), strict=True):
             slow_cases.note_first_calls(case, seconds, 0.0)
 
 

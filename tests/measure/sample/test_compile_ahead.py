@@ -83,7 +83,7 @@ def test_other_process_that_ends_at_once_leaves_its_kernels_to_the_run(folder, m
 
     compile_ahead([case("fp32"), case("bf16")], CPU)
 
-    assert notes(folder) == ["numba-cpu-fp32"]
+    assert notes(folder) == ["numba-cpu-bf16"]
 
 
 def test_kernel_that_fails_is_left_to_its_case(folder, monkeypatch):
