@@ -1,7 +1,7 @@
 """`gpuexplore predict`: how long an operation would take on GPUs of the table or on this machine's devices."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from gpuexplore.analysis.prediction import CALLS, CALLS_WORDS, USUAL_CALLS, Prediction, UncertainValue
@@ -84,7 +84,7 @@ def execute(arguments: argparse.Namespace) -> int:
             kinds = ["calls", *(prediction.calls for prediction in found)]
             rows = [(*row[:3], calls, *row[3:]) for calls, row in zip(kinds, rows, strict=True)]
         print_columns(rows)
-        for sentence in filter(None, (_ratio_sentence(prediction, found) for prediction in found)):
+        for sentence in (said for prediction in found for said in _ratio_sentences(prediction, found)):
             print(sentence)
         notes = [f"{prediction.case.dtype}: {prediction.reason}" for prediction in found if prediction.reason]
         notes += filter(None, map(_too_large, found))
@@ -120,7 +120,8 @@ def prediction_json(prediction: Prediction, found: Sequence[Prediction] = ()) ->
     Args:
         found: all predictions, for the speedup over the first dtype of the same call.
     """
-    ratio = _ratio(prediction, found)
+    first = _first_like(prediction, found or [prediction], _device)
+    ratio = _ratio(first, prediction)
     return {
         "gpu": prediction.device.title,
         "operation": prediction.case.operation,
@@ -153,35 +154,54 @@ def prediction_json(prediction: Prediction, found: Sequence[Prediction] = ()) ->
             for nearest in prediction.nearest
         ],
         "better": prediction.better,
-        "speedup": ratio
-        and {"baseline": ratio[0], "ratio": ratio[1].value, "low": ratio[1].low, "high": ratio[1].high},
+        "speedup": ratio and {"baseline": first.case.dtype, "ratio": ratio.value, "low": ratio.low, "high": ratio.high},
         "fits": _fits(prediction),
     }
 
 
-def _ratio(prediction: Prediction, found: Sequence[Prediction]) -> tuple[str, UncertainValue] | None:
-    """Return the first dtype that was predicted for the same call, and how many times as fast this one is."""
-    of = (prediction.device, prediction.case.shape, prediction.calls)
-    first = next((each for each in found if (each.device, each.case.shape, each.calls) == of), prediction)
-    if first.case.dtype == prediction.case.dtype or first.interval_s is None or prediction.interval_s is None:
-        return None
-    times = [UncertainValue(each.time_s or 0.0, *(each.interval_s or ())) for each in (first, prediction)]
-    return first.case.dtype, times[0].over(times[1])
+def _first_like(prediction: Prediction, found: Sequence[Prediction], same: Callable[[Prediction], str]) -> Prediction:
+    """Return the first prediction of the same shape, in the same kind of calls and with the `same` of its own."""
+    alike = [(each.case.shape, each.calls, same(each)) for each in (prediction, *found)]
+    return found[alike.index(alike[0], 1) - 1]
 
 
-def _ratio_sentence(prediction: Prediction, found: Sequence[Prediction]) -> str | None:
-    ratio = _ratio(prediction, found)
-    if ratio is None:
+def _ratio(first: Prediction, other: Prediction) -> UncertainValue | None:
+    """Return how many times as fast `other` is as `first`."""
+    if first is other or first.interval_s is None or other.interval_s is None:
         return None
-    baseline, speedup = ratio
-    interval = format_interval((speedup.low, speedup.high), format_multiple)
+    times = [UncertainValue(each.time_s or 0.0, *(each.interval_s or ())) for each in (first, other)]
+    return times[0].over(times[1])
+
+
+def _ratio_sentences(prediction: Prediction, found: Sequence[Prediction]) -> Iterator[str]:
+    """Say how fast a prediction is beside the first dtype of its device, and beside the first device."""
     of_shape = f" at {shape_label(prediction.case.shape)}" if len({each.case.shape for each in found}) > 1 else ""
     if len({each.calls for each in found}) > 1:
         of_shape += f" in {CALLS_WORDS[prediction.calls]}"
-    return (
-        f"On {prediction.device.title}{of_shape}, {prediction.case.dtype} is {format_multiple(speedup.value)} times "
-        f"as fast as {baseline} (9 in 10 within {interval})."
+    named: Sequence[tuple[str, Callable[[Prediction], str], Callable[[Prediction], str]]] = (
+        (f"On {prediction.device.title}{of_shape}", _device, _dtype),
+        (f"In {prediction.case.dtype}{of_shape}", _dtype, _device),
     )
+    for place, same, name in named:
+        first = _first_like(prediction, found, same)
+        pair = (first, prediction)
+        if (ratio := _ratio(*pair)) and ratio.value < 1:
+            pair = (prediction, first)
+            ratio = _ratio(*pair)
+        if ratio:
+            interval = format_interval((ratio.low, ratio.high), format_multiple)
+            yield (
+                f"{place}, {name(pair[1])} is {format_multiple(ratio.value)} times as fast as {name(pair[0])} "
+                f"(9 in 10 within {interval})."
+            )
+
+
+def _device(prediction: Prediction) -> str:
+    return prediction.device.title
+
+
+def _dtype(prediction: Prediction) -> str:
+    return prediction.case.dtype
 
 
 def _columns(prediction: Prediction) -> tuple[str, ...]:

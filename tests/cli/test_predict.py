@@ -50,6 +50,18 @@ def test_people_get_a_table_with_intervals_reasons_and_what_it_rests_on(capsys):
     assert "To improve it: run `gpuexplore run " in told
 
 
+def test_dtypes_and_devices_are_compared_by_how_much_faster_the_faster_one_is(capsys):
+    assert main(("predict", "matmul", "--size", "4096", "--gpu", "l4,h100", "--dtype", "bf16,fp32")) == EXIT_OK
+    compared = [line.split(" (")[0] for line in capsys.readouterr().out.splitlines() if " times as fast as " in line]
+    assert [line.split(" is ")[0] for line in compared] == [
+        "On L4, bf16",
+        "In bf16, H100 SXM5 80GB",
+        "On H100 SXM5 80GB, bf16",
+        "In fp32, H100 SXM5 80GB",
+    ]
+    assert all(float(line.split(" is ")[1].split()[0]) > 1 for line in compared)
+
+
 @pytest.mark.parametrize("calls", CALLS)
 def test_kind_of_calls_is_asked_for_and_told(answered, capsys, calls):
     assert {one["calls"] for one in answered(*T4, "--calls", calls, "--json")[1]["predictions"]} == {calls}
