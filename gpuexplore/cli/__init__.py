@@ -76,6 +76,8 @@ def execute_command(chosen: argparse.Namespace) -> int:
 
 def _run(words: Sequence[str], execute: Callable[[argparse.Namespace], int]) -> int:
     prepare_process()
+    if words[:1] in (["runs"], ["devices"], ["room"]) and words[1:2] == ["list"]:  # what each does without an action
+        words = [words[0], *words[2:]]
     parser = _parser(words[0] if words else "")
     for word in words:
         if word.startswith("--") and word.endswith("=--"):  # argparse makes an empty list of it

@@ -30,8 +30,9 @@ def _record(store, operation, owner):
     return store.record(Experiment(operation, (result.case.shape,), ("fp32",), ("torch",)), owner, results=[result])
 
 
-def test_runs_are_listed_newest_first_with_what_they_reached(stored, capsys):
-    assert main(["runs"]) == EXIT_OK
+@pytest.mark.parametrize("words", [["runs"], ["runs", "list", "--limit", "2"]])
+def test_runs_are_listed_newest_first_with_what_they_reached(stored, capsys, words):
+    assert main(words) == EXIT_OK
 
     heading, *lines = capsys.readouterr().out.splitlines()
     assert heading.split("  ")[0] == "run"
