@@ -26,7 +26,7 @@ COLORS = 7  # of the theme
 def can_draw(view: TensorView, storage: Storage) -> bool:
     """Return whether there are cells, and a picture shows all of them and every element large enough to be read."""
     small = 0 < max(view.element_count, storage.size) <= MOST_CELLS
-    return small and storage.values is not None and _columns(view) <= ROW_OF_CELLS
+    return small and _columns(view) <= ROW_OF_CELLS
 
 
 def tensor_picture(name: str, view: TensorView, storage: Storage) -> alt.LayerChart:

@@ -22,7 +22,7 @@ with left:
         "Expression",
         "expression",
         DEFAULT,
-        help="Start with a shape like `4x4`, `arange(16)`, `zeros(2, 3)` or `tensor([[1, 2], [3, 4]])`, then index it "
+        help="Start with a shape like `4x4`, `arange(16)`, `randn(2, 3)` or `tensor([[1, 2], [3, 4]])`, then index it "
         f"or call methods: {', '.join(METHODS)}. `;` separates statements, `y = x.t()` names a tensor, `x[0] = 100` "
         "writes.",
     )

@@ -76,6 +76,7 @@ def test_what_is_empty_is_drawn_as_its_storage():
     elements, cells = boxes("x = 2x3; x[2:]")
 
     assert (len(elements), len(cells)) == (0, 6)
+    assert can_draw(evaluate("randn(3, 4)").result, evaluate("randn(3, 4)").storage)
     assert can_draw(evaluate("arange(0)").result, evaluate("arange(0)").storage) is False
 
 

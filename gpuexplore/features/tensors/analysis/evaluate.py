@@ -144,7 +144,7 @@ def _made(chain: Chain, start: TensorCall) -> TensorView:
         "ones": repeat(1.0, count),
         "zeros": repeat(0.0, count),
     }
-    return _stored(chain, TensorView(shape, row_order(shape)), values[start.name])
+    return _stored(chain, TensorView(shape, row_order(shape)), values.get(start.name))  # of the others, unknown
 
 
 def _stored(chain: Chain, view: TensorView, values: Iterable[float] | None) -> TensorView:

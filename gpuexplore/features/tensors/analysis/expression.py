@@ -40,7 +40,7 @@ class TensorCall:
 
 MOST_STATEMENTS = 12
 LARGEST_NUMBER = 1_000_000_000
-FUNCTIONS = ("arange", "zeros", "ones", "tensor")
+FUNCTIONS = ("arange", "zeros", "ones", "tensor", "empty", "rand", "randn")
 STARTS = f"a name, a shape like 4x4, {', '.join(f'{name}(...)' for name in FUNCTIONS)}"
 _WHOLE = f"whole numbers up to {LARGEST_NUMBER:,}"
 _REST = "a step like .t() or [0], ';', or the end"

@@ -168,3 +168,12 @@ def test_a_function_may_be_called_torchs():
 def test_a_deep_nesting_of_brackets_is_a_message():
     with pytest.raises(InvalidInput, match="character 201: 'the end'"):
         evaluate("tensor(" + "[" * 193)
+
+
+def test_random_and_empty_tensors_have_a_layout_and_unknown_values():
+    for function in ("rand", "randn", "empty"):
+        chain = evaluate(f"x = torch.{function}(3, 4); x.T.contiguous().view(2, 6)")
+        assert (chain.result.shape, chain.result.storage, values_of(chain)) == ((2, 6), "B", None)
+        written = evaluate(f"x = {function}(2, 3); x[0] = 5")
+        assert written.writes
+        assert values_of(written) is None
