@@ -17,6 +17,7 @@ import ctypes
 import logging
 import os
 import resource
+import select
 import signal
 import sys
 import threading
@@ -72,7 +73,11 @@ def main() -> None:
     prctl(pr_set_pdeathsig, signal.SIGKILL)
     prctl(pr_set_child_subreaper, 1)
     _preload(*sys.argv[1:])
+    engine = select.poll()
+    engine.register(tasks, select.POLLHUP)
     for line in tasks:
+        if engine.poll(0):  # it ended before prctl was called, and left a task in the pipe
+            return
         perform(Path(line.rstrip("\n")))
         print(file=done, flush=True)
 

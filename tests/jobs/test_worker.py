@@ -13,7 +13,7 @@ from gpuexplore.core.serialization import write_json
 from gpuexplore.hardware import TORCH_KINDS
 from gpuexplore.jobs import worker
 from gpuexplore.jobs.engines.worker_process import THREAD_VARIABLES, _worker_environment
-from gpuexplore.jobs.journal import TASK, Begun, Ended, WorkerTask, current_case_word, journal_reader
+from gpuexplore.jobs.journal import JOURNAL, TASK, Begun, Ended, WorkerTask, current_case_word, journal_reader
 from gpuexplore.jobs.worker import perform
 
 
@@ -108,3 +108,13 @@ def test_limits_are_put_back_after_a_group():
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft - 1, hard))
 
     assert {which: resource.getrlimit(which) for which in worker.LIMITS} == before
+
+
+def test_task_of_an_engine_that_ended_before_the_worker_began_is_left(tmp_path, cases_of):
+    task = WorkerTask("tests.jobs.fake_runner", Device("fake", "fake", "x"), tuple(cases_of("fine")))
+    write_json(tmp_path / TASK, task)
+    command = (sys.executable, "-P", "-m", "gpuexplore.jobs.worker", "tests.jobs.fake_runner", "fake")
+
+    subprocess.run(command, input=f"{tmp_path}\n", text=True, check=True, stdout=subprocess.PIPE, timeout=60)
+
+    assert not (tmp_path / JOURNAL).exists()
