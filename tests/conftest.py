@@ -1,10 +1,11 @@
 """What every test gets: a home of its own, a kernel cache that lasts, and a reason when there is no GPU."""
 
+import gc
 import os
 import shutil
 import sys
 import tempfile
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
@@ -46,6 +47,17 @@ def pytest_terminal_summary(terminalreporter, config):
     """Note which heavy tests passed, where that is wanted."""
     if config.getoption("note_passed"):
         write_passed(terminalreporter.stats.get("passed", ()))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Make a million objects that stay, and look for no garbage among them: that is a quarter of the time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @cache
@@ -119,6 +131,22 @@ def quick_database(database_file, monkeypatch):
             shutil.copyfile(database_file, file)
 
     monkeypatch.setattr(upgrade, "create", copy)
+    store = import_module("gpuexplore.store")
+    monkeypatch.setattr(store, "connect", partial(_with_known_statements, store.connect))
+
+
+_ENGINES = {}  # by dialect, the first that was connected
+
+
+def _with_known_statements(connect, url):
+    """Return an engine that compiles no statement again which another one in this process has compiled."""
+    engine = connect(url)
+    known = _ENGINES.setdefault(engine.dialect.name, engine)
+    if known.dialect.server_version_info is None:  # it was never connected
+        _ENGINES[engine.dialect.name] = engine
+    elif known is not engine:
+        engine.dialect, engine._compiled_cache = known.dialect, known._compiled_cache
+    return engine
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@
 
 import ast
 import json
+import os
 import sys
 from functools import cache
 from hashlib import sha256
@@ -17,6 +18,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 RECORD = ROOT / "tests" / "passed.json"
 GRAPHS = ROOT / ".pytest_cache" / "grimp"
+DIGESTS = ROOT / ".pytest_cache" / f"digests-{sha256(sys.version.encode() + Path(__file__).read_bytes()).hexdigest()}"
 PACKAGE = "gpuexplore"
 MARKER = "unchanged"
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -70,10 +72,21 @@ def digest_of(test, modules=(), files=(), text=""):
 
 @cache
 def _digest_of_file(path):
-    """Return a digest of the name of a file and of its bytes, or of its code."""
-    content = path.read_bytes()
-    code = _code_of(content) if path.suffix == ".py" else content
-    return sha256(path.relative_to(ROOT).as_posix().encode() + code).hexdigest()
+    """Return a digest of the name of a file and of its bytes, or of its code.
+
+    Those of code are kept by what they are made from: parsing every module takes seconds.
+    """
+    name, content = path.relative_to(ROOT).as_posix().encode(), path.read_bytes()
+    known = sha256(name + content).hexdigest()
+    if path.suffix != ".py":
+        return known
+    kept = DIGESTS / known
+    if not kept.exists():
+        DIGESTS.mkdir(parents=True, exist_ok=True)
+        made = kept.with_suffix(f".{os.getpid()}")
+        made.write_text(sha256(name + _code_of(content)).hexdigest(), encoding="ascii")
+        made.replace(kept)
+    return kept.read_text(encoding="ascii")
 
 
 def _code_of(source):

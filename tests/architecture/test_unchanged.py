@@ -116,6 +116,18 @@ def test_other_words_and_lines_are_the_same_code_and_another_value_is_not(source
     assert (unchanged._code_of(source) == unchanged._code_of("def f(x):\n    'Words.'\n    return x + 1\n")) == same
 
 
+def test_a_digest_that_is_kept_is_that_of_the_code_as_it_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(unchanged, "ROOT", tmp_path)
+    monkeypatch.setattr(unchanged, "DIGESTS", tmp_path / "kept")
+    module, digests = tmp_path / "module.py", []
+    for source in ("x = 1", "x = 2", "x = 1", "x = 1  # why"):
+        module.write_text(source)
+        digests.append(unchanged._digest_of_file.__wrapped__(module))
+
+    assert digests[0] == digests[2] == digests[3] != digests[1]
+    assert len(list((tmp_path / "kept").iterdir())) == 3
+
+
 def test_what_passed_is_left_out_until_something_changes_and_what_failed_is_not(tmp_path):
     record, first, other = tmp_path / "passed.json", item(heavy(*SOFTMAX)), item(heavy(*SOFTMAX), "failed")
     mark_unchanged([first, other], record)

@@ -21,6 +21,10 @@ def test_its_runs_are_titled_and_the_next_one_predicts_from_them(answered, monke
     assert all(case["measured_s"] is None and case["now"]["time_s"] for case in others)
     assert told["unlike_its_kind"] == []
 
+    with open_store() as store:
+        (run,) = store.listed(Wanted())
+        results = store.load(run.id).results
+    monkeypatch.setattr(calibrate_command, "measure", lambda *_: results)
     assert main(["calibrate"]) == EXIT_OK
     said = capsys.readouterr().out
     assert "Predicted before (9 in 10 within)" in said

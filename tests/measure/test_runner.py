@@ -25,6 +25,7 @@ from gpuexplore.measure.sample.timing import ENOUGH_ROUNDS, MIN_SAMPLES, ROUND_S
 from gpuexplore.operations import OPERATIONS
 from tests.measure.evil import catalogue
 from tests.measure.fakes import CPU, GPU, QUIET, FakeClock, run_with
+from tests.unchanged import heavy
 
 pytestmark = pytest.mark.long
 
@@ -119,6 +120,7 @@ CHANGES = {  # of the process, what is named
 }
 
 
+@heavy("gpuexplore.operations.*", "gpuexplore.backends.*")
 @pytest.mark.parametrize("plant", WRONG_HERE, ids=lambda plant: plant.name)
 def test_no_plant_that_is_wrong_is_timed(plant):
     """In this process and by the real clock: `make evil` tries all of them, in processes of their own."""

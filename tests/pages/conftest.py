@@ -1,5 +1,6 @@
 """Pages under AppTest: a home, a store and a machine of their own, and no process is started."""
 
+import json
 import re
 import sys
 from functools import cache
@@ -154,3 +155,28 @@ def texts(elements):
     """Return what `elements` say, in one string, as a reader sees it: without Markdown's backslashes and joiners."""
     shown = "\n".join(str(element.value) for element in elements)
     return re.sub(r"\\(.)", r"\1", shown.replace(WORD_JOINER, ""))
+
+
+def only(value):
+    """Return the one value of a URL parameter, which AppTest lists once it was written."""
+    return value if isinstance(value, str) else value[0]
+
+
+def link_of(app):
+    """Return the parameters of the link."""
+    return {name: only(value) for name, value in app.query_params.items()}
+
+
+def button(app, label):
+    return next(each for each in app.button if each.label == label)
+
+
+def specs(app):
+    """Return the charts of a page, as Vega-Lite."""
+    return [chart.proto.spec for chart in app.get("vega_lite_chart")]
+
+
+def spec(app):
+    """Return the only chart of a page."""
+    (only_one,) = specs(app)
+    return json.loads(only_one)

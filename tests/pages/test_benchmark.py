@@ -12,16 +12,11 @@ from gpuexplore.ui.run import view
 from gpuexplore.ui.server import OWNER_COOKIE
 from tests.analysis.made import device, ok, with_phases
 from tests.hardware.torch_answers import found_on
-from tests.pages.conftest import OWNER, texts
+from tests.pages.conftest import OWNER, only, texts
 
 
 def button(app, label):
     return next(each for each in app.button if each.label.startswith(label))
-
-
-def _only(value):
-    """Return the one value of a URL parameter, which AppTest lists once it was written."""
-    return value if isinstance(value, str) else value[0]
 
 
 def charts(app):
@@ -50,7 +45,7 @@ def test_empty_page_draws_a_labelled_recorded_run_where_nothing_can_be_predicted
 def test_one_click_queues_the_experiment_of_the_form_and_names_it_in_the_url(page, store):
     app = page("benchmark")
     button(app, "Run").click().run()
-    run = store.load(_only(app.query_params["run"]))
+    run = store.load(only(app.query_params["run"]))
     assert run.state is RunState.QUEUED
     assert run.owner == OWNER
     assert run.experiment == resolve(Request(dtypes="fp64,fp32,bf16"), ["cpu"])
@@ -304,7 +299,7 @@ def test_what_does_not_fit_the_memory_is_refused_with_both_figures(page):
 def test_settings_are_written_to_the_url_and_read_back(page):
     app = page("benchmark")
     app.text_input(key="settings.sizes").set_value("32,48").run()
-    query = {name: _only(value) for name, value in app.query_params.items()}
+    query = {name: only(value) for name, value in app.query_params.items()}
     assert Request(**fields_in(query)).sizes == "32,48"
     assert page("benchmark", **query).session_state["settings.sizes"] == "32,48"
 
@@ -333,7 +328,7 @@ def test_a_preset_fills_the_exact_shapes_and_the_url_names_it(page):
 
     assert not app.exception
     assert app.text_input(key="settings.shapes").value == "notebook-1000"
-    assert _only(app.query_params["shape"]) == "notebook-1000"
+    assert only(app.query_params["shape"]) == "notebook-1000"
     assert button(app, "Run 9 points")
 
 

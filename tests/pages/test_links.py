@@ -6,12 +6,7 @@ import streamlit as st
 from gpuexplore.core.model import Experiment, Shape
 from gpuexplore.ui.link import PARAMETERS
 from gpuexplore.ui.navigation import file_of, pages
-from tests.pages.conftest import OWNER, texts
-
-
-def query_of(app):
-    """Return the URL's parameters: AppTest lists those that were written."""
-    return {name: value if isinstance(value, str) else value[0] for name, value in app.query_params.items()}
+from tests.pages.conftest import OWNER, link_of, texts
 
 
 def held(app):
@@ -23,17 +18,17 @@ def test_an_operation_alone_is_in_the_link(page):
     app = page("benchmark")
     app.selectbox(key="settings.operation").set_value("softmax").run()
 
-    assert set(query_of(app)) <= {"op", "dtype"}  # the formats of a first visit are this device's
-    assert query_of(app)["op"] == "softmax"
-    assert held(page("benchmark", **query_of(app))) == held(app)
+    assert set(link_of(app)) <= {"op", "dtype"}  # the formats of a first visit are this device's
+    assert link_of(app)["op"] == "softmax"
+    assert held(page("benchmark", **link_of(app))) == held(app)
 
 
 def test_the_link_of_changed_sizes_restores_the_operation_too(page):
     app = page("benchmark", op="softmax")
     app.text_input(key="settings.sizes").set_value("100,200").run()
 
-    assert query_of(app) == {"op": "softmax", "size": "100,200"}
-    assert held(page("benchmark", **query_of(app))) == held(app)
+    assert link_of(app) == {"op": "softmax", "size": "100,200"}
+    assert held(page("benchmark", **link_of(app))) == held(app)
 
 
 def test_settings_changed_above_a_run_are_restored_instead_of_those_of_the_run(page, store):
@@ -43,8 +38,8 @@ def test_settings_changed_above_a_run_are_restored_instead_of_those_of_the_run(p
     app = edit.click().run()
     app.selectbox(key="settings.operation").set_value("matmul").run()
 
-    assert query_of(app)["op"] == "matmul"
-    assert held(page("benchmark", **query_of(app))) == held(app)
+    assert link_of(app)["op"] == "matmul"
+    assert held(page("benchmark", **link_of(app))) == held(app)
 
 
 def test_settings_set_back_to_the_defaults_leave_no_trace_in_the_link(page):
@@ -52,7 +47,7 @@ def test_settings_set_back_to_the_defaults_leave_no_trace_in_the_link(page):
     app.text_input(key="settings.sizes").set_value(page("benchmark").session_state["settings.sizes"]).run()
 
     assert held(app) == held(page("benchmark"))
-    assert query_of(app) == {}
+    assert link_of(app) == {}
 
 
 @pytest.mark.parametrize(
@@ -73,14 +68,14 @@ def test_long_names_are_read_on_every_page_and_the_link_stays_as_it_is(page, nam
 
     assert next(widget for widget in widgets if widget.label == label).value == value
     assert not app.warning
-    assert query_of(app) == query
+    assert link_of(app) == query
 
 
 def test_a_changed_setting_replaces_the_long_name_in_the_link(page):
     app = page("what-if", dtypes="fp64", gpus="")
     next(choice for choice in app.multiselect if choice.label == "Dtypes").set_value(["fp32"]).run()
 
-    assert query_of(app) == {"dtype": "fp32", "gpus": ""}
+    assert link_of(app) == {"dtype": "fp32", "gpus": ""}
 
 
 def test_a_parameter_of_another_page_is_left_alone(page):

@@ -8,7 +8,7 @@ import pytest
 from gpuexplore.core.model import Experiment, Shape
 from gpuexplore.ui.present import _steps_of, for_the_back_row
 from tests.analysis.made import analyzed, failed, ok
-from tests.pages.conftest import OWNER, texts
+from tests.pages.conftest import OWNER, button, specs, texts
 
 SIZES = (64, 128)
 
@@ -25,14 +25,6 @@ def results():
 def run_id(store):
     shapes = tuple(Shape.of(m=size, k=size, n=size) for size in SIZES)
     return store.record(Experiment("matmul", shapes, ("fp32",), ("numpy", "torch")), OWNER, results=results())
-
-
-def button(app, label):
-    return next(each for each in app.button if each.label == label)
-
-
-def drawn(app):
-    return [chart.proto.spec for chart in app.get("vega_lite_chart")]
 
 
 def test_each_chart_has_a_screen():
@@ -132,7 +124,7 @@ def test_what_is_hidden_in_charts_is_in_the_link_and_the_rest_is_drawn(page, run
     assert app.query_params["hide"] in ("numpy", ["numpy"])
     again = page("benchmark", run=run_id, hide="numpy")
     assert again.multiselect(key="benchmark.hide").value == ["numpy"]
-    assert drawn(again) == drawn(app) != drawn(page("benchmark", run=run_id))
+    assert specs(again) == specs(app) != specs(page("benchmark", run=run_id))
     nothing = page("benchmark", run=run_id, hide="numpy,torch")
     assert not nothing.exception
     bad = page("benchmark", run=run_id, hide="gone")
@@ -154,4 +146,4 @@ def test_emulated_formats_can_be_hidden(page, store):
     assert not app.exception
     assert not app.error
     assert app.multiselect(key="benchmark.hide").options == ["numpy", "torch", "fp32", "bf16", "emulated formats"]
-    assert drawn(app) == drawn(page("benchmark", run=run_id, hide="bf16"))
+    assert specs(app) == specs(page("benchmark", run=run_id, hide="bf16"))

@@ -1,6 +1,5 @@
 """The Roofline page in each of its states."""
 
-import json
 from dataclasses import asdict, replace
 
 import pytest
@@ -11,12 +10,7 @@ from gpuexplore.ui import roofline, session
 from gpuexplore.ui.roofline import LEFT, _run_of
 from tests.analysis.made import device, ok
 from tests.hardware.processors import OLD_ZEN_4, ZEN_4, ZEN_5, measured_on
-from tests.pages.conftest import OWNER, texts
-
-
-def spec(app):
-    (chart,) = app.get("vega_lite_chart")
-    return json.loads(chart.proto.spec)
+from tests.pages.conftest import OWNER, spec, texts
 
 
 def chosen(app):

@@ -9,7 +9,7 @@ from streamlit.runtime.context import ContextProxy
 from gpuexplore.core.model import Experiment, Flag, Shape
 from gpuexplore.store import Description
 from tests.analysis.made import ok
-from tests.pages.conftest import OWNER, texts
+from tests.pages.conftest import OWNER, button, texts
 
 
 @pytest.fixture
@@ -22,10 +22,6 @@ def recorded(store):
         return store.record(asked, owner, results=[result], **further)
 
     return record
-
-
-def button(app, label):
-    return next(each for each in app.button if each.label == label)
 
 
 def test_the_title_is_the_runs_and_so_is_that_of_the_tab(page, recorded):

@@ -3,7 +3,7 @@
 import pytest
 
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
-from tests.pages.conftest import OWNER
+from tests.pages.conftest import OWNER, link_of, specs
 
 BASELINES = ("numpy", "torch", "fp32", "bf16")
 CHARTS = ("time", "speedup", "share", "rate")
@@ -27,14 +27,6 @@ def held(app):
     return names | {"hide": app.session_state["benchmark.hide"]}
 
 
-def link_of(app):
-    return {name: value if isinstance(value, str) else value[0] for name, value in app.query_params.items()}
-
-
-def drawn(app):
-    return [chart.proto.spec for chart in app.get("vega_lite_chart")]
-
-
 @pytest.mark.parametrize("choice", CHOICES)
 def test_what_is_chosen_is_in_the_link_and_comes_back(page, store, experiment, results, choice):
     run_id = store.record(experiment, OWNER, results=results)
@@ -52,7 +44,7 @@ def test_what_is_chosen_is_in_the_link_and_comes_back(page, store, experiment, r
     assert not again.exception
     assert not again.warning
     assert held(again) == held(first) == choice
-    assert drawn(again) == drawn(first)
+    assert specs(again) == specs(first)
     assert [title.value for title in again.title] == [title.value for title in first.title]
 
 
@@ -63,5 +55,5 @@ def test_each_step_of_a_presentation_comes_back(page, store, experiment, results
         again = page("benchmark", **link_of(walked))
         assert not again.exception
         assert [title.value for title in again.title] == [title.value for title in walked.title]
-        assert drawn(again) == drawn(walked)
+        assert specs(again) == specs(walked)
         next(button for button in walked.button if button.label == "Next").click().run()

@@ -10,7 +10,7 @@ from gpuexplore.core.model import Experiment, Peak, RunState, Shape
 from gpuexplore.ui import session
 from gpuexplore.ui.run import comparison, live_charts, state, view
 from tests.analysis.made import device, ok
-from tests.pages.conftest import OWNER, texts
+from tests.pages.conftest import OWNER, specs, texts
 
 SOMEBODY = "somebody else"
 
@@ -30,10 +30,6 @@ def analyses(monkeypatch):
 
 def headline(app):
     return next(element.value for element in app.markdown if element.value.startswith("####"))
-
-
-def specs(app):
-    return [chart.proto.spec for chart in app.get("vega_lite_chart")]
 
 
 def test_run_is_analysed_once_for_all_who_look_at_it(page, finished, analyses):

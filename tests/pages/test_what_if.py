@@ -9,23 +9,14 @@ from gpuexplore.core.model import Accuracy, Experiment, Result, Shape, Status
 from gpuexplore.ui import session, shared
 from gpuexplore.ui.what_if.choice import CALL_TITLES, NOTEBOOK
 from tests.analysis.made import device, ok
-from tests.pages.conftest import OWNER, texts
+from tests.pages.conftest import OWNER, only, specs, texts
 
 ALONE = {"gpus": ""}  # no other devices: quicker
 SQUARE = Shape.of(m=1000, k=1000, n=1000)
 
 
-def only(value):
-    """Return the one value of a URL parameter, which AppTest lists once it was written."""
-    return value if isinstance(value, str) else value[0]
-
-
 def table(app, place=0):
     return app.dataframe[place].value.set_index("Dtype")
-
-
-def specs(app):
-    return [chart.proto.spec for chart in app.get("vega_lite_chart")]
 
 
 def widget(app, kind, label):

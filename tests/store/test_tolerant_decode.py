@@ -1,6 +1,5 @@
 """Rows of another version: left out of what is everybody's, named where they were asked for."""
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -32,14 +31,14 @@ def _with_peaks(row, **changed):
 
 
 def _spoil(store, change):
-    """Change every result that is stored; what it was measured on stays where the change says nothing of it."""
+    """Change the newest result; what it was measured on stays where the change says nothing of it."""
     joined = select(RESULTS.c.number, RESULTS.c.payload, ENVIRONMENTS.c.payload.label("shared"))
     joined = joined.join(ENVIRONMENTS, ENVIRONMENTS.c.digest == RESULTS.c.environment)
     with store.writing() as connection:
-        for number, payload, shared in connection.execute(joined).all():
-            changed, environment = take_out(change({**payload, "environment": {**shared, **payload["environment"]}}))
-            values = {"payload": changed} | ({"environment": keep(connection, environment)} if environment else {})
-            connection.execute(update(RESULTS).where(RESULTS.c.number == number).values(**values))
+        number, payload, shared = connection.execute(joined.order_by(RESULTS.c.number.desc())).first()
+        changed, environment = take_out(change({**payload, "environment": {**shared, **payload["environment"]}}))
+        values = {"payload": changed} | ({"environment": keep(connection, environment)} if environment else {})
+        connection.execute(update(RESULTS).where(RESULTS.c.number == number).values(**values))
 
 
 @pytest.fixture
@@ -48,26 +47,33 @@ def experiment():
 
 
 @pytest.fixture
-def run(store, experiment):
-    return store.record(experiment, "somebody", results=[ok(1e-3, size=8)])
+def run_again(store, experiment):
+    return lambda: store.record(experiment, "somebody", results=[ok(1e-3, size=8)])
 
 
-@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_a_result_this_version_does_not_know_is_left_out_of_what_everybody_sees(store, run, change):
-    assert store.measured_results(device())
-    _spoil(store, change)
-
-    assert store.measured_results(device()) == ()
+@pytest.fixture
+def run(run_again):
+    return run_again()
 
 
-@pytest.mark.parametrize("change", ["nothing", "null", "a flag", "a kind of peak"])
-def test_a_run_with_a_result_nobody_can_read_is_named_where_it_is_asked_for(store, run, change):
-    _spoil(store, CHANGES[change])
+def test_a_result_this_version_does_not_know_is_left_out_of_what_everybody_sees(store, run_again):
+    for name, change in CHANGES.items():
+        run = run_again()
+        assert [found for found, _ in store.measured_results(device())] == [run]
+        _spoil(store, change)
 
-    with pytest.raises(NotFound, match=f"run {run} contains data that this version of gpuexplore does not know"):
-        store.load(run)
-    with pytest.raises(NotFound, match=run):
-        store.results_after(run, 0)
+        assert store.measured_results(device()) == (), name
+
+
+def test_a_run_with_a_result_nobody_can_read_is_named_where_it_is_asked_for(store, run_again):
+    for change in ("nothing", "null", "a flag", "a kind of peak"):
+        run = run_again()
+        _spoil(store, CHANGES[change])
+
+        with pytest.raises(NotFound, match=f"run {run} contains data that this version of gpuexplore does not know"):
+            store.load(run)
+        with pytest.raises(NotFound, match=run):
+            store.results_after(run, 0)
 
 
 @pytest.mark.parametrize(
@@ -101,30 +107,30 @@ def test_a_result_without_the_newer_fields_is_as_good_as_ever(store, run):
     assert store.load(run) == before
 
 
-@pytest.mark.parametrize("asked", ["{}", "null", '{"operation": "fft"}'])
-def test_a_run_this_version_does_not_know_is_left_out_of_the_history(store, run, asked):
-    with store.writing() as connection:
-        connection.execute(update(RUNS).values(experiment=json.loads(asked)))
+def test_a_run_this_version_does_not_know_is_left_out_of_the_history(store, run_again):
+    for asked in ({}, None, {"operation": "fft"}):
+        run = run_again()
+        assert [each.id for each in store.history()] == [run]
+        with store.writing() as connection:
+            connection.execute(update(RUNS).where(RUNS.c.id == run).values(experiment=asked))
 
-    assert store.history() == ()
-    with pytest.raises(NotFound, match=run):
-        store.load_summary(run)
+        assert store.history() == (), asked
+        with pytest.raises(NotFound, match=run):
+            store.load_summary(run)
 
 
-@pytest.mark.parametrize(
-    "payload", ["{}", "null", "[]", '"x"', '{"flop_per_s": 0}', '{"kind": "rumour"}', '{"kind": "formula"}']
-)
-def test_an_own_peak_or_bandwidth_that_is_none_is_unknown_and_the_others_count(store, payload):
+def test_an_own_peak_or_bandwidth_that_is_none_is_unknown_and_the_others_count(store):
     peak = Peak("fp32", "matrix", 1e12, "own", "a letter")
     store.set_own_peak("me", device(), peak=peak)
-    store.set_own_peak("me", device(), peak=replace(peak, dtype="bf16"))
-    store.set_own_bandwidth("me", device(), bandwidth=Bandwidth(1e11, "own", "a letter"))
-    changed = json.loads(payload)
-    if changed:
-        changed = encode(peak) | changed if isinstance(changed, dict) else changed
-    with store.writing() as connection:
-        connection.execute(update(OWN_PEAKS).where(OWN_PEAKS.c.dtype == "bf16").values(payload=changed))
-        connection.execute(update(OWN_BANDWIDTHS).values(payload=changed))
+    for payload in ({}, None, [], "x", {"flop_per_s": 0}, {"kind": "rumour"}, {"kind": "formula"}):
+        store.set_own_peak("me", device(), peak=replace(peak, dtype="bf16"))
+        store.set_own_bandwidth("me", device(), bandwidth=Bandwidth(1e11, "own", "a letter"))
+        assert len(store.own_peaks("me", device())) == 2
+        assert store.own_bandwidth("me", device())
+        changed = encode(peak) | payload if payload and isinstance(payload, dict) else payload
+        with store.writing() as connection:
+            connection.execute(update(OWN_PEAKS).where(OWN_PEAKS.c.dtype == "bf16").values(payload=changed))
+            connection.execute(update(OWN_BANDWIDTHS).values(payload=changed))
 
-    assert store.own_peaks("me", device()) == (peak,)
-    assert store.own_bandwidth("me", device()) is None
+        assert store.own_peaks("me", device()) == (peak,), payload
+        assert store.own_bandwidth("me", device()) is None, payload

@@ -18,6 +18,7 @@ from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.recorded import recorded_results
 from tests.analysis.made import calibration, case, device, ok
 from tests.hardware.processors import OLD_ZEN_4, ZEN_4, ZEN_5, ceilings, measured_on
+from tests.unchanged import heavy
 
 NOTEBOOK = Shape.of(b=16384, d=32768, k=8192)
 HERE = calibration()
@@ -216,6 +217,8 @@ def is_an_answer(found):
     return inside and found.basis != "nothing" and (found.reason is None) == (found.support == "native")
 
 
+@heavy("gpuexplore.operations.*")
+@pytest.mark.long
 def test_every_device_of_the_table_has_an_answer_for_every_operation_and_format():
     asked = []
     for target, operation, dtype in product(map(as_device, ACCELERATORS), OPERATIONS.values(), FORMATS):

@@ -29,6 +29,7 @@ from gpuexplore.core.model import Bandwidth, Experiment, Flag, Peak, Shape, Stat
 from gpuexplore.core.units import UNKNOWN, format_percent, format_ratio
 from gpuexplore.ui.run.table import shown_row
 from tests.analysis.made import custom, failed, ok
+from tests.unchanged import heavy
 
 PHASES = (Phase.explicit, Phase.generate)  # shrinking would draw charts for minutes
 CHARTS = (chart.time, chart.speedup, partial(chart.share, by_memory=False), chart.throughput, chart.bandwidth)
@@ -62,6 +63,7 @@ CONTEXTS = st.builds(
 )
 
 
+@heavy("gpuexplore.operations.*")
 @pytest.mark.long
 @settings(max_examples=20, deadline=None, phases=PHASES)
 @given(results_of(), COMPARISONS, CONTEXTS)

@@ -1,6 +1,5 @@
 """The Atlas page in each of its states."""
 
-import json
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
@@ -24,12 +23,7 @@ from gpuexplore.ui import session
 from gpuexplore.ui.link import PARAMETERS
 from gpuexplore.ui.navigation import pages
 from tests.analysis.made import device
-from tests.pages.conftest import compiler, home, page, texts
-
-
-def spec(app):
-    (chart,) = app.get("vega_lite_chart")
-    return json.loads(chart.proto.spec)
+from tests.pages.conftest import compiler, home, page, spec, texts
 
 
 def chosen(app):

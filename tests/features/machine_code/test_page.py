@@ -14,7 +14,7 @@ from gpuexplore.ui.shared import later
 from tests.analysis.made import device, ok
 from tests.hardware.torch_answers import found_on
 from tests.measure.made_block import adding, block_run, request
-from tests.pages.conftest import OWNER, compiled, compiler, home, page, store, texts
+from tests.pages.conftest import OWNER, compiled, compiler, home, only, page, store, texts
 
 OWN = [
     pytest.param(operation, implementation, id=f"{operation.name}-{implementation.name}")
@@ -31,11 +31,6 @@ ON_GPU = {
     for operation, implementation in (each.values for each in reversed(OWN))
     if implementation.geometry
 }
-
-
-def _only(value):
-    """Return the one value of a URL parameter, which AppTest lists once it was written."""
-    return value if isinstance(value, str) else value[0]
 
 
 def metrics(app):
@@ -130,17 +125,17 @@ def test_a_link_with_a_run_leads_to_the_view_that_shows_it_unless_it_names_anoth
 
     assert not app.error
     assert tabs(app)[0] == view
-    assert _only(app.query_params["tab"]) == view
+    assert only(app.query_params["tab"]) == view
 
 
 def test_another_view_is_in_the_link_and_shows_the_same_choices(page):
     app = page("kernels", impl="numba-cuda-shared", gpu="t4", shape="64")
     app.segmented_control(key="kernels.tab").set_value("launch").run()
 
-    assert (_only(app.query_params["tab"]), metrics(app)["Grid"]) == ("launch", "4 × 4")
+    assert (only(app.query_params["tab"]), metrics(app)["Grid"]) == ("launch", "4 × 4")
     app.segmented_control(key="kernels.tab").set_value("interpreter").run()
     assert "tab" not in app.query_params
-    assert _only(app.query_params["impl"]) == "numba-cuda-shared"
+    assert only(app.query_params["impl"]) == "numba-cuda-shared"
 
 
 def test_registers_lead_to_occupancy_waves_and_what_limits_them(page):
@@ -164,28 +159,23 @@ def test_grid_that_does_not_cover_the_output_is_shown_explained_and_never_timed(
 
 
 @pytest.mark.parametrize(
-    ("query", "said"),
+    "named",
     [
-        ({"op": "abacus"}, "op 'abacus'"),
-        ({"impl": "numpy"}, "impl 'numpy'"),
-        ({"dtype": "fp8"}, "dtype 'fp8'"),
-        ({"gpu": "voodoo2"}, "gpu 'voodoo2'"),
-        ({"block": "7,7"}, "block '7,7'"),
-        ({"shape": "0"}, "'0'"),
-        ({"grid": "-1"}, "grid '-1'"),
-        ({"gpu": "own", "cc": "9.9"}, "cc '9.9'"),
-        ({"gpu": "own", "sm": "many"}, "multiprocessors 'many'"),
-        ({"gpu": "own", "sm": "0"}, "multiprocessors '0': expected whole numbers from 1 to 1024"),
-        ({"grid": "many"}, "one to three whole numbers"),
-        ({"tab": "attic"}, "tab 'attic': expected interpreter, launch, ladder, code"),
-        ({"tab": "launch", "impl": "numba-cpu"}, "tab 'launch': expected ladder, code"),
+        {"op": ("abacus", "op 'abacus'"), "tab": ("attic", "tab 'attic': expected interpreter, launch, ladder, code")},
+        {"impl": ("numpy", "impl 'numpy'"), "dtype": ("fp8", "dtype 'fp8'"), "block": ("7,7", "block '7,7'")},
+        {"shape": ("0", "'0'"), "gpu": ("voodoo2", "gpu 'voodoo2'")},
+        {"grid": ("-1", "grid '-1'")},
+        {"gpu": ("own", ""), "cc": ("9.9", "cc '9.9'"), "sm": ("many", "multiprocessors 'many'")},
+        {"gpu": ("own", ""), "sm": ("0", "multiprocessors '0': expected whole numbers from 1 to 1024")},
+        {"grid": ("many", "one to three whole numbers")},
+        {"tab": ("launch", "tab 'launch': expected ladder, code"), "impl": ("numba-cpu", "")},
     ],
 )
-def test_bad_value_in_the_url_is_named_with_what_is_accepted(page, query, said):
-    app = page("kernels", **query)
+def test_bad_value_in_the_url_is_named_with_what_is_accepted(page, named):
+    app = page("kernels", **{name: value for name, (value, _) in named.items()})
 
     assert not app.exception
-    assert said in texts(app.error).replace("\\", "")
+    assert [said for _, said in named.values() if said not in texts(app.error)] == []
 
 
 def test_what_the_compiler_cannot_do_is_said_and_nothing_is_made_up(page, monkeypatch):
@@ -269,7 +259,7 @@ def test_ladder_tells_what_the_machine_code_of_each_rung_allows(page):
 def test_ladder_of_the_cpu_is_measured_at_a_click_with_the_libraries_in_the_same_rounds(page, store):
     app = page("kernels", impl="numba-cpu", shape="64")
     next(one for one in app.button if one.label.startswith("Measure the ladder")).click().run()
-    run = store.load(_only(app.query_params["run"]))
+    run = store.load(only(app.query_params["run"]))
 
     assert tabs(app)[0] == "ladder"
     assert run.owner == OWNER
@@ -326,7 +316,7 @@ def a100(monkeypatch):
 def test_block_shapes_are_measured_where_the_gpu_is_here(page, store, a100):
     app = page("kernels", impl="numba-cuda-naive", shape="64", tab="launch")
     next(one for one in app.button if one.label.startswith("Measure every block")).click().run()
-    runs = [store.load(word) for word in _only(app.query_params["sweep"]).split(".")]
+    runs = [store.load(word) for word in only(app.query_params["sweep"]).split(".")]
     blocks = next(
         implementation for implementation in MATMUL.implementations if implementation.name == "numba-cuda-naive"
     ).geometry.blocks
@@ -358,7 +348,7 @@ def test_another_operation_brings_a_shape_of_its_own(page, tab, operations):
 
         assert not app.error, operation
         assert "op" not in app.query_params or "shape" not in app.query_params
-        assert _only(app.query_params["tab"]) == tab
+        assert only(app.query_params["tab"]) == tab
 
 
 def test_the_ladder_of_a_gpu_lists_what_is_recorded_of_every_rung(page):
@@ -507,7 +497,7 @@ def test_buttons_lead_to_what_is_worth_a_look(page, asked):
     app = clicked(page, **ADDING, warp="1")
     next(one for one in app.button if one.label == "Worst bank conflict").click().run()
 
-    assert _only(app.query_params["step"]) == "2"
+    assert only(app.query_params["step"]) == "2"
     assert "Warp 1 writes 32 words of shared memory in 2 wavefronts" in texts(app.markdown)
     next(one for one in app.button if one.label == "Next").click().run()
     assert "Warp 1 is the last to arrive at the barrier" in texts(app.markdown)

@@ -1,7 +1,5 @@
 """The page Timing mistakes in each of its states."""
 
-import json
-
 import pytest
 
 from gpuexplore.activity import of_kind
@@ -11,7 +9,7 @@ from gpuexplore.core.serialization import encode
 from gpuexplore.features.mistakes.catalog import EXPECTED_S, MISTAKES, Detection, Factor, WayReading, activity_of
 from tests.features.mistakes.catalog.made import observation
 from tests.hardware.processors import ZEN_4
-from tests.pages.conftest import beat, compiler, home, page, store, texts, told
+from tests.pages.conftest import beat, compiler, home, page, spec, store, texts, told
 
 DEFAULT = next(iter(MISTAKES))
 
@@ -34,11 +32,6 @@ def seen(store, asked):
         return run_id
 
     return made
-
-
-def chart_of(app):
-    (chart,) = app.get("vega_lite_chart")
-    return json.loads(chart.proto.spec)
 
 
 def test_every_mistake_has_a_row_and_the_first_is_explained_with_a_primary_button(page):
@@ -83,7 +76,7 @@ def test_what_somebody_else_observed_within_the_hour_is_drawn_and_told(page, see
     assert "right value: 2.00× (1.80× to 2.20×): almost certainly too large" in texts(app.markdown).replace("**", "")
     assert "not detectable" in texts(app.markdown)
     assert "A note." in texts(app.caption)
-    assert "wrong 2.00 ms" in chart_of(app)["description"]
+    assert "wrong 2.00 ms" in spec(app)["description"]
     assert app.button[0].label == "Reproduce this mistake again on cpu"
 
 
@@ -91,7 +84,7 @@ def test_a_link_to_an_activity_shows_its_mistake_and_another_choice_drops_it(pag
     app = page("timing-mistakes", activity=seen("minimum"))
 
     assert app.selectbox[0].value == "minimum"
-    assert "wrong 2.00 ms" in chart_of(app)["description"]
+    assert "wrong 2.00 ms" in spec(app)["description"]
     app.selectbox[0].select(DEFAULT).run()
 
     assert app.selectbox[0].value == DEFAULT

@@ -16,14 +16,29 @@ from gpuexplore.features.own_functions import sources
 from gpuexplore.features.own_functions.declared import operation_of_arrays, shape_of_arrays
 from gpuexplore.features.own_functions.functions import _device_of, _dtype_of
 from gpuexplore.features.own_functions.sources import add_functions
+from gpuexplore.hardware.cpu import cpu_device
 from gpuexplore.operations import operation_named
 from gpuexplore.operations.own_code import build_of_function
+from tests.made_ceiling import save_made_ceiling
+from tests.unchanged import heavy
 
 HERE = {"isolated": False, "budget": 0.01, "threads": 1}
 
 
+@pytest.fixture(scope="module")
+def measured_home(tmp_path_factory):
+    """Return a home with ceilings of one thread and of all, which take seconds to measure."""
+    home = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GPUEXPLORE_HOME", str(home))
+        for threads in {1, cpu_device().cores}:
+            save_made_ceiling(threads=threads)
+    return home
+
+
 @pytest.fixture(autouse=True)
-def nothing_known(monkeypatch):
+def nothing_known(monkeypatch, measured_home):
+    monkeypatch.setenv("GPUEXPLORE_HOME", str(measured_home))
     monkeypatch.setenv(sources.VARIABLE, "{}")
     monkeypatch.setattr(sources, "FUNCTIONS_OF_USERS", {})
 
@@ -413,7 +428,9 @@ def test_tensors_are_on_the_device_that_their_torch_means(monkeypatch, hip, call
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(
+    "compiled", [False, pytest.param(True, marks=heavy("gpuexplore.operations.*", "gpuexplore.backends.*"))]
+)
 def test_tensors_and_modules_are_measured(compiled):
     torch = pytest.importorskip("torch")
     layer = torch.nn.Linear(16, 16)

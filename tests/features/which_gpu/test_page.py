@@ -1,6 +1,5 @@
 """The page Which GPU: its sentence, its chart and its table for a call, and what its links mean."""
 
-import json
 from urllib.parse import urlsplit
 
 import pytest
@@ -12,15 +11,10 @@ from gpuexplore.features.atlas.ui.picked import usual_dtype, usual_shape
 from gpuexplore.features.which_gpu import ui as which
 from gpuexplore.features.which_gpu.ui import ranking
 from gpuexplore.operations import OPERATIONS
-from tests.pages.conftest import compiler, home, page, texts
+from tests.pages.conftest import compiler, home, page, spec, texts
 
 CALL = {"op": "matmul", "dtype": "bf16", "shape": "8192"}
 COLUMNS = {"time": "Time", "energy": "Energy", "memory": "Memory", "price": which.COST}
-
-
-def spec(app):
-    (chart,) = app.get("vega_lite_chart")
-    return json.loads(chart.proto.spec)
 
 
 def drawn(app):

@@ -16,6 +16,7 @@ from gpuexplore.measure.flags import MeasuredCase, find_flags
 from gpuexplore.operations import OPERATIONS, operation_named
 from gpuexplore.operations.own_code import build_of_function
 from tests.measure.fakes import CPU, QUIET, FakeClock
+from tests.unchanged import heavy_with
 
 ROWS = Shape.of(m=64, n=64)
 SHAPES = {
@@ -211,25 +212,26 @@ def test_networks_have_weights_scaled_to_their_layers_and_are_tried_on_no_others
     assert [each.name for each in found if each.change is not UNCHANGED] == []
 
 
-def judged():
-    return [
-        (operation.name, dtype, implementation.name)
-        for operation in OPERATIONS.values()
+BY_US = {  # implementations that are tried on every stress, by operation
+    operation.name: [
+        implementation
         for implementation in operation.implementations
         if implementation.backend in ("numpy", "torch") and not implementation.rung
-        for dtype in ("fp32", "bf16", "fp16")
     ]
+    for operation in OPERATIONS.values()
+}
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("name", "dtype", "implementation"), judged())
-def test_ours_are_right_on_all_of_it(name, dtype, implementation):
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=heavy_with(OPERATIONS[name], *rows)) for name, rows in BY_US.items()]
+)
+def test_ours_are_right_on_all_of_it(name):
     operation = operation_named(name)
-    row = operation.implementation_named(implementation)
-    if reason := unsupported(operation, row, dtype_named(dtype), CPU):
-        assert reason
-        return
-    case = Case(name, operation.shape_of_size(min(operation.default_sizes)), dtype, implementation, "cpu")
-    group = open_group([case], CPU, clock=FakeClock(), isolation=QUIET)
+    shape = operation.shape_of_size(min(operation.default_sizes))
+    for dtype in ("fp32", "bf16", "fp16"):
+        rows = [row for row in BY_US[name] if not unsupported(operation, row, dtype_named(dtype), CPU)]
+        cases = [Case(name, shape, dtype, row.name, "cpu") for row in rows]
+        group = open_group(cases, CPU, clock=FakeClock(), isolation=QUIET)
 
-    assert weakness(case, group) is None
+        assert {case.implementation: weakness(case, group) for case in cases} == {row.name: None for row in rows}

@@ -106,6 +106,8 @@ def test_no_coefficient_knows_a_device_by_its_name():
     assert not [name for name in fitted().coefficients if name.partition(":")[2] in keys]
 
 
+@heavy()
+@pytest.mark.long
 def test_intervals_are_twice_as_wide_where_errors_are_twice_as_large():
     own = [one for one in ALL if one.facts.device == "t4"]
     others = [one for one in ALL if one.facts.device != "t4"][:: max(len(ALL) // 400, 1)]
