@@ -11,7 +11,7 @@ from math import isfinite
 from types import MappingProxyType
 from typing import Any
 
-from gpuexplore.core import InvalidInput, RunState, once
+from gpuexplore.core import InvalidInput, RunState, check_known, once
 from gpuexplore.registry import ActivityKind, features
 
 Payload = Mapping[str, Any]
@@ -124,6 +124,5 @@ def kind_named(name: str) -> ActivityKind:
     Raises:
         InvalidInput: no such kind.
     """
-    if name not in kinds():
-        raise InvalidInput.of("activity", name, kinds())
+    check_known("activity", name, kinds())
     return kinds()[name]

@@ -18,6 +18,7 @@ from gpuexplore.core import (
     InvalidInput,
     Options,
     Shape,
+    check_known,
     check_text,
     read_number,
 )
@@ -282,8 +283,7 @@ def _some(what: str, text: str, accepted: Iterable[str]) -> tuple[str, ...]:
 
 def _check_names(what: str, names: Iterable[str], known: Collection[str]) -> None:
     for name in names:
-        if name not in known:
-            raise InvalidInput.of(what, name, known)
+        check_known(what, name, known)
 
 
 def _known_implementations(text: str, operation: Operation) -> None:

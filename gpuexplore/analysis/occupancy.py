@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import Literal
 
-from gpuexplore.core import InvalidInput, Result, read_whole
+from gpuexplore.core import InvalidInput, Result, whole_typed
 from gpuexplore.hardware import Accelerator, ComputeCapability, capability_named
 from gpuexplore.kernels.files.machine_code import CompiledKernel
 from gpuexplore.kernels.geometry import Block, Launch
@@ -244,11 +244,7 @@ def read_multiprocessors(text: str) -> int:
     Raises:
         InvalidInput: it is no number, or no GPU has so many.
     """
-    count = read_whole(text)
-    most = 1024  # several times the number of any GPU
-    if count is None or not 1 <= count <= most:
-        raise InvalidInput.of("multiprocessors", text, f"whole numbers from 1 to {most}")
-    return count
+    return whole_typed("multiprocessors", text, 1024)  # several times the number of any GPU
 
 
 @dataclass(frozen=True, slots=True)

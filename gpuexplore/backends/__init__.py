@@ -16,7 +16,7 @@ from importlib import import_module
 from math import ceil
 from typing import Any, Protocol, cast
 
-from gpuexplore.core import Device, Environment, InvalidInput, Unsupported
+from gpuexplore.core import Device, Environment, Unsupported, check_known
 from gpuexplore.core.dtypes import DType, Stored
 
 Call = Callable[[], object]
@@ -265,6 +265,5 @@ def load_backend(name: str) -> Backend:
     Raises:
         InvalidInput: no such backend.
     """
-    if name not in BACKENDS:
-        raise InvalidInput.of("backend", name, BACKENDS)
+    check_known("backend", name, BACKENDS)
     return cast(Backend, import_module(f"gpuexplore.backends.{name}"))

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from gpuexplore.activity import Activity, ActivityReport, Payload
 from gpuexplore.cli.device_locking import report_lock_holder
-from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.errors import check_known
 from gpuexplore.hardware import discover
 from gpuexplore.jobs.engines.local import LocalEngine
 
@@ -17,8 +17,7 @@ def perform(activity: Activity, on_payload: Callable[[Payload], None] = lambda _
         GpuExploreError: it failed; the text says why.
     """
     devices = {device.id: device for device in discover()}
-    if activity.device not in devices:
-        raise InvalidInput.of("device", activity.device, devices)
+    check_known("device", activity.device, devices)
     engine = LocalEngine([devices[activity.device]])
     try:
         report_lock_holder(devices[activity.device])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gpuexplore.cli.output import EXIT_OK, print_json, read_age, say
 from gpuexplore.cli.run_command import OWNER
-from gpuexplore.core import InvalidInput, StoreUnavailable, check_characters, check_text
+from gpuexplore.core import StoreUnavailable, check_characters, check_known, check_text
 from gpuexplore.hardware import discover
 from gpuexplore.store import ACCOUNT_PREFIX, Restriction, RestrictionKind, database_url, open_store
 
@@ -19,8 +19,7 @@ def act(arguments: argparse.Namespace) -> int:
         known = here.union(
             *(each.device_ids for each in store.supervisors()), (each.device for each in store.current_restrictions())
         )
-        if arguments.device not in known:
-            raise InvalidInput.of("device", arguments.device, sorted(known))
+        check_known("device", arguments.device, sorted(known))
         if arguments.action == "resume":
             was_held = store.resume(arguments.device, OWNER)
             message = f"{arguments.device} is available again" if was_held else f"{arguments.device} was not restricted"

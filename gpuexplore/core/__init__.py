@@ -20,6 +20,7 @@ from gpuexplore.core.errors import (
     TooLarge,
     TooSlow,
     Unsupported,
+    check_known,
     not_installed,
 )
 from gpuexplore.core.hardware import (
@@ -100,6 +101,7 @@ from gpuexplore.core.typed_text import (
     readable,
     spreadsheet_safe,
     text_typed,
+    whole_typed,
 )
 from gpuexplore.core.units import (
     UNKNOWN,
@@ -206,6 +208,7 @@ __all__ = [
     "alike",
     "array_conditions",
     "check_characters",
+    "check_known",
     "check_text",
     "checked",
     "checked_tags",
@@ -254,6 +257,7 @@ __all__ = [
     "spreadsheet_safe",
     "student_t",
     "text_typed",
+    "whole_typed",
     "widened",
     "write_json",
 ]

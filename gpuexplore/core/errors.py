@@ -12,7 +12,7 @@ GpuExploreError
 └── StoreUnavailable    the database cannot be used now: its text says why, and what helps
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -61,6 +61,16 @@ class InvalidInput(GpuExploreError):
         named = ", ".join(map(_shown, values[:most]))
         more = f" and {len(values) - most:,} more" if len(values) > most else ""
         return cls(f"{what} repeat: {named}{more}")
+
+
+def check_known(what: str, value: object, accepted: Collection[object]) -> None:
+    """Accept a value that is among those accepted.
+
+    Raises:
+        InvalidInput: it is not; names it and them.
+    """
+    if value not in accepted:
+        raise InvalidInput.of(what, value, accepted)
 
 
 def _shown(value: object) -> str:

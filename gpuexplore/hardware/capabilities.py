@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput, check_known
 from gpuexplore.hardware.accelerators import Accelerator, read_table
 
 
@@ -76,8 +76,7 @@ def capability_named(number: str) -> ComputeCapability:
     Raises:
         InvalidInput: it is not in the table; a neighbour's limits would be wrong.
     """
-    if number not in CAPABILITIES:
-        raise InvalidInput.of("compute capability", number, CAPABILITIES)
+    check_known("compute capability", number, CAPABILITIES)
     return CAPABILITIES[number]
 
 

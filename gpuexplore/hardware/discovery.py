@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from gpuexplore.core import Device, Identity, InvalidInput
+from gpuexplore.core import Device, Identity, InvalidInput, check_known
 from gpuexplore.hardware.accelerators import with_row
 from gpuexplore.hardware.cpu import cpu_device
 from gpuexplore.hardware.cpu_ceiling.cache import load_ceiling, with_ceiling
@@ -117,8 +117,7 @@ def device_named(device_id: str, devices: Iterable[Device]) -> Device:
         InvalidInput: no such device; names those there are.
     """
     by_id = {device.id: device for device in devices}
-    if device_id not in by_id:
-        raise InvalidInput.of("device", device_id, by_id)
+    check_known("device", device_id, by_id)
     return by_id[device_id]
 
 

@@ -124,13 +124,12 @@ TORCH_KINDS: Mapping[str, _TorchKind] = MappingProxyType({row.name: row for row 
 GPU_KINDS = ("cuda", *TORCH_KINDS)
 
 
-def check_measured_on(device: str, what: str, needed: str = "a CPU or an NVIDIA GPU") -> None:
+def check_measured_on(device: str, what: str) -> None:
     """Raise Unsupported where `device` is of this table, and what is asked is not done on such a one.
 
     Args:
         device: the id.
         what: is asked, e.g. ``a training``.
-        needed: by what.
 
     Raises:
         Unsupported: says what runs there.
@@ -138,7 +137,8 @@ def check_measured_on(device: str, what: str, needed: str = "a CPU or an NVIDIA 
     kind = TORCH_KINDS.get(device.rpartition("/")[2].partition(":")[0])
     if kind is not None:
         raise Unsupported(
-            f"{what} needs {needed}, but {device} is {kind.title}, where gpuexplore only measures operations with torch"
+            f"{what} needs a CPU or an NVIDIA GPU, but {device} is {kind.title}, where gpuexplore only measures "
+            "operations with torch"
         )
 
 

@@ -4,7 +4,7 @@ import os
 import re
 from ipaddress import ip_network
 
-from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput, check_known
 
 SUPERVISOR = "GPUEXPLORE_SUPERVISOR"
 SCHEDULER = "GPUEXPLORE_SCHEDULER"
@@ -46,8 +46,7 @@ def is_external() -> bool:
         InvalidInput: the setting is unknown.
     """
     mode = os.environ.get(SUPERVISOR) or MODES[0]
-    if mode not in MODES:
-        raise InvalidInput.of(SUPERVISOR, mode, MODES)
+    check_known(SUPERVISOR, mode, MODES)
     return mode == "external"
 
 

@@ -20,6 +20,7 @@ from gpuexplore.core import (
     Shape,
     Status,
     ThreadRoofs,
+    check_known,
     decode_strictly,
 )
 from gpuexplore.core.dtypes import FORMATS, dtype_named
@@ -147,8 +148,7 @@ def _experiments(line: Mapping[str, Any], device_ids: Collection[str]) -> tuple[
     for experiment in found:
         check_names(experiment)
         for device in experiment.devices:
-            if device not in device_ids:
-                raise InvalidInput.of("device", device, sorted(device_ids))
+            check_known("device", device, sorted(device_ids))
     return found
 
 
@@ -230,8 +230,7 @@ def check_device(device: Device) -> None:
         if value is not None and value <= 0:
             raise InvalidInput.of(f"{name} of {device.id}", value, "numbers above 0; null where it is unknown")
     for peak in (*device.peaks, *(device.one_thread.peaks if device.one_thread else ())):
-        if peak.dtype not in FORMATS:
-            raise InvalidInput.of(f"peak of {device.id}", peak.dtype, FORMATS)
+        check_known(f"peak of {device.id}", peak.dtype, FORMATS)
 
 
 def _growth(result: Result) -> Growth:

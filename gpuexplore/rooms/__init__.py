@@ -10,7 +10,7 @@ from enum import StrEnum
 from threading import Lock
 from urllib.parse import urlsplit
 
-from gpuexplore.core import InvalidInput, check_characters, format_whole_seconds, read_whole
+from gpuexplore.core import InvalidInput, check_characters, format_whole_seconds, whole_typed
 
 LONGEST_NAME = 24  # characters: what fits a tile of the wall
 LONGEST_TITLE = 80
@@ -92,24 +92,7 @@ def read_hours(text: str) -> int:
     Raises:
         InvalidInput: no whole number, or out of range.
     """
-    return _whole("hours", text, range(1, 7 * 24 + 1))
-
-
-def read_weight(text: str) -> int:
-    """Return how many times as much of a device those in a room get as others.
-
-    Raises:
-        InvalidInput: no whole number, or out of range.
-    """
-    return _whole("weight", text, range(1, 101))
-
-
-def _whole(what: str, text: str, accepted: range) -> int:
-    """Return a whole number that is among those accepted."""
-    number = read_whole(text)
-    if number is None or number not in accepted:
-        raise InvalidInput.of(what, text, f"whole numbers from {accepted.start} to {accepted.stop - 1}")
-    return number
+    return whole_typed("hours", text, 7 * 24)
 
 
 def _line(what: str, text: str, longest: int) -> str:

@@ -11,7 +11,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpuexplore.core import InvalidInput, StoreUnavailable, format_bytes
+from gpuexplore.core import InvalidInput, StoreUnavailable, check_known, format_bytes
 from gpuexplore.store.database import OWNER_ONLY, because, size_of, unavailable
 from gpuexplore.store.upgrade import revisions
 
@@ -205,8 +205,7 @@ def _contents(connection: sqlite3.Connection, backup: Path) -> Contents:
     if not _has(connection, "alembic_version"):
         raise InvalidInput.of("file", backup, "a database of gpuexplore; this one has another schema")
     (revision,) = connection.execute("SELECT version_num FROM alembic_version").fetchone()
-    if revision not in revisions():
-        raise InvalidInput.of("schema", revision, revisions())
+    check_known("schema", revision, revisions())
     counted = ("runs", "results", "observations", "answers", "rooms")
     counts = {
         table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]

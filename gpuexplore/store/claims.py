@@ -20,7 +20,7 @@ from sqlalchemy import case as choose
 from sqlalchemy.sql.dml import ReturningUpdate
 
 from gpuexplore.activity import Activity, ActivityReport
-from gpuexplore.core import Case, Experiment, InvalidInput, NotFound, Result, RunState, encode
+from gpuexplore.core import Case, Experiment, NotFound, Result, RunState, check_known, encode
 from gpuexplore.store.database import Database, insertion, upsert
 from gpuexplore.store.run_states import FINAL, changeable, note_device, settle
 from gpuexplore.store.tables import DEVICE_USE, EXPERIMENT, OBSERVATIONS, RESULTS, RUNS
@@ -177,8 +177,7 @@ class Claims(Database):
         Raises:
             InvalidInput: `state` does not end a run.
         """
-        if state not in FINAL:
-            raise InvalidInput.of("final state", state, FINAL)
+        check_known("final state", state, FINAL)
         # Who asked for the end of a run wrote down who they are.
         why = func.coalesce(RUNS.c.reason, reason) if state is RunState.CANCELLED else reason
         ended = _changed(claim, state).values(state=state, reason=why, current=None, finished_utc=self.now())

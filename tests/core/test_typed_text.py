@@ -2,8 +2,8 @@
 
 import pytest
 
-from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.typed_text import LONGEST_TEXT, check_text, readable, spreadsheet_safe
+from gpuexplore.core.errors import InvalidInput, check_known
+from gpuexplore.core.typed_text import LONGEST_TEXT, check_text, readable, spreadsheet_safe, whole_typed
 from gpuexplore.request import Request, resolve
 
 MOST = 64
@@ -64,3 +64,20 @@ def test_a_cell_that_a_spreadsheet_would_compute_begins_with_an_apostrophe(text)
 @pytest.mark.parametrize("text", ["", "1", "a=1", " =1", "Tesla T4"])
 def test_other_cells_stay_as_they_are(text):
     assert spreadsheet_safe(text) == text
+
+
+@pytest.mark.parametrize("accepted", [{"numpy": 1, "torch": 2}, ("numpy", "torch"), ["numpy", "torch"]])
+def test_name_has_to_be_among_those_accepted_and_the_error_lists_them(accepted):
+    check_known("library", "torch", accepted)
+
+    with pytest.raises(InvalidInput, match=r"^library 'jax': expected numpy, torch$"):
+        check_known("library", "jax", accepted)
+
+
+@pytest.mark.parametrize("text", ["", "0", "2049", "8.5", "-8", "many"])
+def test_whole_number_out_of_its_limits_is_refused_with_them(text):
+    assert whole_typed("size", " 2_048 ", 2048) == 2048
+    assert whole_typed("size", "0", 2048, least=0) == 0
+
+    with pytest.raises(InvalidInput, match=f"^size '{text}': expected whole numbers from 1 to 2,048$"):
+        whole_typed("size", text, 2048)

@@ -3,9 +3,9 @@
 The comparison of a result, as a user typed it: its baseline, and the peak of a kind, or why that is unknown.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-from gpuexplore.analysis.model import Comparison, Context, PeakChoice
+from gpuexplore.analysis.model import Comparison, Context, P, PeakChoice
 from gpuexplore.analysis.speedup import default_baseline
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES, PeakSource, measured_over_rated
 from gpuexplore.analysis.utilization.utilization import (
@@ -23,6 +23,7 @@ from gpuexplore.analysis.utilization.utilization import (
 )
 from gpuexplore.core import (
     Bandwidth,
+    Device,
     Experiment,
     InvalidInput,
     Peak,
@@ -100,22 +101,22 @@ def known_bandwidths(result: Result, context: Context) -> tuple[PeakChoice[Bandw
 
 
 def _peak_of_kind(source: PeakSource, result: Result, context: Context) -> PeakChoice[Peak]:
-    """Return the device's own peak where it is of that kind, else what the source finds."""
-    device = device_of(result)
-    own = default_peak(result)
-    if device is None:
-        return PeakChoice(source.kind, None, "the result does not name its device")
-    found = own if own is not None and own.kind == source.kind else source.find_peak(result, device, context)
-    return PeakChoice(source.kind, None, found) if isinstance(found, str) else PeakChoice(source.kind, found)
+    return _choice(
+        source.kind, default_peak(result), device_of(result), lambda device: source.find_peak(result, device, context)
+    )
 
 
 def _bandwidth_of_kind(source: PeakSource, result: Result, context: Context) -> PeakChoice[Bandwidth]:
-    device = device_of(result)
     own = default_bandwidth(result)
+    return _choice(source.kind, own, device_of(result), lambda device: source.find_bandwidth(result, device, context))
+
+
+def _choice(kind: PeakKind, own: P | None, device: Device | None, find: Callable[[Device], P | str]) -> PeakChoice[P]:
+    """Return the device's own figure where it is of that kind, else what the source finds."""
     if device is None:
-        return PeakChoice(source.kind, None, "the result does not name its device")
-    found = own if own is not None and own.kind == source.kind else source.find_bandwidth(result, device, context)
-    return PeakChoice(source.kind, None, found) if isinstance(found, str) else PeakChoice(source.kind, found)
+        return PeakChoice(kind, None, "the result does not name its device")
+    found = own if own is not None and own.kind == kind else find(device)
+    return PeakChoice(kind, None, found) if isinstance(found, str) else PeakChoice(kind, found)
 
 
 def _no_peak(result: Result) -> str:

@@ -49,7 +49,7 @@ def markdown(exported: Exported) -> bytes:
     lines = [f"## {markdown_text(exported.title)}", "", f"**{markdown_text(exported.analysis.summary.headline)}**", ""]
     lines += [f"{' · '.join(map(markdown_text, exported.facts))}", ""] if exported.facts else []
     lines += [markdown_row(HEADING), markdown_row(["---"] * len(HEADING))]
-    lines += [markdown_row([markdown_text(cell) for cell in row]) for row in table_rows(exported.analysis)]
+    lines += [markdown_row([markdown_text(cell) for cell in row]) for row in _table_rows(exported.analysis)]
     if exported.analysis.summary.details:
         lines += ["", *(f"- {markdown_text(sentence)}" for sentence in exported.analysis.summary.details)]
     lines += ["", "```sh", as_command(from_experiment(exported.experiment)), "```"]
@@ -58,7 +58,7 @@ def markdown(exported: Exported) -> bytes:
 
 def latex(exported: Exported) -> bytes:
     """Return the results as a table in LaTeX, for which a document loads booktabs and textcomp."""
-    rows = [_latex_row(HEADING), r"\midrule", *map(_latex_row, table_rows(exported.analysis))]
+    rows = [_latex_row(HEADING), r"\midrule", *map(_latex_row, _table_rows(exported.analysis))]
     caption = ". ".join((exported.title, exported.analysis.summary.headline.rstrip("."), *exported.facts)) + "."
     lines = [
         f"% {' '.join(as_command(from_experiment(exported.experiment)).split())}",
@@ -74,7 +74,7 @@ def latex(exported: Exported) -> bytes:
     return bytes("\n".join(lines) + "\n", "utf8")
 
 
-def table_rows(analysis: RunAnalysis) -> list[tuple[str, ...]]:
+def _table_rows(analysis: RunAnalysis) -> list[tuple[str, ...]]:
     """Return every case as words, in the order of HEADING, each column in one unit."""
     return in_one_unit([_table_row(analyzed) for analyzed in analysis.results])
 
@@ -119,7 +119,7 @@ def html_report(exported: Exported) -> bytes:
         style=Markup(Path(__file__).with_name("report.css").read_text(encoding="utf-8")),
         pictures=_pictures(exported),
         heading=HEADING,
-        rows=table_rows(exported.analysis),
+        rows=_table_rows(exported.analysis),
         quality=quality,
         why=why,
         conditions=_conditions(exported),
@@ -142,7 +142,7 @@ def html_cell(exported: Exported) -> str:
         pictures=pictures_of_it,
         reason=reason,
         heading=HEADING,
-        rows=table_rows(exported.analysis),
+        rows=_table_rows(exported.analysis),
     )
 
 

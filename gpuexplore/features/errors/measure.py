@@ -13,7 +13,7 @@ from textwrap import dedent
 
 from gpuexplore.backends import Clock
 from gpuexplore.backends.host import version_of
-from gpuexplore.core import Cancelled, Device, InvalidInput, encode, readable
+from gpuexplore.core import Cancelled, Device, check_known, encode, readable
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
 
 
@@ -101,8 +101,7 @@ def perform(
         Cancelled: `cancelled` said so.
     """
     name = arguments.get("name", "")
-    if name not in ERRORS:
-        raise InvalidInput.of("error", name, ERRORS)
+    check_known("error", name, ERRORS)
     if progress.cancelled():
         raise Cancelled("cancelled before the error was reproduced")
     progress.report(encode(_provoked(ERRORS[name], device)))

@@ -7,14 +7,14 @@ from typing import Any
 
 import streamlit as st
 
-from gpuexplore.core.model import Device, Result, Run
+from gpuexplore.core.model import Device, Result
 from gpuexplore.features.fact_check.analysis import Claim, claims, claims_of
 from gpuexplore.features.fact_check.analysis.judge import Judgement, Verdict, judge
 from gpuexplore.features.fact_check.analysis.measured import experiments
 from gpuexplore.ui.link import href
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.run.state import show_what_ended, start, started
-from gpuexplore.ui.run.view import show_run
+from gpuexplore.ui.run.view import show_unmeasured
 from gpuexplore.ui.session import known_devices, measured_results
 from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.url_widgets import select
@@ -68,15 +68,7 @@ def _offer_measuring(claim: Claim, devices: Sequence[Device], shown: Sequence[Re
         start(wanted, devices)
     if claim.checks and not wanted:
         st.caption("No device of this server can measure this claim.")
-    for run in runs:
-        if run.active or any(result.measurement is None for result in run.results):
-            show_run(run.id, _not_measured)
-
-
-def _not_measured(run: Run) -> None:
-    for result in run.results:
-        if result.measurement is None:
-            st.caption(f"{result.case.implementation}: {result.status.value}: {plain(result.reason or '')}.")
+    show_unmeasured(runs)
 
 
 def show_claims() -> None:

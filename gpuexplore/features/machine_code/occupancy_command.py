@@ -7,7 +7,7 @@ from typing import Any
 
 from gpuexplore.analysis.occupancy import Occupancy, occupancy, read_multiprocessors, waves
 from gpuexplore.cli.output import EXIT_OK, declare, print_columns, print_json, say_readings
-from gpuexplore.core import InvalidInput, format_bytes, format_percent, read_whole
+from gpuexplore.core import InvalidInput, check_known, format_bytes, format_percent, whole_typed
 from gpuexplore.core.dtypes import spelled
 from gpuexplore.features.machine_code.compiling import Target, compiled_kernel
 from gpuexplore.hardware import (
@@ -124,7 +124,7 @@ def _grid_blocks(arguments: argparse.Namespace, answer: Occupancy) -> int:
         raise InvalidInput.of(
             "shape", arguments.shape, "none without OPERATION/IMPLEMENTATION; use --size for a number of elements"
         )
-    return -(-_whole("size", arguments.size, 1, 2**40) // answer.threads_per_block)
+    return -(-whole_typed("size", arguments.size, 2**40) // answer.threads_per_block)
 
 
 def _numbers(arguments: argparse.Namespace, capability: ComputeCapability) -> dict[str, Any]:
@@ -136,8 +136,10 @@ def _numbers(arguments: argparse.Namespace, capability: ComputeCapability) -> di
     most_shared = capability.max_shared_bytes_per_block_opt_in
     return {
         "threads_per_block": prod(read_block(arguments.block, capability)),
-        "registers_per_thread": _whole("registers", arguments.registers, 1, capability.max_registers_per_thread),
-        "shared_bytes_per_block": 0 if arguments.shared is None else _whole("shared", arguments.shared, 0, most_shared),
+        "registers_per_thread": whole_typed("registers", arguments.registers, capability.max_registers_per_thread),
+        "shared_bytes_per_block": 0
+        if arguments.shared is None
+        else whole_typed("shared", arguments.shared, most_shared, least=0),
     }
 
 
@@ -161,13 +163,6 @@ def _compiled(arguments: argparse.Namespace, capability: ComputeCapability) -> d
         "registers_per_thread": made.registers_per_thread,
         "shared_bytes_per_block": made.shared_bytes,
     }
-
-
-def _whole(what: str, text: str, least: int, most: int) -> int:
-    number = read_whole(text)
-    if number is None or not least <= number <= most:
-        raise InvalidInput.of(what, text, f"whole numbers from {least} to {most}")
-    return number
 
 
 def _print(answer: Occupancy, about: dict[str, Any]) -> None:
@@ -198,8 +193,7 @@ def dtype_of(text: str | None, operation: Operation) -> str:
         InvalidInput: the operation does not have it.
     """
     dtype = DEFAULT_DTYPE if text is None else spelled(text)
-    if dtype not in operation.dtypes:
-        raise InvalidInput.of(f"dtype of {operation.name}", dtype, operation.dtypes)
+    check_known(f"dtype of {operation.name}", dtype, operation.dtypes)
     return dtype
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from gpuexplore.core.errors import InvalidInput, Unsupported
+from gpuexplore.core.errors import InvalidInput, Unsupported, check_known
 from gpuexplore.jobs.server_settings import ALLOWED_HOSTS
 from gpuexplore.operations import BACKEND_OF_USERS, OF_USERS, Build, Operation
 from gpuexplore.operations.own_code import Function, build_of_function, module_of, split_source
@@ -202,8 +202,7 @@ def _library_of_file(path: Path, tree: ast.Module, *, is_function: bool) -> str:
     ]
     accepted = WITH_FUNCTIONS if is_function else ("numpy", "numba", "torch", "triton", "numba_cuda")
     if said:
-        if said[-1] not in accepted:
-            raise InvalidInput.of(f"{LIBRARY} in {path.name}", said[-1], accepted)
+        check_known(f"{LIBRARY} in {path.name}", said[-1], accepted)
         return str(said[-1])
     first = sorted((name for name in accepted if path.stem.startswith(f"{name}_")), key=len)
     imported = [name for name in ("cupy", "jax", "torch", "numpy") if name in accepted and name in _imports(tree)]

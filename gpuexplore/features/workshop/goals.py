@@ -10,7 +10,15 @@ from urllib.parse import urlencode
 from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
 from gpuexplore.analysis.run.summary import is_memory_bound
 from gpuexplore.analysis.utilization import is_plausible, is_ranked, size_of
-from gpuexplore.core import InvalidInput, check_characters, format_percent, format_seconds, read_number, read_whole
+from gpuexplore.core import (
+    InvalidInput,
+    check_characters,
+    check_known,
+    format_percent,
+    format_seconds,
+    read_number,
+    whole_typed,
+)
 from gpuexplore.core.dtypes import DTYPES, dtype_named
 from gpuexplore.operations import OPERATIONS, operation_named
 
@@ -86,12 +94,10 @@ def goal_of(kind: str, settings: Mapping[str, str]) -> Goal:
     Raises:
         InvalidInput: no such kind or setting, or a value that cannot be used; says what is accepted.
     """
-    if kind not in KINDS:
-        raise InvalidInput.of("kind of goal", kind, KINDS)
+    check_known("kind of goal", kind, KINDS)
     known = {setting.name: setting for setting in KINDS[kind].settings}
     for name in settings:
-        if name not in known:
-            raise InvalidInput.of(f"setting of {kind}", name, known)
+        check_known(f"setting of {kind}", name, known)
     read = {name: setting.read(settings.get(name, setting.default).strip()) for name, setting in known.items()}
     if "implementation" in read:
         operation_named(read["operation"]).implementation_named(read["implementation"])
@@ -107,11 +113,7 @@ def _dtype(text: str) -> str:
 
 
 def _size(text: str) -> str:
-    size = read_whole(text)
-    most = 1 << 24
-    if size is None or not 1 <= size <= most:
-        raise InvalidInput.of("size", text, f"whole numbers from 1 to {most:,}")
-    return str(size)
+    return str(whole_typed("size", text, 1 << 24))
 
 
 def _percent(text: str) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gpuexplore.cli.output import EXIT_OK, declare, print_columns, print_json
 from gpuexplore.cli.run_command import OWNER
-from gpuexplore.core.errors import InvalidInput, NotFound
+from gpuexplore.core import InvalidInput, NotFound, whole_typed
 from gpuexplore.features.lessons.lesson import catalog
 from gpuexplore.features.workshop.goals import KINDS, goal_of
 from gpuexplore.features.workshop.report import FORMATS, names_of
@@ -19,7 +19,6 @@ from gpuexplore.rooms import (
     read_hours,
     read_message,
     read_title,
-    read_weight,
     spoken,
 )
 from gpuexplore.store import Store, open_store
@@ -77,9 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """List the rooms that were opened from a terminal, or do what is asked, and return the exit code."""
-    actions: dict[str, Callable[[Store, argparse.Namespace], int]] = {
-        "list": _list,
-        "open": _open,
+    actions: dict[str, Callable[[Store, Room, argparse.Namespace], int]] = {
         "show": _show,
         "say": _say,
         "ask": _ask,
@@ -89,7 +86,14 @@ def execute(arguments: argparse.Namespace) -> int:
         "delete": _delete,
     }
     with open_store() as store:
-        return actions[arguments.action or "list"](store, arguments)
+        if arguments.action is None:
+            return _list(store, arguments)
+        if arguments.action == "open":
+            return _open(store, arguments)
+        room = store.room_of(read_code(arguments.code))
+        if room is None:
+            raise NotFound(f"no room has the code {arguments.code!r}")
+        return actions[arguments.action](store, room, arguments)
 
 
 def _open(store: Store, arguments: argparse.Namespace) -> int:
@@ -131,8 +135,7 @@ def _row(store: Store, room: Room) -> dict[str, object]:
     }
 
 
-def _show(store: Store, arguments: argparse.Namespace) -> int:
-    room = _found(store, arguments.code)
+def _show(store: Store, room: Room, arguments: argparse.Namespace) -> int:
     people = store.participants(room)
     if arguments.json:
         names = [{"name": each.name, "joined": each.joined_utc, "seen_s": each.seen_s} for each in people]
@@ -144,23 +147,20 @@ def _show(store: Store, arguments: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-def _say(store: Store, arguments: argparse.Namespace) -> int:
-    room = _found(store, arguments.code)
+def _say(store: Store, room: Room, arguments: argparse.Namespace) -> int:
     store.announce(OWNER, room, message=read_message(arguments.message), link=room.link)
     print(f"Message of {spoken(room.code)}: {read_message(arguments.message) or 'none'}")
     return EXIT_OK
 
 
-def _share(store: Store, arguments: argparse.Namespace) -> int:
-    room = _found(store, arguments.code)
-    weight = read_weight(arguments.weight)
+def _share(store: Store, room: Room, arguments: argparse.Namespace) -> int:
+    weight = whole_typed("weight", arguments.weight, 100)
     store.set_weight(room, weight)
     print(f"{spoken(room.code)} gets {weight} times the device time of one user while others wait too")
     return EXIT_OK
 
 
-def _ask(store: Store, arguments: argparse.Namespace) -> int:
-    room = _found(store, arguments.code)
+def _ask(store: Store, room: Room, arguments: argparse.Namespace) -> int:
     for text in arguments.settings:
         if "=" not in text:
             raise InvalidInput.of("setting", text, "NAME=VALUE")
@@ -179,8 +179,7 @@ def _ask(store: Store, arguments: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-def _export(store: Store, arguments: argparse.Namespace) -> int:
-    room = _found(store, arguments.code)
+def _export(store: Store, room: Room, arguments: argparse.Namespace) -> int:
     path = Path(arguments.file)
     if path.suffix not in FORMATS:
         raise InvalidInput.of("file", arguments.file, f"names that end with {' or '.join(FORMATS)}")
@@ -200,22 +199,13 @@ def _export(store: Store, arguments: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-def _close(store: Store, arguments: argparse.Namespace) -> int:
-    room = _found(store, arguments.code)
+def _close(store: Store, room: Room, _: argparse.Namespace) -> int:
     store.close_room(OWNER, room)
     print(f"{spoken(room.code)} is closed")
     return EXIT_OK
 
 
-def _delete(store: Store, arguments: argparse.Namespace) -> int:
-    room = _found(store, arguments.code)
+def _delete(store: Store, room: Room, _: argparse.Namespace) -> int:
     store.delete_room(OWNER, room)
     print(f"{spoken(room.code)} is deleted, with all its data")
     return EXIT_OK
-
-
-def _found(store: Store, text: str) -> Room:
-    room = store.room_of(read_code(text))
-    if room is None:
-        raise NotFound(f"no room has the code {text!r}")
-    return room

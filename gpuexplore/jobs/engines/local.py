@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpuexplore.activity import Activity, ActivityReport, kind_named
-from gpuexplore.core import Case, Device, GpuExploreError, InvalidInput, Result, Status, write_json
+from gpuexplore.core import Case, Device, GpuExploreError, InvalidInput, Result, Status, check_known, write_json
 from gpuexplore.hardware import GPU_KINDS
 from gpuexplore.jobs.engines import IsCancelled, WorkerLimits, pooled
 from gpuexplore.jobs.engines.worker_process import CANCELLATION, Attempt, Failure, Worker
@@ -71,8 +71,7 @@ class LocalEngine:
             InvalidInput: the device is none of this engine's.
             GpuExploreError: the worker cannot be used, or the engine is closing.
         """
-        if device.id not in self._devices:
-            raise InvalidInput.of("device", device.id, self._devices)
+        check_known("device", device.id, self._devices)
         while True:
             attempt = Attempt((), lambda _: None, replace(self._limits, grace_s=0.0), hurries=self._is_waited_for)
             with self._exclusive(device, self._closing.is_set) as acquired:
@@ -118,8 +117,7 @@ class LocalEngine:
             GpuExploreError: it failed, or its worker did.
         """
         able = {name: device for name, device in self._devices.items() if device.kind not in RUNNER_OF_KIND}
-        if activity.device not in able:
-            raise InvalidInput.of("device", activity.device, able)
+        check_known("device", activity.device, able)
         device = able[activity.device]
         module = kind_named(activity.kind).module if self._runner == RUNNER else self._runner
         attempt = Attempt((), lambda _: None, self._limits, on_observation=on_observation)

@@ -9,7 +9,7 @@ from math import isfinite
 from typing import Literal, get_args
 from urllib.parse import unquote, urlsplit
 
-from gpuexplore.core import InvalidInput, Shape, once
+from gpuexplore.core import InvalidInput, Shape, check_known, once
 from gpuexplore.core.dtypes import format_named
 from gpuexplore.hardware import ACCELERATORS
 from gpuexplore.operations import operation_named
@@ -141,8 +141,7 @@ def _measurement(row: Mapping[str, str], shape: Shape, known: Mapping[str, Sourc
     timing = row["timing"]
     if not (isfinite(time_s) and time_s > 0):
         raise InvalidInput.of("time_s", row["time_s"], "seconds above 0")
-    if timing not in get_args(Timing):
-        raise InvalidInput.of("timing", timing, get_args(Timing))
+    check_known("timing", timing, get_args(Timing))
     dtype = format_named(row["dtype"])
     if reason := operation_named(row["operation"]).unsupported(dtype):
         raise InvalidInput(reason)

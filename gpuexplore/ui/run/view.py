@@ -1,12 +1,13 @@
 """A run on a page: its progress while it is measured, then the sentence, the charts and the table."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import streamlit as st
 
+from gpuexplore.analysis.utilization import case_label
 from gpuexplore.core import (
     CANCELLED_BY_ADMIN,
     CANCELLED_BY_OWNER,
@@ -66,6 +67,20 @@ def show_run(
     if run.results:
         redrawn(_draw_results, ticks.results_s)(run_id, ticks, show)
     return True
+
+
+def show_unmeasured(runs: Iterable[Run]) -> None:
+    """Show the runs that go on, and those that ended with cases without a time, with the reasons."""
+    for run in runs:
+        if run.active or any(result.measurement is None for result in run.results):
+            show_run(run.id, _show_reasons)
+
+
+def _show_reasons(run: Run) -> None:
+    for result in run.results:
+        if result.measurement is None:
+            named = f"{case_label(result.case)} at {result.case.shape}"
+            st.caption(f"{named}: {result.status.value}: {plain(result.reason or '')}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,14 +190,14 @@ def _words(run: Run) -> str:
     return f"{run.progress}{now}{rest}"
 
 
-def _seconds_left(run: Run, now: datetime | None = None) -> float | None:
+def _seconds_left(run: Run) -> float | None:
     """Return about how long the run still takes, by the pace so far.
 
     None before the first final result, and where the clock was set back since it began.
     """
     if run.started_utc is None or run.progress.done == 0:
         return None
-    elapsed = (now or datetime.now(UTC)) - datetime.fromisoformat(run.started_utc)
+    elapsed = datetime.now(UTC) - datetime.fromisoformat(run.started_utc)
     left_s = elapsed.total_seconds() * (1 / run.progress.share - 1)
     return left_s if left_s >= 0 else None
 

@@ -3,11 +3,6 @@
 import segno
 
 
-def qr_code(address: str, *, scale: float = 8) -> str:
-    """Return a QR code as an SVG, black on white in every theme: that is what cameras read best.
-
-    Args:
-        address: what it leads to.
-        scale: pixels of a module.
-    """
-    return str(segno.make(address, error="m").svg_inline(scale=scale, border=2, dark="#0f151d", light="#ffffff"))
+def qr_code(address: str) -> str:
+    """Return a QR code as an SVG, black on white in every theme: that is what cameras read best."""
+    return str(segno.make(address, error="m").svg_inline(scale=8, border=2, dark="#0f151d", light="#ffffff"))

@@ -9,11 +9,10 @@ from gpuexplore.analysis.prediction import Calibration, calibrate
 from gpuexplore.analysis.what_if.what_if import Known, WhatIf, fastest, format_in, what_if
 from gpuexplore.analysis.what_if.workload import Workload, WorkloadLayer
 from gpuexplore.core.dtypes import DTYPES, format_named
-from gpuexplore.core.model import Device, Experiment, Result, Run
+from gpuexplore.core.model import Device, Experiment, Result
 from gpuexplore.recorded import recorded_results
-from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.run.state import show_what_ended, start, started
-from gpuexplore.ui.run.view import show_run
+from gpuexplore.ui.run.view import show_unmeasured
 from gpuexplore.ui.session import DeviceResults, measured_results
 from gpuexplore.ui.shared import shared_values
 from gpuexplore.ui.what_if.choice import WhatIfChoice
@@ -72,9 +71,7 @@ def offer_measuring(workload: Workload, facts: WhatIfFacts) -> None:
             words = f"Measure it here: {names} on {device.id}"
             if missing and st.button(words, type="primary", icon=":material/timer:"):
                 start(missing, [device])
-    for run in runs:
-        if run.active or any(result.measurement is None for result in run.results):
-            show_run(run.id, _not_measured)
+    show_unmeasured(runs)
 
 
 @shared_values(300)
@@ -98,12 +95,3 @@ def _experiment(found: Sequence[tuple[WorkloadLayer, str]], device: Device) -> E
         (layer.contract.vendor_library.name,),
         (device.id,),
     )
-
-
-def _not_measured(run: Run) -> None:
-    """Say why cases of a run have no time; the others are in the charts once it has ended."""
-    for result in run.results:
-        if result.measurement is None:
-            st.caption(
-                f"{result.case.dtype} at {result.case.shape}: {result.status.value}: {plain(result.reason or '')}."
-            )

@@ -164,7 +164,7 @@ def test_kernel_has_its_own_block_and_fp32_unless_asked_otherwise(asked_of_the_c
         ("--registers 300", "registers '300': expected whole numbers from 1 to 255"),
         ("--registers -1", "registers '-1': expected whole numbers"),
         ("--registers 32.5", "registers '32.5': expected whole numbers"),
-        ("--shared 1000000000", "shared '1000000000': expected whole numbers from 0 to 101376"),
+        ("--shared 1000000000", "shared '1000000000': expected whole numbers from 0 to 101,376"),
         ("--shared -1", "shared '-1': expected whole numbers"),
         ("--shared 1e3", "shared '1e3': expected whole numbers"),
         ("--cc 9.9", "compute capability '9.9': expected 3.7, 6.0"),
@@ -279,7 +279,7 @@ def test_what_cannot_be_launched_has_no_waves(answered):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--multiprocessors", "0", "--size", "1"), "multiprocessors '0': expected whole numbers from 1 to 1024"),
+        (("--multiprocessors", "0", "--size", "1"), "multiprocessors '0': expected whole numbers from 1 to 1,024"),
         (("--multiprocessors", "16"), "none without --size or --shape"),
         (("--size", "1"), "give --multiprocessors"),
         (("--size", "x", "--multiprocessors", "1"), "size 'x'"),

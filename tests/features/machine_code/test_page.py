@@ -166,7 +166,7 @@ def test_grid_that_does_not_cover_the_output_is_shown_explained_and_never_timed(
         {"shape": ("0", "'0'"), "gpu": ("voodoo2", "gpu 'voodoo2'")},
         {"grid": ("-1", "grid '-1'")},
         {"gpu": ("own", ""), "cc": ("9.9", "cc '9.9'"), "sm": ("many", "multiprocessors 'many'")},
-        {"gpu": ("own", ""), "sm": ("0", "multiprocessors '0': expected whole numbers from 1 to 1024")},
+        {"gpu": ("own", ""), "sm": ("0", "multiprocessors '0': expected whole numbers from 1 to 1,024")},
         {"grid": ("many", "one to three whole numbers")},
         {"tab": ("launch", "tab 'launch': expected ladder, code"), "impl": ("numba-cpu", "")},
     ],

@@ -44,7 +44,7 @@ TEAM = 0.08  # measured by one team: fading slowly, and at any shape
 VARIANCE = 2 * (SHAPE**2 + ARCHITECTURE**2 + HARDWARE**2 + DEVICE**2 + TEAM**2)  # of one call
 
 
-def shared(rows: Batch, columns: Batch) -> Numbers:
+def _shared(rows: Batch, columns: Batch) -> Numbers:
     """Return what each call of `rows` has in common with each of `columns`: a covariance, (rows, columns)."""
     apart = _squares(rows.positions, columns.positions)
     slow = np.exp(apart / (-2 * 4.0**2))  # a length scale of a shape's logarithms to base 2
@@ -69,7 +69,7 @@ def _weights(calls: Batch, residuals: Numbers, noise: Numbers) -> Numbers:
         residuals: how much longer each took than the terms say, natural logarithms.
         noise: of each, a standard deviation.
     """
-    covariance = shared(calls, calls)
+    covariance = _shared(calls, calls)
     variance = noise**2
     found: Numbers = np.zeros(len(residuals))
     for _ in range(3):
@@ -84,7 +84,7 @@ def _squares(rows: Numbers, columns: Numbers) -> Numbers:
     return np.maximum(found, 0.0)
 
 
-def of_families(batch: Batch) -> dict[str, list[int]]:
+def _of_families(batch: Batch) -> dict[str, list[int]]:
     """Return which calls of a batch belong to each family of kernels in each kind of units."""
     found: dict[str, list[int]] = {}
     for at, row in enumerate(batch.rows):
@@ -96,7 +96,7 @@ def observe(batch: Batch, residuals: Sequence[float] | Numbers, noise: Numbers) 
     """Return what each observation weighs among those of its family."""
     values = np.asarray(residuals, dtype=np.float64)
     found = np.zeros(len(batch))
-    for chosen in of_families(batch).values():
+    for chosen in _of_families(batch).values():
         found[chosen] = _weights(batch.part(chosen), values[chosen], noise[chosen])
     return found
 
@@ -279,13 +279,13 @@ class Fitted:
         per = len(kinds) if kinds else 1
         each = Batch(rows, kinds) if kinds else batch
         took = terms(each, self.coefficients)
-        families = of_families(batch)
+        families = _of_families(batch)
         middle = np.log(took.total)
         nearness = np.zeros(len(each))
         common: dict[str, Numbers] = {}
         for family, chosen in families.items():
             if family in self.observed:
-                covariance = shared(batch.part(chosen), self.observed[family])
+                covariance = _shared(batch.part(chosen), self.observed[family])
                 common[family] = covariance
                 at = np.array(chosen)[:, None] * per + np.arange(per)
                 middle[at] += (covariance @ self.weights[list(self.observed[family].chosen)])[:, None]
@@ -377,7 +377,7 @@ def made(
 ) -> Fitted:
     """Return the predictor of its parts."""
     batch = Batch([each.facts for each in seen])
-    observed = {family: batch.part(chosen) for family, chosen in of_families(batch).items()}
+    observed = {family: batch.part(chosen) for family, chosen in _of_families(batch).items()}
     known = {name: frozenset(batch.members(name)) - {""} for name in KNOWN_BY}
     known["vendor"] = frozenset(
         each.facts.vendor for each in seen if each.origin == "measured"

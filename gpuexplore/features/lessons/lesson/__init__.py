@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from string import ascii_lowercase
 
-from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput, check_known
 from gpuexplore.features.lessons.lesson.format import Lesson, LessonStep, read_lesson
 from gpuexplore.hardware import lessons_directory
 
@@ -38,8 +38,7 @@ class Catalog:
         """
         if name in self.unreadable:
             raise InvalidInput(self.unreadable[name])
-        if name not in self.lessons:
-            raise InvalidInput.of("lesson", name, self.lessons)
+        check_known("lesson", name, self.lessons)
         return self.lessons[name]
 
 

@@ -22,7 +22,7 @@ from gpuexplore.analysis.figure import (
     format_with_interval,
 )
 from gpuexplore.analysis.prediction.calls import USUAL_CALLS
-from gpuexplore.core.errors import InvalidInput, NotFound
+from gpuexplore.core.errors import InvalidInput, NotFound, check_known
 from gpuexplore.features.lessons.lesson.expression import (
     FACTS,
     OUTCOMES,
@@ -337,13 +337,11 @@ def block_of(kind: str, table: Mapping[str, Any]) -> Block:
     Raises:
         InvalidInput: no such kind or key, a key that is missing, or a value of another type; says what is accepted.
     """
-    if kind not in BLOCKS:
-        raise InvalidInput.of("block", kind, BLOCKS)
+    check_known("block", kind, BLOCKS)
     hints = get_type_hints(BLOCKS[kind])
     known = {row.name: row for row in fields(BLOCKS[kind])}
     for key in table:
-        if key not in known:
-            raise InvalidInput.of(f"key of {kind}", key, known)
+        check_known(f"key of {kind}", key, known)
     missing = [
         name
         for name, row in known.items()

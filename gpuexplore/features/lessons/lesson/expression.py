@@ -25,7 +25,7 @@ from gpuexplore.analysis.figure import (
     mapped,
     raised,
 )
-from gpuexplore.core.errors import InvalidInput, NotFound
+from gpuexplore.core.errors import InvalidInput, NotFound, check_known
 
 Value = LessonFigure | bool | str | None  # None: true and false both fit the intervals
 Selectors = Mapping[str, str]
@@ -247,8 +247,7 @@ def _check(node: ast.expr, guesses: tuple[str, ...], depth: int = 1) -> None:
             _refuse(node)
     elif isinstance(node, ast.Name):
         known = (*FACTS, *UNIT_NAMES, *OUTCOMES, *guesses)
-        if node.id not in known:
-            raise InvalidInput.of("name", node.id, known)
+        check_known("name", node.id, known)
     elif isinstance(node, ast.Call):
         _check_call(node, guesses, depth)
     else:
@@ -274,8 +273,7 @@ def _check_call(node: ast.Call, guesses: tuple[str, ...], depth: int) -> None:
             f"argument of {name}", ast.unparse(node.args[0])[:60], f"named ones: {', '.join(accepted)}"
         )
     for selector in _selectors(node):
-        if selector not in accepted:
-            raise InvalidInput.of(f"selector of {name}", selector, accepted)
+        check_known(f"selector of {name}", selector, accepted)
 
 
 def _parts(node: ast.expr) -> Iterator[ast.expr]:

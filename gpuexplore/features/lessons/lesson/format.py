@@ -10,7 +10,7 @@ from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
 
-from gpuexplore.core import GpuExploreError, InvalidInput, check_characters, check_text
+from gpuexplore.core import GpuExploreError, InvalidInput, check_characters, check_known, check_text
 from gpuexplore.features.lessons.lesson.blocks import (
     BLOCKS,
     CANNOT_TELL,
@@ -210,8 +210,7 @@ def _parts(lines: Sequence[str], start: int, end: int, file: str) -> Iterator[tu
             raise InvalidInput(
                 f"{file}, line {index + 1}: the block {opened[1]} does not end: a line of ``` is missing"
             )
-        if opened[1] not in BLOCKS:
-            raise InvalidInput.of(f"{file}, line {index + 1}: block", opened[1], BLOCKS)
+        check_known(f"{file}, line {index + 1}: block", opened[1], BLOCKS)
         table = _toml(lines[index + 1 : close], file, index + 2)
         with located(f"{file}, line {index + 1}"):
             block = block_of(opened[1], table)
@@ -268,8 +267,7 @@ def _check_options(check: CheckBlock, guess: GuessBlock) -> None:
         kind = "choice or option" if guess.choices else "exact or near"
         raise InvalidInput(f"check of {guess.id}: the guess {'has' if guess.choices else 'has no'} choices: use {kind}")
     for option in options:
-        if option not in guess.choices:
-            raise InvalidInput.of(f"option of {guess.id}", option, guess.choices)
+        check_known(f"option of {guess.id}", option, guess.choices)
     if NO_IDEA in guess.choices or (check.choice and CANNOT_TELL in check.choice):
         raise InvalidInput(f"check of {guess.id}: {NO_IDEA!r} and {CANNOT_TELL!r} are always there, and need no rule")
 

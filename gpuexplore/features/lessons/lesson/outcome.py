@@ -18,7 +18,7 @@ from gpuexplore.analysis.figure import (
     exact,
     format_with_interval,
 )
-from gpuexplore.core import InvalidInput, NotFound, Origin, read_number
+from gpuexplore.core import InvalidInput, NotFound, Origin, check_known, read_number
 from gpuexplore.features.lessons.lesson.blocks import CANNOT_TELL, NO_IDEA, UNITS, CheckBlock, GuessBlock, SayBlock
 from gpuexplore.features.lessons.lesson.expression import StepNames, Value, evaluate, figure_of, parse
 from gpuexplore.features.lessons.lesson.format import LessonStep
@@ -121,8 +121,7 @@ def read_guess(guess: GuessBlock, typed: str) -> str | None:
         return None
     if guess.choices:
         options = (*guess.choices, CANNOT_TELL, NO_IDEA)
-        if text not in options:
-            raise InvalidInput.of("guess", text[:LONGEST], options)
+        check_known("guess", text, options)
         return text
     without_thousands = re.sub(r",(?=\d{3}(?!\d))", "", text)  # and no decimal comma: 12,5 is not 125
     largest = LARGEST / max(unit.value for unit in UNITS.values())  # expressions can compute with it in every unit

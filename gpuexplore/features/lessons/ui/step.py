@@ -175,10 +175,10 @@ def _show_after(
     _show_checked(step, answer, judged)
 
 
-def _age_s(run: AnyRun, now: datetime | None = None) -> float:
+def _age_s(run: AnyRun) -> float:
     """Return how many seconds ago a run ended."""
     ended = datetime.fromisoformat(run.finished_utc) if run.finished_utc else datetime.now(UTC)
-    return max(0.0, ((now or datetime.now(UTC)) - ended).total_seconds())
+    return max(0.0, (datetime.now(UTC) - ended).total_seconds())
 
 
 def _show_checked(step: LessonStep, answer: Answer, judged: JudgedStep) -> None:

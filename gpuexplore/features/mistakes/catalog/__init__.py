@@ -18,6 +18,7 @@ from gpuexplore.core import (
     Environment,
     InvalidInput,
     Unsupported,
+    check_known,
     encode,
     format_bytes_per_s,
     format_flop_per_s,
@@ -264,8 +265,7 @@ def mistake_named(name: str) -> Mistake:
     Raises:
         InvalidInput: no such mistake.
     """
-    if name not in MISTAKES:
-        raise InvalidInput.of("mistake", name, MISTAKES)
+    check_known("mistake", name, MISTAKES)
     return MISTAKES[name]
 
 

@@ -6,7 +6,7 @@ The engine loads it in the device's process by its name, as it loads `gpuexplore
 from collections.abc import Mapping
 
 from gpuexplore.backends import Clock
-from gpuexplore.core import Device, InvalidInput
+from gpuexplore.core import Device, check_known
 from gpuexplore.features.selftest.suite.breaking import add_breaking
 from gpuexplore.features.selftest.suite.probes import PROBES
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
@@ -32,8 +32,7 @@ def perform(
     """
     given = dict(arguments)
     name = given.pop("probe", "")
-    if name not in PROBES:
-        raise InvalidInput.of("probe", name, PROBES)
+    check_known("probe", name, PROBES)
     for payload in PROBES[name](device, isolation, **given):
         progress.report(payload)
         if progress.cancelled():

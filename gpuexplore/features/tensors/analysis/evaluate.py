@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from gpuexplore.core.dtypes import DTYPES, DType
-from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput, check_known
 from gpuexplore.features.tensors.analysis import MOST_LISTED, Chain, ChainStep, Indices, Storage, TensorView, row_order
 from gpuexplore.features.tensors.analysis.expression import FUNCTIONS, TensorCall, read_expression
 from gpuexplore.features.tensors.analysis.operations import METHODS, ViewRefused, called, indexed
@@ -238,10 +238,8 @@ def type_name(of: Literal["Tensor", "Storage"], dtype: str, kind: str) -> str:
     Raises:
         InvalidInput: no such dtype or kind.
     """
-    if dtype not in STORED:
-        raise InvalidInput.of("dtype", dtype, STORED)
-    if kind not in MODULES:
-        raise InvalidInput.of("device", kind, MODULES)
+    check_known("dtype", dtype, STORED)
+    check_known("device", kind, MODULES)
     return f"{MODULES[kind]}.{_WORDS[STORED[dtype].array_name]}{of}"
 
 

@@ -7,7 +7,17 @@ from math import log, prod
 
 import psutil
 
-from gpuexplore.core import Device, InvalidInput, Shape, TooLarge, in_any_case, read_number, read_whole
+from gpuexplore.core import (
+    Device,
+    InvalidInput,
+    Shape,
+    TooLarge,
+    check_known,
+    in_any_case,
+    read_number,
+    read_whole,
+    whole_typed,
+)
 from gpuexplore.operations import Operation, operation_named
 
 PARTS = 4  # of a batch whose gradients are accumulated
@@ -19,7 +29,7 @@ OPTIMIZERS: Mapping[str, float] = {"sgd": 0.05, "momentum": 0.01, "adamw": 0.001
 
 
 @dataclass(frozen=True, slots=True)
-class Mode:
+class _Mode:
     """A way to train.
 
     Attributes:
@@ -38,13 +48,13 @@ class Mode:
     parts: int = 1
 
 
-MODES: Mapping[str, Mode] = {
-    "fp32": Mode("fp32", "everything in fp32"),
-    "bf16": Mode("bf16", "torch.autocast: products in bf16, weights in fp32", autocast=True),
-    "fp16": Mode("fp16", "torch.autocast in fp16 with GradScaler", autocast=True, scaled=True),
-    "fp16-unscaled": Mode("fp16", "torch.autocast in fp16, without loss scaling", autocast=True),
-    "checkpoint": Mode("fp32", "fp32, activations recomputed in backward", checkpoints=True),
-    "accumulate": Mode("fp32", f"fp32, the batch in {PARTS} parts, one after the other", parts=PARTS),
+MODES: Mapping[str, _Mode] = {
+    "fp32": _Mode("fp32", "everything in fp32"),
+    "bf16": _Mode("bf16", "torch.autocast: products in bf16, weights in fp32", autocast=True),
+    "fp16": _Mode("fp16", "torch.autocast in fp16 with GradScaler", autocast=True, scaled=True),
+    "fp16-unscaled": _Mode("fp16", "torch.autocast in fp16, without loss scaling", autocast=True),
+    "checkpoint": _Mode("fp32", "fp32, activations recomputed in backward", checkpoints=True),
+    "accumulate": _Mode("fp32", f"fp32, the batch in {PARTS} parts, one after the other", parts=PARTS),
 }
 
 
@@ -177,8 +187,7 @@ def read_setup(arguments: Mapping[str, str], most: int) -> Setup:
         TooLarge: more parameters or FLOPs than a demonstration should have.
     """
     for name in arguments:
-        if name not in DEFAULTS:
-            raise InvalidInput.of("argument of a training", name, DEFAULTS)
+        check_known("argument of a training", name, DEFAULTS)
     texts = {name: arguments.get(name, "").strip() or default for name, default in DEFAULTS.items()}
     model = _model_named(texts["model"])
     optimizer = _one_of("optimizer", texts["optimizer"], OPTIMIZERS)
@@ -187,14 +196,14 @@ def read_setup(arguments: Mapping[str, str], most: int) -> Setup:
         raise InvalidInput.of("learning rate", texts["learning_rate"], "numbers above 0, up to 100")
     setup = Setup(
         model=model,
-        batch=_whole("batch", texts["batch"] or str(model.batch), model.contract.limits["batch"]),
-        steps=_whole("steps", texts["steps"], 5000),
+        batch=whole_typed("batch", texts["batch"] or str(model.batch), model.contract.limits["batch"]),
+        steps=whole_typed("steps", texts["steps"], 5000),
         modes=_modes(texts["modes"]),
         optimizer=optimizer,
         learning_rate=learning_rate,
         data=_one_of("data", texts["data"], DATA),
-        processes=_whole("processes", texts["processes"], most),
-        seed=_whole("seed", texts["seed"], 2**31 - 1, least=0),
+        processes=whole_typed("processes", texts["processes"], most),
+        seed=whole_typed("seed", texts["seed"], 2**31 - 1, least=0),
     )
     _check(setup)
     return setup
@@ -252,10 +261,3 @@ def _one_of(what: str, text: str, accepted: Mapping[str, object]) -> str:
     if name not in accepted:
         raise InvalidInput.of(what, text, accepted)
     return name
-
-
-def _whole(what: str, text: str, most: int, *, least: int = 1) -> int:
-    value = read_whole(text)
-    if value is None or not least <= value <= most:
-        raise InvalidInput.of(what, text, f"whole numbers from {least} to {most:,}")
-    return value

@@ -15,7 +15,7 @@ import numpy as np
 
 from gpuexplore.analysis.prediction import UncertainValue
 from gpuexplore.analysis.verdict.times import doubts_of
-from gpuexplore.core import Device, InvalidInput, widened
+from gpuexplore.core import Device, InvalidInput, check_known, widened
 from gpuexplore.features.transfer.measure.contract import SIZES_BYTES, Part, TransferReading, TransferReadings
 from gpuexplore.hardware import SOURCE, Link, row_of
 
@@ -111,8 +111,7 @@ def path_to(gpu: Device, link: str = OWN, memory: Memory = "pageable") -> Path:
     Raises:
         InvalidInput: no such link or memory.
     """
-    if memory not in SHARES:
-        raise InvalidInput.of("memory", memory, SHARES)
+    check_known("memory", memory, SHARES)
     if link != OWN and link not in LINKS:
         raise InvalidInput.of("link", link, (OWN, *LINKS))
     row = row_of(gpu)

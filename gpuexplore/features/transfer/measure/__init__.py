@@ -32,6 +32,7 @@ from gpuexplore.core import (
     Result,
     Shape,
     Status,
+    check_known,
     encode,
 )
 from gpuexplore.core.dtypes import dtype_named
@@ -141,7 +142,7 @@ def _awaited(candidate: Candidate, count: int) -> Call:
     return launch
 
 
-def measure_work(
+def _measure_work(
     operation: Operation, device: Device, *, clock: Clock, isolation: Isolation, progress: ProgressHooks
 ) -> tuple[TransferReading, ...]:
     """Return the time of a call without transfers, by the vendor's library, at each size that is cheap enough.
@@ -280,8 +281,7 @@ def perform(
     if set(arguments) != {"operation"}:
         raise InvalidInput.of("arguments", ", ".join(arguments), ("operation",))
     check_measured_on(device.id, "measuring transfers")
-    if device.kind not in LIBRARIES:
-        raise InvalidInput.of("kind of device", device.kind, LIBRARIES)
+    check_known("kind of device", device.kind, LIBRARIES)
     operation = operation_named(arguments["operation"])
     # all ways of one size need so many buffers of the largest size together at most
     check_memory(12 * max(SIZES_BYTES), free_bytes(device), device)
@@ -295,7 +295,7 @@ def perform(
     by_size = (measured(tuple(moves(size_bytes, device, clock))) for size_bytes in SIZES_BYTES)
     report("moves", chain.from_iterable(by_size))
     report("calls", measured(tuple(calls(device, clock))))
-    report("work", measure_work(operation, device, clock=clock, isolation=isolation, progress=progress))
+    report("work", _measure_work(operation, device, clock=clock, isolation=isolation, progress=progress))
 
 
 def _measured(
