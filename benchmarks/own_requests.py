@@ -21,7 +21,7 @@ from scripts.app_server import ROOT
 
 Request = Callable[[int], dict[str, str]]
 PEER = "benchmarks/peer_charts.py"
-NAMES = {"": "benchmark", PEER: "(three plain charts)"}
+NAMES = {PEER: "(three plain charts)"}
 FIRST, ALONE = 5, 15  # requests that load what a page needs, and those that are measured one by one
 GPUS = tuple(row.key for row in ACCELERATORS)
 CUDA_GPUS = tuple(row.key for row in ACCELERATORS if row.compute_capability in CAPABILITIES)
@@ -117,7 +117,7 @@ REQUESTS: Mapping[str, Request] = MappingProxyType(
         "training": _training,
         "transfers": _transfers,
         "tensors": _tensors,
-        "": _benchmark,
+        "benchmark": _benchmark,
         "lessons": _lessons,
     }
 )

@@ -6,8 +6,8 @@ from gpuexplore.core.errors import InvalidInput, NotFound
 from gpuexplore.ui.glossary import page_help
 from gpuexplore.ui.link import open_page
 from gpuexplore.ui.session import known_devices
-from gpuexplore.ui.url_widgets import choices_in_a_line, show_problem
-from gpuexplore.ui.what_if.choice import choose_workload, draw_choice, reset_workload
+from gpuexplore.ui.url_widgets import choices_in_a_line, forget, show_problem
+from gpuexplore.ui.what_if.choice import BLOCK, choose_workload, draw_choice
 from gpuexplore.ui.what_if.known import facts_of, offer_measuring
 from gpuexplore.ui.what_if.view import show_devices, show_figures, show_summary
 
@@ -35,7 +35,8 @@ with asked, choices_in_a_line() as (words, _):
 if workload is None:
     with answer:
         st.info("Nothing to predict yet: correct the workload above, or reset it.")
-        st.button("Reset to default", type="primary", on_click=reset_workload)
+        chosen = ("what", "op", "shape", "layers", "run", "at", *(name for _, name, _ in BLOCK))
+        st.button("Reset to default", type="primary", on_click=forget, args=chosen)
     st.stop()
 
 facts = facts_of(workload, here, choice)

@@ -15,6 +15,7 @@ from gpuexplore.charts.series import (
     FADED,
     LABEL_LIMIT,
     Series,
+    Spec,
     color,
     dash,
     legend_names,
@@ -31,7 +32,7 @@ LABEL_OFFSET = 8  # pixels from the point
 HEIGHT = 440  # with legends and axes
 
 
-def _end_labels(points: pd.DataFrame, y: alt.Y, *, height: int) -> pd.DataFrame | None:
+def _end_labels(points: pd.DataFrame, y: Spec, *, height: int) -> pd.DataFrame | None:
     """Return a name for each line at its last point, so far apart that none covers another; None where none fit.
 
     Args:
@@ -48,18 +49,15 @@ def _end_labels(points: pd.DataFrame, y: alt.Y, *, height: int) -> pd.DataFrame 
     longest = 18  # characters; for longer names a legend has more space
     if lines.empty or gap * len(lines) > axes_share * height or max(map(len, names)) > longest:
         return None
-    domain, is_log = _domain(y, points)
+    domain, is_log = _domain(y)
     fractions = [_fraction(value, domain, is_log) for value in lines["value"]]
     values = [_value(fraction, domain, is_log) for fraction in _spread(fractions, gap / (axes_share * height))]
     return lines.assign(name=names, value=values)
 
 
-def _domain(y: alt.Y, points: pd.DataFrame) -> tuple[tuple[float, float], bool]:
-    scale: Any = y["scale"]
-    domain = scale["domain"]
-    if domain is alt.Undefined:
-        domain = [points["value"].min(), points["value"].max()]
-    return (float(domain[0]), float(domain[-1])), scale["type"] == "log"
+def _domain(y: Spec) -> tuple[tuple[float, float], bool]:
+    low, high = y["scale"]["domain"]
+    return (float(low), float(high)), y["scale"].get("type") == "log"
 
 
 def _fraction(value: float, domain: tuple[float, float], is_log: bool) -> float:
@@ -102,7 +100,7 @@ def lines(
     points: pd.DataFrame,
     analysis: RunAnalysis,
     *,
-    y: alt.Y,
+    y: Spec,
     description: str,
     rules: Sequence[tuple[alt.Chart, ...]] = (),
 ) -> alt.LayerChart:

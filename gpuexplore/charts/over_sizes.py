@@ -30,7 +30,7 @@ from gpuexplore.charts.points import (
     rule,
     time_spread,
 )
-from gpuexplore.charts.series import Source, analysis_of, log_axis, owners_of, ratio_axis, series_of
+from gpuexplore.charts.series import Source, analysis_of, log_axis, number, owners_of, ratio_axis, series_of
 from gpuexplore.core import (
     Condition,
     Measurement,
@@ -275,11 +275,11 @@ def share(source: Source, panel: str | Lines | None = None, *, by_memory: bool |
     kind = next(iter(labels)) if len(labels) == 1 else "peak"
     highest = max(ends_of(drawn), default=1.0)
     full = highest >= 0.7  # from here up the line at 100 % says something and takes little space
-    y = alt.Y(
-        "value:Q",
+    y = number(
+        "value",
         title=f"{title}, % of the {kind}",
-        axis=alt.Axis(format=".2~%", tickCount=6),
-        scale=alt.Scale(domain=[0, max(highest * 1.08, 1.08 if full else 0)], nice=False),
+        axis={"format": ".2~%", "tickCount": 6},
+        scale={"domain": [0, max(highest * 1.08, 1.08 if full else 0)], "nice": False},
     )
     description = _alt_text(title, drawn, analysis, format_percent)
     rules = [rule(1.0)] if full else []

@@ -90,14 +90,14 @@ def labelled_rule(value: float, label: str, *, at_right: bool = False, below: bo
     return *rule(value), *with_halo(text.encode(text=alt.Text("label:N"), x=end))
 
 
-def with_halo(text: alt.Chart) -> ReferenceLine:
-    """Return `text` with a rim in the colour of the background below it, so that lines and points leave it readable."""
+def with_halo(text: Any) -> tuple[Any, Any]:
+    """Return `text`, of Altair or a layer, with a rim below it in the colour of the background: it stays readable."""
+    halo = {"stroke": {"expr": "background"}, "strokeWidth": 4, "strokeJoin": "round", "tooltip": None, "aria": False}
+    if isinstance(text, dict):
+        return {**text, "mark": text["mark"] | halo}, text
     rim = text.copy()
-    rim.mark.stroke = alt.expr("background")
-    rim.mark.strokeWidth = 4
-    rim.mark.strokeJoin = "round"
-    rim.mark.tooltip = None
-    rim.mark.aria = False
+    for name, value in halo.items():
+        setattr(rim.mark, name, value)
     return rim, text
 
 

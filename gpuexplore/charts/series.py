@@ -12,6 +12,7 @@ Axes have measured sizes only, 1-2-5 ticks on log scales, and SI prefixes with t
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from math import ceil, floor, log2, log10
 from typing import Any, Literal, NamedTuple, Protocol
 from zlib import crc32
@@ -24,6 +25,12 @@ from gpuexplore.analysis.run.json_report import rows
 from gpuexplore.core import Origin, Run, common_unit, round_significant
 from gpuexplore.core.dtypes import DTYPES, FORMATS
 
+Spec = dict[str, Any]  # of Vega-Lite, or a part of it: what Altair takes ten times as long to make
+LAYERED: Spec = {  # a chart as wide as its place, of layers that draw its rows unless they have their own
+    "$schema": alt.SCHEMA_URL,
+    "config": {"view": {"continuousWidth": 300, "continuousHeight": 300}},
+    "width": "container",
+}
 LABEL_LIMIT = 180
 MOST_TICKS = 9
 WIDE = 4.0  # ratios that differ by more are read better on a log scale
@@ -32,13 +39,26 @@ x_value: Callable[[float | str], Any] = alt.XValue
 y_value: Callable[[float | str], Any] = alt.YValue
 
 
-def log_axis(title: str, values: Iterable[float], unit: str) -> alt.Y:
+def _channel(kind: str, field: str, **settings: object) -> Spec:
+    return {"field": field, "type": kind, **settings}
+
+
+number = partial(_channel, "quantitative")
+nominal = partial(_channel, "nominal")
+
+
+def layer(mark: str, encoding: Spec, more: Spec | None = None, **settings: object) -> Spec:
+    """Return a layer of a chart in Vega-Lite; `more`: its own data, or transforms."""
+    return {**(more or {}), "mark": {"type": mark, **settings}, "encoding": encoding}
+
+
+def log_axis(title: str, values: Iterable[float], unit: str) -> Spec:
     """Return a log axis over `values` in `unit`, whose ticks read ``10 µs``, ``100 µs``."""
     ticks = log_ticks(list(values))
     shown = ticks if len(ticks) <= MOST_TICKS else [tick for tick in ticks if log10(tick).is_integer()]
-    axis = alt.Axis(values=shown, labelExpr=si_label(unit, shown), labelOverlap="greedy", labelLimit=LABEL_LIMIT)
-    scale = alt.Scale(type="log", nice=False, domain=[ticks[0], ticks[-1]])
-    return alt.Y("value:Q", title=title, axis=axis, scale=scale)
+    axis = {"values": shown, "labelExpr": si_label(unit, shown), "labelOverlap": "greedy", "labelLimit": LABEL_LIMIT}
+    scale = {"type": "log", "nice": False, "domain": [ticks[0], ticks[-1]]}
+    return number("value", title=title, axis=axis, scale=scale)
 
 
 def log_ticks(values: Sequence[float]) -> list[float]:
@@ -55,16 +75,16 @@ def log_ticks(values: Sequence[float]) -> list[float]:
     return ticks[first : max(last, first + 1) + 1]
 
 
-def ratio_axis(title: str, values: Sequence[float]) -> alt.Y:
+def ratio_axis(title: str, values: Sequence[float]) -> Spec:
     """Return an axis of ratios: from zero, or on a log scale of powers of two when they differ much."""
     if max(values) / min(values) <= WIDE:
-        scale = alt.Scale(domain=[0, max(values) * 1.1], nice=True)
-        axis = alt.Axis(labelExpr="format(datum.value, '.3~r') + '×'", tickCount=6)
-        return alt.Y("value:Q", title=title, axis=axis, scale=scale)
+        scale: Spec = {"domain": [0, max(values) * 1.1], "nice": True}
+        axis: Spec = {"labelExpr": "format(datum.value, '.3~r') + '×'", "tickCount": 6}
+        return number("value", title=title, axis=axis, scale=scale)
     label = "format(datum.value, datum.value < 1 ? '.3~r' : ',d') + '×'"
-    axis = alt.Axis(values=powers_of_two(values), labelExpr=label, labelLimit=LABEL_LIMIT)
-    scale = alt.Scale(type="log", base=2, nice=False, domain=[min(values) / 1.2, max(values) * 1.2])
-    return alt.Y("value:Q", title=title, axis=axis, scale=scale)
+    axis = {"values": powers_of_two(values), "labelExpr": label, "labelLimit": LABEL_LIMIT}
+    scale = {"type": "log", "base": 2, "nice": False, "domain": [min(values) / 1.2, max(values) * 1.2]}
+    return number("value", title=title, axis=axis, scale=scale)
 
 
 def powers_of_two(values: Sequence[float]) -> list[float]:
@@ -152,7 +172,7 @@ COLORS: Mapping[str, tuple[str, str]] = {
 }
 
 
-SCALE_OF_DTYPES = alt.Scale(domain=list(FORMATS))  # in the colours of the theme
+SCALE_OF_DTYPES: Spec = {"domain": list(FORMATS)}  # in the colours of the theme
 
 
 def color_of(implementation: str, shade: int = 0) -> alt.ExprRef:

@@ -3,39 +3,32 @@
 What was measured here is drawn filled, everything else hollow, predictions with their interval; every label says which.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import log10
-from typing import Any
-
-import altair as alt
-import pandas as pd
 
 from gpuexplore.analysis.prediction import CALLS_WORDS, UncertainValue
 from gpuexplore.analysis.utilization.peak_sources import PEAK_SOURCES
 from gpuexplore.analysis.what_if.summary import EnteredResult
 from gpuexplore.analysis.what_if.what_if import WhatIf
 from gpuexplore.charts.points import with_halo
-from gpuexplore.charts.series import NEUTRAL, SCALE_OF_DTYPES, log_ticks, ratio_axis, si_label, x_value
+from gpuexplore.charts.series import (
+    LAYERED,
+    NEUTRAL,
+    SCALE_OF_DTYPES,
+    Spec,
+    layer,
+    log_ticks,
+    nominal,
+    number,
+    ratio_axis,
+    si_label,
+)
 from gpuexplore.core import Origin, format_flop_per_s, format_interval, format_percent, format_ratio, format_seconds
 from gpuexplore.core.dtypes import FORMATS
 
 ROW_HEIGHT = 48
 AXIS_HEIGHT = 75  # pixels, with the axis' title: what is left has to fit a label above each mark
-COLUMNS = (
-    "row",
-    "dtype",
-    "device",
-    "value",
-    "low",
-    "high",
-    "error",
-    "origin",
-    "said",
-    "value_text",
-    "interval",
-    "basis",
-)
 TOOLTIPS = {
     "device": "Device",
     "dtype": "Dtype",
@@ -46,7 +39,8 @@ TOOLTIPS = {
 }
 HERE = f"datum.origin == '{Origin.LIVE.label}'"
 ORIGINS = (Origin.LIVE, Origin.RECORDED, Origin.ENTERED, Origin.PREDICTED)
-SHAPES = alt.Scale(domain=[origin.label for origin in ORIGINS], range=["circle", "square", "diamond", "circle"])
+SHAPES = {"domain": [origin.label for origin in ORIGINS], "range": ["circle", "square", "diamond", "circle"]}
+_BETWEEN = {"x": number("low"), "x2": {"field": "high"}}  # the ends of an interval
 
 Words = Callable[[float], str]
 
@@ -72,105 +66,103 @@ class ComparedQuantity:
     missing: str
 
 
-def what_if_times(rows: Sequence[WhatIf]) -> alt.LayerChart:
+def what_if_times(rows: Sequence[WhatIf]) -> Spec:
     """Return the seconds of the workload in each format on one device, on a log scale; the rows are its formats."""
-    frame = _frame(rows, lambda row: row.time, format_seconds)
-    values = [*frame["low"].dropna(), *frame["high"].dropna()]
+    points = [_drawn(row, row.time, format_seconds) for row in rows]
     title = _of_calls("Time", rows)
-    x = _log_x(title, values, "s")
-    return _listed(frame, x, _describe(title, frame))
+    return _listed(points, _log_x(title, _ends(points), "s"), _describe(title, points))
 
 
-def what_if_speedups(rows: Sequence[WhatIf], baseline: str) -> alt.LayerChart:
+def what_if_speedups(rows: Sequence[WhatIf], baseline: str) -> Spec:
     """Return the speedup of each format over `baseline` on one device as bars from zero."""
-    frame = _frame(rows, lambda row: row.speedup, format_ratio)
-    largest = max([1.0, *frame["high"].dropna()])
-    axis = alt.Axis(labelExpr="format(datum.value, '~r') + '×'", tickCount=5)
-    x = alt.X("value:Q", title=f"Speedup over {baseline}", axis=axis, scale=alt.Scale(domain=[0, largest * 1.02]))
-    unity = alt.Chart(alt.InlineData(values=[{"value": 1}])).mark_rule(
-        color=NEUTRAL, strokeDash=[2, 3], strokeWidth=1.5
-    )
-    return _listed(
-        frame, x, _describe(f"Speedup over {baseline}", frame), bars=True, under=[unity.encode(x=alt.X("value:Q"))]
-    )
+    points = [_drawn(row, row.speedup, format_ratio) for row in rows]
+    title = f"Speedup over {baseline}"
+    axis = {"labelExpr": "format(datum.value, '~r') + '×'", "tickCount": 5}
+    x = number("value", title=title, axis=axis, scale={"domain": [0, max([1.0, *_ends(points)]) * 1.02]})
+    unity = {"data": {"values": [{"value": 1}]}}
+    rule = layer("rule", {"x": number("value")}, unity, color=NEUTRAL, strokeDash=[2, 3], strokeWidth=1.5)
+    return _listed(points, x, _describe(title, points), bars=True, under=[rule])
 
 
-def trade_off(rows: Sequence[WhatIf], baseline: str) -> alt.LayerChart:
+def trade_off(rows: Sequence[WhatIf], baseline: str) -> Spec:
     """Return speedup against error: up is faster, left more accurate; a line joins what nothing else beats in both."""
-    frame = _frame(rows, lambda row: row.speedup, format_ratio).dropna(subset=["value", "error"])
-    frame = frame[frame["error"] > 0]  # a log scale has no position for a copy that loses nothing
-    ticks = [tick for tick in log_ticks([*frame["error"]]) if f"{tick:e}".startswith("1.0")] if len(frame) else []
-    decades = ticks[:: max(1, len(ticks) // 6)]
-    x = alt.X(
-        "error:Q",
+    found = _known(_drawn(row, row.speedup, format_ratio) for row in rows)
+    points = [point for point in found if (point["error"] or 0) > 0]  # a log scale has no position for an exact copy
+    errors = [point["error"] for point in points]
+    ticks = [tick for tick in log_ticks(errors) if f"{tick:e}".startswith("1.0")] if errors else []
+    x = number(
+        "error",
         title="Error relative to fp64",
-        axis=alt.Axis(values=decades, format=".0e", grid=False),
-        scale=alt.Scale(type="log", nice=False, padding=46),  # room for a name at either end
+        axis={"values": ticks[:: max(1, len(ticks) // 6)], "format": ".0e", "grid": False},
+        scale={"type": "log", "nice": False, "padding": 46},  # room for a name at either end
     )
-    y = ratio_axis(f"Speedup over {baseline}", [1.0, *frame["low"], *frame["high"]])
-    base = alt.Chart(frame).encode(x=x, y=y, color=alt.Color("dtype:N", scale=SCALE_OF_DTYPES, legend=None))
-    unbeaten = _frontier(frame)
-    line = alt.Chart(unbeaten).mark_line(strokeDash=[5, 4], strokeWidth=1.5, color=NEUTRAL, tooltip=None)
-    whisker = base.mark_rule(strokeWidth=2, opacity=0.5, tooltip=None).encode(y=alt.Y("low:Q"), y2=alt.Y2("high:Q"))
-    is_left = _name_is_left(frame)
+    y = ratio_axis(f"Speedup over {baseline}", [1.0, *_ends(points)])
+    base = {"x": x, "y": y, "color": nominal("dtype", scale=SCALE_OF_DTYPES, legend=None)}
+    ends = {**base, "y": number("low"), "y2": {"field": "high"}}
+    unbeaten = _frontier(points)
+    front = {"data": {"values": unbeaten}}
+    is_left = _name_is_left(points)
     names = [
         part
         for left in (True, False)
         for part in with_halo(
-            base.mark_text(align="right" if left else "left", dx=-9 if left else 9, dy=-9, fontSize=13, fontWeight=600)
-            .encode(text=alt.Text("dtype:N"))
-            .properties(data=frame[[each == left for each in is_left]])
+            layer(
+                "text",
+                {**base, "text": nominal("dtype")},
+                {"data": {"values": [point for point, each in zip(points, is_left, strict=True) if each == left]}},
+                align="right" if left else "left",
+                dx=-9 if left else 9,
+                dy=-9,
+                fontSize=13,
+                fontWeight=600,
+            )
         )
     ]
-    layers = [line.encode(x=x, y=y), whisker, *_points(base), *names]
-    points = [
-        f"{itertuple.dtype} {itertuple.value_text} at an error of {itertuple.error:.1e}"
-        for itertuple in frame.itertuples()
+    layers = [
+        layer("line", {"x": x, "y": y}, front, strokeDash=[5, 4], strokeWidth=1.5, color=NEUTRAL, tooltip=None),
+        layer("rule", ends, strokeWidth=2, opacity=0.5, tooltip=None),
+        *_points(base),
+        *names,
     ]
-    drawn = "; ".join(points) or "nothing to draw"
-    best = ", ".join(unbeaten["dtype"]) or "none"
-    return alt.LayerChart(
-        layer=layers,
-        width="container",
-        height=330,
-        description=f"Speedup over {baseline} against error: {drawn}. Unbeaten: {best}.",
-    )
+    figures = [f"{point['dtype']} {point['value_text']} at an error of {point['error']:.1e}" for point in points]
+    best = ", ".join(point["dtype"] for point in unbeaten) or "none"
+    drawn = "; ".join(figures) or "nothing to draw"
+    said = f"Speedup over {baseline} against error: {drawn}. Unbeaten: {best}."
+    return {**LAYERED, "data": {"values": points}, "layer": layers, "height": 330, "description": said}
 
 
-def _name_is_left(frame: pd.DataFrame) -> list[bool]:
+def _name_is_left(drawn: Sequence[Spec]) -> list[bool]:
     """Return of each point whether its name stands left of it, as on a phone another point's is at its right."""
-    points = list(zip(map(log10, frame["error"]), map(log10, frame["value"]), strict=True))
+    points = [(log10(point["error"]), log10(point["value"])) for point in drawn]
     width, height = (max(axis) - min(axis) for axis in zip(*points, strict=True)) if points else (0.0, 0.0)
     return [
         any(0 < right - x < 0.2 * width and abs(top - y) < 0.08 * height for right, top in points) for x, y in points
     ]
 
 
-def across_devices(rows: Sequence[WhatIf], quantity: ComparedQuantity) -> alt.LayerChart:
+def across_devices(rows: Sequence[WhatIf], quantity: ComparedQuantity) -> Spec:
     """Return a quantity of each format on each device on a log scale, devices one below the other."""
-    frame = _frame(rows, quantity.of, quantity.words).dropna(subset=["value"])
-    names = list(dict.fromkeys(frame["device"]))
-    shown = [name for name in FORMATS if name in set(frame["dtype"])]
-    values = [*frame["low"], *frame["high"]]
+    points = _known(_drawn(row, quantity.of(row), quantity.words) for row in rows)
+    names = list(dict.fromkeys(point["device"] for point in points))
+    shown = [name for name in FORMATS if any(point["dtype"] == name for point in points)]
     title = _of_calls(quantity.title, rows)
-    x = _log_x(title, values, quantity.unit)
-    axis = alt.Axis(labelLimit=150, labelFlush=False)
-    y = alt.Y("device:N", sort=names, title=None, axis=axis, scale=alt.Scale(domain=names))
-    color = alt.Color(
-        "dtype:N",
-        scale=SCALE_OF_DTYPES,
-        legend=alt.Legend(title=None, orient="top", values=shown, columns=3, symbolOpacity=1),
-    )
-    base = alt.Chart(frame).encode(x=x, y=y, yOffset=alt.YOffset("dtype:N", sort=shown), color=color)
-    whisker = base.mark_rule(strokeWidth=2, opacity=0.5, tooltip=None).encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"))
+    axis = {"labelLimit": 150, "labelFlush": False}
+    legend = {"title": None, "orient": "top", "values": shown, "columns": 3, "symbolOpacity": 1}
+    base = {
+        "x": _log_x(title, _ends(points), quantity.unit),
+        "y": nominal("device", sort=names, title=None, axis=axis, scale={"domain": names}),
+        "yOffset": nominal("dtype", sort=shown),
+        "color": nominal("dtype", scale=SCALE_OF_DTYPES, legend=legend),
+    }
+    whisker = layer("rule", {**base, **_BETWEEN}, strokeWidth=2, opacity=0.5, tooltip=None)
     row_height = 17  # of one format of one device
-    height = max(1, len(names)) * (len(shown) * row_height + 14) + 40
-    return alt.LayerChart(
-        layer=[whisker, *_points(base, size=60)],
-        width="container",
-        height=height,
-        description=_describe_devices(title, frame),
-    )
+    return {
+        **LAYERED,
+        "data": {"values": points},
+        "layer": [whisker, *_points(base, size=60)],
+        "height": max(1, len(names)) * (len(shown) * row_height + 14) + 40,
+        "description": _describe_devices(title, points),
+    }
 
 
 def _of_calls(title: str, rows: Sequence[WhatIf]) -> str:
@@ -179,75 +171,89 @@ def _of_calls(title: str, rows: Sequence[WhatIf]) -> str:
     return f"{title}, {CALLS_WORDS[kinds.pop()]}" if len(kinds) == 1 else title
 
 
-def _frontier(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows that no other beats in both error and speed, from the most accurate to the fastest."""
-    kept = []
-    best = 0.0
-    for row in frame.sort_values(["error", "value"], ascending=[True, False]).to_dict("records"):
-        if row["value"] > best:
-            kept.append(row)
-            best = row["value"]
-    return pd.DataFrame(kept, columns=list(frame.columns))
+def _known(points: Iterable[Spec]) -> list[Spec]:
+    return [point for point in points if point["value"] is not None]
+
+
+def _ends(points: Iterable[Spec]) -> list[float]:
+    """Return the lower ends of the intervals, and the upper ones."""
+    known = _known(points)
+    return [point[end] for end in ("low", "high") for point in known]
+
+
+def _frontier(points: Sequence[Spec]) -> list[Spec]:
+    """Return the points that no other beats in both error and speed, from the most accurate to the fastest."""
+    kept: list[Spec] = []
+    for point in sorted(points, key=lambda point: (point["error"], -point["value"])):
+        if not kept or point["value"] > kept[-1]["value"]:
+            kept.append(point)
+    return kept
 
 
 def _listed(
-    frame: pd.DataFrame, x: alt.X, description: str, *, bars: bool = False, under: Sequence[alt.Chart] = ()
-) -> alt.LayerChart:
+    points: Sequence[Spec], x: Spec, description: str, *, bars: bool = False, under: Sequence[Spec] = ()
+) -> Spec:
     """Return a row for each format: its mark and interval, and above them at the right what they say."""
-    names = list(frame["row"])
-    axis = alt.Axis(labelFontSize=13, labelFlush=False)
-    y = alt.Y("row:N", sort=names, title=None, scale=alt.Scale(domain=names), axis=axis)
-    color = alt.Color("dtype:N", scale=SCALE_OF_DTYPES, legend=None)
-    known = alt.Chart(frame.dropna(subset=["value"])).encode(y=y, x=x, color=color)
-    whisker = known.mark_rule(strokeWidth=2, opacity=0.6, tooltip=None).encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"))
-    marks = _bars(known) if bars else _points(known)
-    words = alt.Chart(frame).mark_text(align="right", dy=-17, dx=-2, color=NEUTRAL, fontSize=12.5)
-    labels = words.encode(y=y, x=x_value("width"), text=alt.Text("said:N"))
-    layers = [*under, *((*marks, whisker) if bars else (whisker, *marks)), *with_halo(labels)]
-    return alt.LayerChart(
-        layer=layers, width="container", height=ROW_HEIGHT * max(1, len(names)) + AXIS_HEIGHT, description=description
-    )
+    names = [point["row"] for point in points]
+    axis = {"labelFontSize": 13, "labelFlush": False}
+    y = nominal("row", sort=names, title=None, scale={"domain": names}, axis=axis)
+    base = {"x": x, "y": y, "color": nominal("dtype", scale=SCALE_OF_DTYPES, legend=None)}
+    whisker = layer("rule", {**base, **_BETWEEN}, strokeWidth=2, opacity=0.6, tooltip=None)
+    marks = [*_bars(base), whisker] if bars else [whisker, *_points(base)]
+    words = {"y": y, "x": {"value": "width"}, "text": nominal("said")}
+    style = {"align": "right", "dy": -17, "dx": -2, "color": NEUTRAL, "fontSize": 12.5}
+    return {
+        **LAYERED,
+        "data": {"values": _known(points)},
+        "layer": [*under, *marks, *with_halo(layer("text", words, {"data": {"values": points}}, **style))],
+        "height": ROW_HEIGHT * max(1, len(names)) + AXIS_HEIGHT,
+        "description": description,
+    }
 
 
-def _points(base: alt.Chart, size: int = 90) -> list[alt.Chart]:
+def _points(base: Spec, size: int = 90) -> list[Spec]:
     """Return filled points for what was measured here and hollow ones, by origin, for everything else."""
-    shape = alt.Shape("origin:N", scale=SHAPES, legend=None)
-    filled = base.transform_filter(HERE).mark_point(filled=True, size=size, opacity=1)
-    hollow = base.transform_filter(f"!({HERE})").mark_point(filled=False, size=size, strokeWidth=2.2)
-    return [marks.encode(shape=shape, tooltip=_tooltip()) for marks in (filled, hollow)]
+    encoding = {**base, "shape": nominal("origin", scale=SHAPES, legend=None), "tooltip": _tooltip()}
+    here, elsewhere = ({"transform": [{"filter": origin}]} for origin in (HERE, f"!({HERE})"))
+    return [
+        layer("point", encoding, here, filled=True, size=size, opacity=1),
+        layer("point", encoding, elsewhere, filled=False, size=size, strokeWidth=2.2),
+    ]
 
 
-def _bars(base: alt.Chart) -> list[alt.Chart]:
-    filled = base.transform_filter(HERE).mark_bar(size=13).encode(tooltip=_tooltip())
-    stroke = alt.Stroke("dtype:N", scale=SCALE_OF_DTYPES, legend=None)
+def _bars(base: Spec) -> list[Spec]:
+    encoding = {**base, "tooltip": _tooltip()}
+    stroke = nominal("dtype", scale=SCALE_OF_DTYPES, legend=None)
     outlined = [
-        base.transform_filter(f"!({HERE}) && datum.origin {same} '{Origin.PREDICTED.label}'")
-        .mark_bar(size=13, fillOpacity=0.16, strokeWidth=1.6, strokeDash=dash)
-        .encode(stroke=stroke, tooltip=_tooltip())
+        layer(
+            "bar",
+            {**encoding, "stroke": stroke},
+            {"transform": [{"filter": f"!({HERE}) && datum.origin {same} '{Origin.PREDICTED.label}'"}]},
+            size=13,
+            fillOpacity=0.16,
+            strokeWidth=1.6,
+            strokeDash=dash,
+        )
         for same, dash in (("!=", [1, 0]), ("==", [4, 2]))
     ]
-    return [filled, *outlined]
+    return [layer("bar", encoding, {"transform": [{"filter": HERE}]}, size=13), *outlined]
 
 
-def _tooltip() -> list[alt.Tooltip]:
-    return [alt.Tooltip(f"{name}:N", title=title) for name, title in TOOLTIPS.items()]
+def _tooltip() -> list[Spec]:
+    return [nominal(name, title=title) for name, title in TOOLTIPS.items()]
 
 
-def _log_x(title: str, values: Sequence[float], unit: str) -> alt.X:
+def _log_x(title: str, values: Sequence[float], unit: str) -> Spec:
     ticks = log_ticks(values)
     decades = [tick for tick in ticks if f"{tick:e}".startswith("1.0")]
     shown = ticks if len(ticks) <= 8 else decades[:: max(1, -(-len(decades) // 6))]
     label = si_label(unit, shown) if unit else "format(datum.value, ',~r')"
-    axis = alt.Axis(values=shown, labelExpr=label, labelOverlap="greedy")
-    scale = alt.Scale(type="log", nice=False, domain=[ticks[0], ticks[-1]])
-    return alt.X("value:Q", title=title, axis=axis, scale=scale)
+    axis = {"values": shown, "labelExpr": label, "labelOverlap": "greedy"}
+    scale = {"type": "log", "nice": False, "domain": [ticks[0], ticks[-1]]}
+    return number("value", title=title, axis=axis, scale=scale)
 
 
-def _frame(rows: Sequence[WhatIf], quantity: Callable[[WhatIf], UncertainValue | None], words: Words) -> pd.DataFrame:
-    return pd.DataFrame([_drawn(row, quantity(row), words) for row in rows], columns=list(COLUMNS))
-
-
-def _drawn(row: WhatIf, span: UncertainValue | None, words: Words) -> dict[str, object]:
+def _drawn(row: WhatIf, span: UncertainValue | None, words: Words) -> Spec:
     value_text = words(span.value) if span else "unknown"
     return {
         "row": row.dtype,
@@ -284,57 +290,50 @@ def _said(row: WhatIf, value_text: str | None) -> str:
     )
 
 
-def _describe(what: str, frame: pd.DataFrame) -> str:
-    device = frame["device"].iloc[0] if len(frame) else "no device"
-    said = [f"{itertuple.dtype} {itertuple.said}" for itertuple in frame.itertuples()]
+def _describe(what: str, points: Sequence[Spec]) -> str:
+    device = points[0]["device"] if points else "no device"
+    said = [f"{point['dtype']} {point['said']}" for point in points]
     return f"{what} by dtype on {device}: {'; '.join(said) or 'nothing to draw'}."
 
 
-def _describe_devices(title: str, frame: pd.DataFrame) -> str:
-    least: dict[str, Any] = {}
-    for row in frame.to_dict("records"):
-        if row["device"] not in least or row["value"] < least[row["device"]]["value"]:
-            least[row["device"]] = row
-    said = [f"{device}: least in {row['dtype']}, {row['value_text']}" for device, row in least.items()]
+def _describe_devices(title: str, points: Sequence[Spec]) -> str:
+    least: dict[str, Spec] = {}
+    for point in points:
+        if point["device"] not in least or point["value"] < least[point["device"]]["value"]:
+            least[point["device"]] = point
+    said = [f"{device}: least in {point['dtype']}, {point['value_text']}" for device, point in least.items()]
     return f"{title} by device and dtype. {'; '.join(said) or 'Nothing to draw'}."
 
 
 # One time against several peaks: the share of each as a bar, so that a promise is compared with a datasheet.
 
 
-def entered_shares(results: Sequence[EnteredResult]) -> alt.LayerChart:
+def entered_shares(results: Sequence[EnteredResult]) -> Spec:
     """Return a bar for each entered result and each peak it can be compared with; the line is 100 %."""
-    frame = pd.DataFrame(
-        [row for entered in results for row in _share_rows(entered)],
-        columns=["row", "dtype", "against", "share", "said", "description"],
-    )
-    said = [f"{row.description} {row.said}" for row in frame.itertuples()]
-    rows = list(frame["row"])
-    y = alt.Y("row:N", sort=rows, title=None, axis=alt.Axis(labels=False, ticks=False, domain=False))
-    largest = max([1.0, *frame["share"]])
-    x = alt.X(
-        "share:Q",
+    rows = [row for entered in results for row in _share_rows(entered)]
+    said = "; ".join(f"{row['description']} {row['said']}" for row in rows)
+    hidden = {"labels": False, "ticks": False, "domain": False}
+    y = nominal("row", sort=[row["row"] for row in rows], title=None, axis=hidden)
+    x = number(
+        "share",
         title="Share of the peak (MFU)",
-        axis=alt.Axis(format=".0%", tickCount=5),
-        scale=alt.Scale(domain=[0, largest * 1.15]),
+        axis={"format": ".0%", "tickCount": 5},
+        scale={"domain": [0, max([1.0, *(row["share"] for row in rows)]) * 1.15]},
     )
-    base = alt.Chart(frame).encode(y=y)
-    color = alt.Color("dtype:N", scale=SCALE_OF_DTYPES, legend=None)
-    bars = base.mark_bar(size=13).encode(x=x, color=color)
-    figures = base.mark_text(align="left", dx=6, color=NEUTRAL, fontSize=13).encode(x=x, text=alt.Text("said:N"))
-    names = base.mark_text(align="left", dy=-15, color=NEUTRAL, fontSize=12.5).encode(
-        x=x_value(0), text=alt.Text("description:N")
-    )
-    full = alt.Chart(alt.InlineData(values=[{"share": 1}])).mark_rule(color=NEUTRAL, strokeDash=[2, 3]).encode(x=x)
-    return alt.LayerChart(
-        layer=[full, bars, figures, names],
-        width="container",
-        height=ROW_HEIGHT * max(1, len(rows)) + AXIS_HEIGHT,
-        description=f"MFU against each peak: {'; '.join(said) or 'nothing to draw'}.",
-    )
+    color = nominal("dtype", scale=SCALE_OF_DTYPES, legend=None)
+    style: Spec = {"align": "left", "color": NEUTRAL}
+    layers = [
+        layer("rule", {"x": x}, {"data": {"values": [{"share": 1}]}}, color=NEUTRAL, strokeDash=[2, 3]),
+        layer("bar", {"x": x, "y": y, "color": color}, size=13),
+        layer("text", {"x": x, "y": y, "text": nominal("said")}, dx=6, fontSize=13, **style),
+        layer("text", {"x": {"value": 0}, "y": y, "text": nominal("description")}, dy=-15, fontSize=12.5, **style),
+    ]
+    height = ROW_HEIGHT * max(1, len(rows)) + AXIS_HEIGHT
+    words = f"MFU against each peak: {said or 'nothing to draw'}."
+    return {**LAYERED, "data": {"values": rows}, "layer": layers, "height": height, "description": words}
 
 
-def _share_rows(entered: EnteredResult) -> list[tuple[object, ...]]:
+def _share_rows(entered: EnteredResult) -> list[Spec]:
     peak = entered.row.peak
     published = entered.published
     found = (
@@ -343,14 +342,14 @@ def _share_rows(entered: EnteredResult) -> list[tuple[object, ...]]:
         ("published", entered.of_published, "the best published result", published.flop_per_s if published else None),
     )
     return [
-        (
-            f"{entered.row.dtype} {against}",
-            entered.row.dtype,
-            against,
-            share,
-            format_percent(share),
-            f"{entered.row.dtype} of {words}, {format_flop_per_s(rate)}",
-        )
+        {
+            "row": f"{entered.row.dtype} {against}",
+            "dtype": entered.row.dtype,
+            "against": against,
+            "share": share,
+            "said": format_percent(share),
+            "description": f"{entered.row.dtype} of {words}, {format_flop_per_s(rate)}",
+        }
         for against, share, words, rate in found
         if share is not None
     ]

@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-import pandas as pd
+import altair as alt
 import pytest
 
 from gpuexplore.analysis.prediction import UncertainValue
@@ -21,6 +21,7 @@ from gpuexplore.core.model import Origin
 from gpuexplore.core.units import format_seconds
 from gpuexplore.hardware import ACCELERATORS, as_device
 from gpuexplore.operations import OPERATIONS
+from gpuexplore.ui.shared.charts import spec_of
 from tests.analysis.made import calibration
 from tests.analysis.what_if.test_entered_results import PROMISED, T4, TIMES, WORKLOAD
 
@@ -44,11 +45,11 @@ def layers(spec, kind):
 
 
 def data(spec, layer):
-    return spec["datasets"][layer.get("data", spec.get("data"))["name"]]
+    return layer.get("data", spec["data"])["values"]
 
 
 def test_times_are_drawn_filled_where_measured_here_and_hollow_elsewhere_on_a_log_scale(own):
-    spec = what_if_times(own).to_dict()
+    spec = what_if_times(own)
     filled, hollow = layers(spec, "point")
 
     assert (filled["mark"]["filled"], hollow["mark"]["filled"]) == (True, False)
@@ -61,7 +62,7 @@ def test_times_are_drawn_filled_where_measured_here_and_hollow_elsewhere_on_a_lo
 
 
 def test_every_format_has_a_row_that_says_where_its_time_is_from_or_why_there_is_none(own):
-    spec = what_if_times(own).to_dict()
+    spec = what_if_times(own)
     _, labels = layers(spec, "text")
     said = {one["dtype"]: one["said"] for one in data(spec, labels)}
 
@@ -74,7 +75,7 @@ def test_every_format_has_a_row_that_says_where_its_time_is_from_or_why_there_is
 
 def test_tooltip_says_of_which_calls_a_measurement_is(own):
     row = replace(own[0], basis="measured here with torch", notes=("measured with queued calls",))
-    spec = what_if_times([row]).to_dict()
+    spec = what_if_times([row])
     (drawn,) = data(spec, layers(spec, "point")[0])
 
     assert drawn["basis"] == "measured here with torch; measured with queued calls"
@@ -85,17 +86,14 @@ def test_axis_of_times_says_of_which_calls_they_are_where_they_are_of_one_kind(o
     several = [*single[1:], replace(single[0], calls="graph")]
     at_a_cpu = [replace(row, calls=None) for row in own]
 
-    said = [
-        layers(what_if_times(some).to_dict(), "point")[0]["encoding"]["x"]["title"]
-        for some in (single, several, at_a_cpu)
-    ]
+    said = [layers(what_if_times(some), "point")[0]["encoding"]["x"]["title"] for some in (single, several, at_a_cpu)]
     assert said == ["Time, single calls", "Time", "Time"]
-    spec = across_devices([replace(row, calls="graph") for row in rows], TIME).to_dict()
+    spec = across_devices([replace(row, calls="graph") for row in rows], TIME)
     assert spec["description"].startswith("Time, calls in a CUDA graph by device and dtype")
 
 
 def test_speedups_are_bars_from_zero_with_their_interval(own):
-    spec = what_if_speedups(own, "fp32").to_dict()
+    spec = what_if_speedups(own, "fp32")
     filled, outlined, hollow = layers(spec, "bar")
     whiskers = [layer for layer in layers(spec, "rule") if "x2" in layer["encoding"]]
 
@@ -107,7 +105,7 @@ def test_speedups_are_bars_from_zero_with_their_interval(own):
 
 
 def test_trade_off_joins_what_nothing_beats(own):
-    spec = trade_off(own, "fp32").to_dict()
+    spec = trade_off(own, "fp32")
     (line,) = layers(spec, "line")
 
     assert [one["dtype"] for one in data(spec, line)] == ["fp64", "fp32", "fp16"]  # bf16 is slower and less exact
@@ -116,7 +114,7 @@ def test_trade_off_joins_what_nothing_beats(own):
 
 
 def test_devices_stand_below_each_other_with_every_format_that_has_the_quantity(rows):
-    spec = across_devices(rows, TIME).to_dict()
+    spec = across_devices(rows, TIME)
     points = data(spec, layers(spec, "point")[0])
 
     assert {point["device"] for point in points} == {"Tesla T4", "H100 SXM5 80GB"}
@@ -124,17 +122,28 @@ def test_devices_stand_below_each_other_with_every_format_that_has_the_quantity(
     assert "Tesla T4: least in fp16" in spec["description"]
 
     only_h100 = replace(TIME, of=lambda row: row.time if row.device == H100 else None)
-    spec = across_devices(rows, only_h100).to_dict()
+    spec = across_devices(rows, only_h100)
 
     assert spec["layer"][0]["encoding"]["y"]["scale"]["domain"] == ["H100 SXM5 80GB"]
+
+
+def test_charts_are_valid_vega_lite_whose_rows_are_sent_once(own, rows):
+    drawn = [what_if_times(own), what_if_speedups(own, "fp32"), trade_off(own, "fp32"), across_devices(rows, TIME)]
+    for chart in (*drawn, entered_shares(entered_results(WORKLOAD, own, PROMISED))):
+        alt.LayerChart.from_dict(chart).to_dict()
+
+    sent = spec_of(lambda: drawn[0])
+    assert len(sent["datasets"]) == 2  # of marks, and of the labels: formats without a time have those alone
+    assert all("values" not in layer.get("data", {}) for layer in sent["layer"])
 
 
 def test_nothing_to_draw_is_drawn_and_said(own):
     nothing = [replace(one, time=None, speedup=None, origin=None) for one in own]
 
     for chart in (what_if_times(nothing), what_if_speedups(nothing, "fp32"), trade_off(nothing, "fp32")):
-        assert chart.to_dict()["description"]
-    assert "Nothing to draw" in across_devices(nothing, TIME).to_dict()["description"]
+        assert chart["description"]
+        assert data(chart, layers(chart, "rule")[-1]) == []
+    assert "Nothing to draw" in across_devices(nothing, TIME)["description"]
 
 
 def test_measured_recorded_entered_and_predicted_have_points_of_their_own(own):
@@ -142,7 +151,7 @@ def test_measured_recorded_entered_and_predicted_have_points_of_their_own(own):
     made = [
         replace(row, origin=origin, time=UncertainValue(1, 1, 1)) for row, origin in zip(own, origins, strict=False)
     ]
-    spec = what_if_times(made).to_dict()
+    spec = what_if_times(made)
 
     shapes = layers(spec, "point")[0]["encoding"]["shape"]["scale"]
     assert [one["origin"] for one in data(spec, layers(spec, "point")[0])] == [origin.label for origin in origins]
@@ -156,7 +165,7 @@ def test_measured_recorded_entered_and_predicted_have_points_of_their_own(own):
 
 def test_claims_are_bars_against_each_peak(own):
     found = entered_results(WORKLOAD, own, PROMISED)
-    spec = entered_shares(found).to_dict()
+    spec = entered_shares(found)
     (bars,) = layers(spec, "bar")
 
     assert [(one["dtype"], one["against"], one["said"]) for one in data(spec, bars)] == [
@@ -166,7 +175,7 @@ def test_claims_are_bars_against_each_peak(own):
         ("bf16", "peak", "28.0 %"),
     ]
     assert "bf16 of the datasheet peak of fp32, 8.10 TFLOP/s 28.0 %" in spec["description"]
-    assert entered_shares([]).to_dict()["description"].endswith("nothing to draw.")
+    assert entered_shares([])["description"].endswith("nothing to draw.")
 
 
 @pytest.mark.long
@@ -178,14 +187,14 @@ def test_every_operation_can_be_drawn(operation):
 
     assert all(row.error is not None for row in rows)
     for chart in (what_if_times(rows), what_if_speedups(rows, "fp32"), trade_off(rows, "fp32")):
-        assert chart.to_dict()["description"]
+        assert chart["description"]
 
 
 def test_a_copy_that_loses_nothing_has_no_place_on_a_log_scale():
     contract = OPERATIONS["copy"]
     workload = of_operation(contract, contract.shape_of_size(10**6))
     rows = what_if(workload, [H100], dtypes=["fp64", "fp32"], baseline="fp32", known=Known(calibration()))
-    spec = trade_off(rows, "fp32").to_dict()
+    spec = trade_off(rows, "fp32")
 
     assert rows[0].error == 0
     assert {one["dtype"] for one in data(spec, layers(spec, "line")[0])} == {"fp32"}
@@ -195,7 +204,7 @@ def test_a_chart_of_one_row_is_high_enough_for_the_label_above_it(own):
     (alone,) = [row for row in own if row.dtype == "fp32"]
     (entered,) = entered_results(WORKLOAD, [alone], {})
 
-    for spec in (entered_shares([entered]).to_dict(), what_if_times([alone]).to_dict()):
+    for spec in (entered_shares([entered]), what_if_times([alone])):
         label = max(-layer["mark"]["dy"] for layer in layers(spec, "text") if "dy" in layer["mark"])
         of_axis = 62  # pixels of its labels and title
         assert (spec["height"] - of_axis) / 2 > label + 8
@@ -205,14 +214,15 @@ def test_a_time_that_is_impossible_says_so_in_its_row():
     known = Known(calibration(), times_s={"fp32": 1e-6})
     (row,) = what_if(WORKLOAD, [T4], dtypes=["fp32"], baseline="fp32", known=known)
 
-    _, labels = layers(what_if_times([row]).to_dict(), "text")
-    assert data(what_if_times([row]).to_dict(), labels)[0]["said"] == "1.00 µs, entered, impossible"
-    _, labels = layers(what_if_speedups([row], "fp32").to_dict(), "text")
-    assert data(what_if_speedups([row], "fp32").to_dict(), labels)[0]["said"] == "not compared: impossible"
+    _, labels = layers(what_if_times([row]), "text")
+    assert data(what_if_times([row]), labels)[0]["said"] == "1.00 µs, entered, impossible"
+    _, labels = layers(what_if_speedups([row], "fp32"), "text")
+    assert data(what_if_speedups([row], "fp32"), labels)[0]["said"] == "not compared: impossible"
 
 
 def test_the_name_of_a_point_gives_way_to_a_point_at_its_right():
-    frame = pd.DataFrame({"error": [1e-15, 4e-4, 3e-3, 3e-2], "value": [1.2, 14.3, 14.6, 21.6]})
+    pairs = ((1e-15, 1.2), (4e-4, 14.3), (3e-3, 14.6), (3e-2, 21.6))
+    points = [{"error": error, "value": value} for error, value in pairs]
 
-    assert _name_is_left(frame) == [False, True, False, False]
-    assert _name_is_left(frame[:0]) == []
+    assert _name_is_left(points) == [False, True, False, False]
+    assert _name_is_left([]) == []

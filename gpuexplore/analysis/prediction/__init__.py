@@ -4,7 +4,7 @@ A library's calls on GPUs are predicted by terms fitted to published measurement
 was seen of its kind. Every prediction carries a 90 % prediction interval, and names what it rests on.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp, hypot, log
@@ -34,6 +34,7 @@ from gpuexplore.analysis.prediction.calls import (
     Arithmetic,
     Calls,
     Conditions,
+    Ideal,
     Support,
     arithmetic,
     calls_of,
@@ -46,7 +47,7 @@ from gpuexplore.analysis.prediction.gpu import RELEVANT as RELEVANT_MEASUREMENT
 from gpuexplore.analysis.prediction.gpu import BatchEstimate, CallEstimate, Nearest
 from gpuexplore.analysis.prediction.gpu.facts import Numbers, facts_of, is_of_library, moves_only
 from gpuexplore.analysis.prediction.gpu.terms import exponential
-from gpuexplore.analysis.prediction.priors import LIBRARY, PRIORS, Posterior, Regime
+from gpuexplore.analysis.prediction.priors import LIBRARY, PRIORS, Features, Posterior, Regime, partition
 from gpuexplore.analysis.prediction.roof import DeviceLimit, boosts_further, roofs
 from gpuexplore.core import Case, Device, Peak, Result, format_percent, format_seconds, once
 from gpuexplore.core.dtypes import format_named
@@ -213,10 +214,9 @@ def predict_each(
         moved = calibration.gpus.searched_gain() if conditions.searched else 0.0
         timed = _of_library([bare[at] for at in libraries], judged, calibration, moved=moved, explained=explained)
         by_library = dict(zip(libraries, timed, strict=True))
-    found = [
-        by_library.get(at) or _by_kind(bare[at], of_call, calibration, conditions, explained=explained)
-        for at, of_call in enumerate(units)
-    ]
+    others = {at: (bare[at], of_call) for at, of_call in enumerate(units) if at not in by_library}
+    timed_by_kind = _by_kind(others, calibration, conditions, explained=explained)
+    found = [by_library[at] if at in by_library else timed_by_kind[at] for at in range(len(units))]
     launch_s = _launch_alone_s(calibration) if conditions.calls == "single" else 0.0
     for at, wide in zip(compared, found[count:], strict=True):
         if found[at].support == "native":
@@ -281,31 +281,44 @@ def _no_faster(found: Prediction, than: Prediction) -> Prediction:
 
 
 def _by_kind(
-    asked: Prediction, units: Arithmetic, calibration: Calibration, conditions: Conditions, *, explained: bool
-) -> Prediction:
-    """Return the ideal time at the efficiency of what was seen of its kind."""
-    device = asked.device
-    best = ideal(asked.case, device, units)
-    if units.support == "unsupported" or best is None:
-        return replace(asked, reason=units.reason or f"the memory bandwidth of {device.name} is not known")
-    calibration = calibration.without_namesakes(device)
-    regime = regime_of(asked.case, device, units, best)
-    luck = 0.0 if conditions.searched else UNSEARCHED_NOISE
-    features = calibration.of_device(regime, features_of(asked.case, device, units, best), device)
-    (found,) = calibration.process(regime)([features], hypot(NOISE, luck))
-    floor_s = best.floor_s if best.bound == "overhead" else 0.0
-    middle = max(best.time_s / regime.efficiency * exp(-found.mean), floor_s)
-    spread = exp(DEVIATIONS * found.deviation)
-    is_single = device.kind != "cpu" and conditions.calls == "single"
-    once_s = _launch_alone_s(calibration) if is_single else 0.0
-    return replace(
-        asked,
-        time_s=middle + once_s,
-        low_s=max(middle / spread, floor_s) + once_s,
-        high_s=middle * spread + once_s,
-        bound=best.bound,
-        basis=_basis_of(regime, found, calibration.seen(regime)) if explained else "",
-    )
+    asked: Mapping[int, tuple[Prediction, Arithmetic]],
+    calibration: Calibration,
+    conditions: Conditions,
+    *,
+    explained: bool,
+) -> dict[int, Prediction]:
+    """Return the ideal times at the efficiency of what was seen of their kinds; those of one process at once."""
+    found: dict[int, Prediction] = {}
+    alike = defaultdict[tuple[Calibration, str], list[tuple[int, Regime, Ideal, Features]]](list)
+    for at, (call, units) in asked.items():
+        best = ideal(call.case, call.device, units)
+        if units.support == "unsupported" or best is None:
+            reason = units.reason or f"the memory bandwidth of {call.device.name} is not known"
+            found[at] = replace(call, reason=reason)
+        else:
+            regime = regime_of(call.case, call.device, units, best)
+            own = calibration.without_namesakes(call.device)
+            features = own.of_device(regime, features_of(call.case, call.device, units, best), call.device)
+            alike[own, partition(regime)].append((at, regime, best, features))
+    noise = hypot(NOISE, 0.0 if conditions.searched else UNSEARCHED_NOISE)
+    for (own, _), kind in alike.items():
+        learned = own.process(kind[0][1])([features for *_, features in kind], noise)
+        for (at, regime, best, _), posterior in zip(kind, learned, strict=True):
+            call = asked[at][0]
+            floor_s = best.floor_s if best.bound == "overhead" else 0.0
+            middle = max(best.time_s / regime.efficiency * exp(-posterior.mean), floor_s)
+            spread = exp(DEVIATIONS * posterior.deviation)
+            is_single = call.device.kind != "cpu" and conditions.calls == "single"
+            once_s = _launch_alone_s(own) if is_single else 0.0
+            found[at] = replace(
+                call,
+                time_s=middle + once_s,
+                low_s=max(middle / spread, floor_s) + once_s,
+                high_s=middle * spread + once_s,
+                bound=best.bound,
+                basis=_basis_of(regime, posterior, own.seen(regime)) if explained else "",
+            )
+    return found
 
 
 def _of_library(
@@ -491,8 +504,8 @@ def _basis_of(regime: Regime, found: Posterior, seen: Sequence[ObservedEfficienc
 
 
 def _named(relevance: Sequence[float], seen: Sequence[ObservedEfficiency]) -> str:
-    ranked = sorted(zip(relevance, seen, strict=True), key=lambda pair: -pair[0])
-    near = [observation for share, observation in ranked if share >= RELEVANT]
+    relevant = [(share, observation) for share, observation in zip(relevance, seen, strict=True) if share >= RELEVANT]
+    near = [observation for _, observation in sorted(relevant, key=lambda pair: -pair[0])]
     if not near:
         return ""
     counts = Counter(observation.origin for observation in near)

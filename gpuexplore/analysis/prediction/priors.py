@@ -118,7 +118,9 @@ def observe(
         scales = (asked[each.scaled_by] if each.scaled_by else np.ones(len(cases)) for each in components)
         own = sum((each.deviation * scale) ** 2 for each, scale in zip(components, scales, strict=True))
         shared = np.zeros((len(cases), len(observed))) + _covariance(components, asked, seen)
-        variances = np.maximum(own - (shared @ inverse * shared).sum(axis=1), 0.0)
+        # no product of BLAS: where others use the cores, its threads spin for 20 ms, to save 3
+        explained = np.einsum("ij,ij->i", np.einsum("ij,jk->ik", shared, inverse), shared)
+        variances = np.maximum(own - explained, 0.0)
         return list(
             map(
                 Posterior,

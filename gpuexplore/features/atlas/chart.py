@@ -7,13 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from math import log10
-from typing import Any, Literal
-
-import altair as alt
-import pandas as pd
+from typing import Literal
 
 from gpuexplore.analysis.utilization.utilization import shape_label
-from gpuexplore.charts import NEUTRAL, POINTS, log_ticks, si_label
+from gpuexplore.charts import LAYERED, NEUTRAL, POINTS, Spec, layer, log_ticks, nominal, number, si_label
 from gpuexplore.core.units import format_bytes_per_s, format_flop_per_s, format_interval, format_percent, format_seconds
 from gpuexplore.features.atlas.analysis import AtlasPoint
 from gpuexplore.features.atlas.analysis.answers import LinePoint
@@ -21,7 +18,7 @@ from gpuexplore.operations import operation_named
 
 PICKED = "picked"  # the selection of the id of a clicked point
 PREDICTED = "predicted, with its 90 % band"
-LABEL_LIMIT = alt.ExprRef("min(300, max(width - 24, 120))")  # what fits a phone
+LABEL_LIMIT = {"expr": "min(300, max(width - 24, 120))"}  # what fits a phone
 POINT_TOOLTIPS = {
     "gpu": "GPU",
     "case": "Case",
@@ -70,7 +67,7 @@ def shown_at(point: AtlasPoint, show: Show) -> float | None:
 
 def atlas(
     operation: str, series: Sequence[AtlasSeries], points: Sequence[AtlasPoint], show: Show, *, at: int | None = None
-) -> alt.LayerChart:
+) -> Spec:
     """Return measured points over predicted lines; a click on a point selects its id under `PICKED`.
 
     Args:
@@ -81,30 +78,24 @@ def atlas(
         at: work that a vertical rule marks; None for none.
     """
     measured = _points(series, points, show)
-    rows = [row for each in series for point in each.line if (row := _line_row(each, point, show)) is not None]
-    lines = pd.DataFrame(rows, columns=["series", "work", "value", "low", "high", *LINE_TOOLTIPS])
-    values = [*measured["value"], *lines["low"], *lines["high"]]
-    x = _x(operation, [*measured["work"], *lines["work"], *([at] if at else [])])
+    lines = [row for each in series for point in each.line if (row := _line_row(each, point, show)) is not None]
+    values = [*(row["value"] for row in measured), *(row[end] for row in lines for end in ("low", "high"))]
+    x = _x(operation, [*(row["work"] for row in (*measured, *lines)), *([at] if at else [])])
     y = _y(operation, show, values)
     names = [each.name for each in series]
     on_phones = 1 if max(map(len, names), default=0) > 17 else 2  # two names of 17 characters fit side by side there
-    legend = alt.Legend(
-        title=None,
-        orient="top",
-        columns=alt.ExprRef(f"width < 420 ? {on_phones} : 4"),
-        labelLimit=LABEL_LIMIT,
-        symbolType="circle",
-        symbolOpacity=1,
-        symbolStrokeWidth=0,
-    )
-    color = alt.Color("series:N", scale=alt.Scale(domain=names), legend=legend)
-    layers = [
-        *([_rule(at, x)] if at else []),
-        *_predicted(lines, x, y, color),
-        *_measured(measured, x, y, color),
-    ]
-    said = _described(operation, series, points, show)
-    return alt.LayerChart(layer=layers, width="container", height=600, description=said)
+    legend = {"title": None, "orient": "top", "columns": {"expr": f"width < 420 ? {on_phones} : 4"}}
+    symbols = {"labelLimit": LABEL_LIMIT, "symbolType": "circle", "symbolOpacity": 1, "symbolStrokeWidth": 0}
+    base = {"x": x, "y": y, "color": nominal("series", scale={"domain": names}, legend=legend | symbols)}
+    layers = [*([_rule(at, x)] if at else []), *_predicted(lines, base), _measured(measured, base)]
+    select = {"type": "point", "fields": ["id"], "on": "click"}
+    return {
+        **LAYERED,
+        "layer": layers,
+        "params": [{"name": PICKED, "select": select, "views": [layers[-1]["name"]]}],
+        "height": 600,
+        "description": _described(operation, series, points, show),
+    }
 
 
 def point_id(point: AtlasPoint) -> str:
@@ -147,29 +138,28 @@ def rate_words(operation: str, rate: float | None) -> str:
     return format_flop_per_s(rate) if operation_named(operation).is_matrix_product else format_bytes_per_s(rate)
 
 
-def _x(operation: str, works: Sequence[float]) -> alt.X:
+def _x(operation: str, works: Sequence[float]) -> Spec:
     product = operation_named(operation).is_matrix_product
-    ticks = _decades(works)
-    axis = alt.Axis(values=ticks, labelExpr=si_label("FLOP" if product else "B"), grid=False, labelOverlap="greedy")
-    low, high = (min(works), max(works)) if works else (1.0, 10.0)
-    scale = alt.Scale(type="log", nice=False, domain=[low, high], padding=12)
+    axis: Spec = {"values": _decades(works), "labelExpr": si_label("FLOP" if product else "B")}
+    axis |= {"grid": False, "labelOverlap": "greedy"}
+    domain = [min(works), max(works)] if works else [1.0, 10.0]
+    scale = {"type": "log", "nice": False, "domain": domain, "padding": 12}
     title = "FLOPs of a call" if product else "Bytes that a call moves at least"
-    return alt.X("work:Q", title=title, axis=axis, scale=scale)
+    return number("work", title=title, axis=axis, scale=scale)
 
 
-def _y(operation: str, show: Show, values: Sequence[float]) -> alt.Y:
+def _y(operation: str, show: Show, values: Sequence[float]) -> Spec:
     if show == "share":
-        domain = [0, max([1.0, *values]) * 1.02]
-        axis = alt.Axis(format=".0%", tickCount=6)
-        return alt.Y("value:Q", title="Share of the peak", axis=axis, scale=alt.Scale(domain=domain, nice=False))
+        whole = {"domain": [0, max([1.0, *values]) * 1.02], "nice": False}
+        return number("value", title="Share of the peak", axis={"format": ".0%", "tickCount": 6}, scale=whole)
     product = operation_named(operation).is_matrix_product
     unit = "s" if show == "time" else "FLOP/s" if product else "B/s"
     title = "Time of a call" if show == "time" else "Compute rate" if product else "Memory rate"
     ticks = log_ticks(values)
     shown = ticks if len(ticks) <= 8 else _decades(values)
     low, high = (min(values), max(values)) if values else (1.0, 10.0)
-    scale = alt.Scale(type="log", nice=False, domain=[low / 1.15, high * 1.15])
-    return alt.Y("value:Q", title=title, axis=alt.Axis(values=shown, labelExpr=si_label(unit)), scale=scale)
+    scale = {"type": "log", "nice": False, "domain": [low / 1.15, high * 1.15]}
+    return number("value", title=title, axis={"values": shown, "labelExpr": si_label(unit)}, scale=scale)
 
 
 def _decades(values: Sequence[float]) -> list[float]:
@@ -178,54 +168,43 @@ def _decades(values: Sequence[float]) -> list[float]:
     return decades[:: max(1, -(-len(decades) // 8))]
 
 
-def _rule(at: int, x: alt.X) -> alt.Chart:
-    frame = pd.DataFrame({"work": [at]})
-    return alt.Chart(frame).mark_rule(color=NEUTRAL, strokeDash=[2, 3], strokeWidth=1.2).encode(x=x)
+def _rule(at: int, x: Spec) -> Spec:
+    rows = {"data": {"values": [{"work": at}]}}
+    return layer("rule", {"x": x}, rows, color=NEUTRAL, strokeDash=[2, 3], strokeWidth=1.2)
 
 
-def _predicted(frame: pd.DataFrame, x: alt.X, y: alt.Y, color: alt.Color) -> list[alt.Chart]:
+def _predicted(lines: Sequence[Spec], base: Spec) -> list[Spec]:
     """Return the bands, and over them the lines."""
-    base = alt.Chart(frame).encode(x=x, color=color)
-    lower = y.copy()
-    lower.shorthand = "low:Q"
-    band = base.mark_area(opacity=0.1, tooltip=None, aria=False).encode(y=lower, y2=alt.Y2("high:Q"))
-    words = [alt.Tooltip(f"{name}:N", title=title) for name, title in LINE_TOOLTIPS.items()]
-    return [band, base.mark_line(strokeWidth=2, strokeDash=[6, 3]).encode(y=y, tooltip=words)]
+    band = {**base, "y": {**base["y"], "field": "low"}, "y2": {"field": "high"}}
+    line = {**base, "tooltip": [nominal(name, title=title) for name, title in LINE_TOOLTIPS.items()]}
+    rows = {"data": {"values": lines}}
+    return [
+        layer("area", band, rows, opacity=0.1, tooltip=None, aria=False),
+        layer("line", line, rows, strokeWidth=2, strokeDash=[6, 3]),
+    ]
 
 
-def _measured(frame: pd.DataFrame, x: alt.X, y: alt.Y, color: alt.Color) -> list[alt.Chart]:
-    sources = list(dict.fromkeys(frame["source"]))
-    picked = alt.selection_point(name=PICKED, fields=["id"], on="click", empty=False)
-    legend = alt.Legend(
-        title=None,
-        orient="bottom",
-        columns=1,
-        labelLimit=LABEL_LIMIT,
-        symbolFillColor=NEUTRAL,
-        symbolStrokeWidth=0,
-        symbolOpacity=1,
-    )
+def _measured(points: Sequence[Spec], base: Spec) -> Spec:
+    sources = list(dict.fromkeys(point["source"] for point in points))
+    legend: Spec = {"title": None, "orient": "bottom", "columns": 1, "labelLimit": LABEL_LIMIT}
+    legend |= {"symbolFillColor": NEUTRAL, "symbolStrokeWidth": 0, "symbolOpacity": 1}
     order = ("circle", *(name for name in POINTS if name != "circle"))
     dashes = "M-1.3,-0.2H-0.25V0.2H-1.3ZM0.25,-0.2H1.3V0.2H0.25Z"  # an SVG path: the symbol of a prediction
-    scale = alt.Scale(
-        domain=[*sources, PREDICTED],
-        range=[*(order[index % len(order)] for index in range(len(sources))), dashes],
-    )
-    shape = alt.Shape("source:N", scale=scale, legend=legend)
-    words = [alt.Tooltip(f"{name}:N", title=title) for name, title in POINT_TOOLTIPS.items()]
-    ring: Any = alt.when(picked).then(alt.value(174)).otherwise(alt.value(58))
-    points = (
-        alt.Chart(frame)
-        .mark_point(filled=True, cursor="pointer", stroke=alt.expr("background"), strokeWidth=0.6, opacity=0.82)
-        .encode(x=x, y=y, color=color, shape=shape, size=alt.SizeValue(**ring), tooltip=words)
-        .add_params(picked)
-    )
-    return [points]
+    marks = [*(order[index % len(order)] for index in range(len(sources))), dashes]
+    encoding = {
+        **base,
+        "shape": nominal("source", scale={"domain": [*sources, PREDICTED], "range": marks}, legend=legend),
+        "size": {"condition": {"param": PICKED, "empty": False, "value": 174}, "value": 58},
+        "tooltip": [nominal(name, title=title) for name, title in POINT_TOOLTIPS.items()],
+    }
+    style = {"cursor": "pointer", "stroke": {"expr": "background"}, "strokeWidth": 0.6, "opacity": 0.82}
+    named = {"name": "measured", "data": {"values": points}}
+    return layer("point", encoding, named, filled=True, **style)
 
 
-def _points(series: Sequence[AtlasSeries], points: Sequence[AtlasPoint], show: Show) -> pd.DataFrame:
+def _points(series: Sequence[AtlasSeries], points: Sequence[AtlasPoint], show: Show) -> list[Spec]:
     names = {(each.spec_key, each.dtype): each.name for each in series}
-    rows = [
+    return [
         {
             "id": point_id(point),
             "series": names[point.spec_key, point.dtype],
@@ -243,10 +222,9 @@ def _points(series: Sequence[AtlasSeries], points: Sequence[AtlasPoint], show: S
         for point in points
         if (value := shown_at(point, show)) is not None
     ]
-    return pd.DataFrame(rows, columns=["id", "series", "work", "value", *POINT_TOOLTIPS])
 
 
-def _line_row(series: AtlasSeries, point: LinePoint, show: Show) -> dict[str, object] | None:
+def _line_row(series: AtlasSeries, point: LinePoint, show: Show) -> Spec | None:
     found = point.prediction
     if found.time_s is None or found.interval_s is None:
         return None

@@ -3,10 +3,7 @@
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, groupby, pairwise
 
-import altair as alt
-import pandas as pd
-
-from gpuexplore.charts import NEUTRAL, labelled_rule, si_label, with_halo, y_value
+from gpuexplore.charts import LAYERED, NEUTRAL, Spec, layer, nominal, number, si_label, with_halo
 from gpuexplore.core.units import format_gigabytes
 from gpuexplore.features.model.analysis.memory_model import KINDS_OF_MEMORY
 from gpuexplore.features.model.analysis.training import MemoryTimeline, TimelinePoint
@@ -14,7 +11,7 @@ from gpuexplore.features.model.analysis.training import MemoryTimeline, Timeline
 MOST_MOMENTS = 240  # more would be narrower than a pixel
 
 
-def memory_timeline(memory: MemoryTimeline, capacities: Mapping[str, int]) -> alt.LayerChart:
+def memory_timeline(memory: MemoryTimeline, capacities: Mapping[str, int]) -> Spec:
     """Return the bytes of each kind over the moments of a step, with the peak marked.
 
     Args:
@@ -24,46 +21,56 @@ def memory_timeline(memory: MemoryTimeline, capacities: Mapping[str, int]) -> al
     points = _condensed(memory.timeline)
     wide = max(1.0, len(points) / 25)  # of the optimizer's step; layers are equally wide
     edges = list(accumulate((1.0 if point.layer else wide for point in points), initial=0.0))
-    bars = pd.DataFrame(list(_bars(points, edges)), columns=["x", "x2", "y", "y2", "kind", "moment", "size", "total"])
+    bars = _bars(points, edges)
     # a memory beyond twice the peak would flatten the chart, one below a quarter of it is lost in the bars
     peak_bytes = memory.total_bytes
     near = {label: size for label, size in capacities.items() if 0.25 * peak_bytes <= size <= 2 * peak_bytes}
     top = 1.3 * max(memory.total_bytes, *near.values(), 1)  # above the peak: its label, and the names of the phases
     serves = memory.most("KV cache") > 0
     kinds = ["KV cache" if serves and kind == "optimizer state" else kind for kind in KINDS_OF_MEMORY]
-    present = [kind for kind in kinds if kind in set(bars["kind"])]
-    columns = alt.ExprRef("width < 480 ? 3 : 6")
-    legend = alt.Legend(title=None, orient="top", values=present, columns=columns, symbolType="square")
-    base = alt.Chart(bars).encode(
-        x=alt.X(
-            "x:Q",
+    drawn = {bar["kind"] for bar in bars}
+    legend: Spec = {"title": None, "orient": "top", "values": [kind for kind in kinds if kind in drawn]}
+    legend |= {"columns": {"expr": "width < 480 ? 3 : 6"}, "symbolType": "square"}
+    base = {
+        "x": number(
+            "x",
             title="Tokens of each sequence" if serves else "Moments of a step, layer by layer",
-            scale=alt.Scale(domain=[0, edges[-1]], nice=False),
-            axis=alt.Axis(labels=False, ticks=False, grid=False),
+            scale={"domain": [0, edges[-1]], "nice": False},
+            axis={"labels": False, "ticks": False, "grid": False},
         ),
-        x2=alt.X2("x2:Q"),
-        y=alt.Y(
-            "y:Q",
+        "x2": {"field": "x2"},
+        "y": number(
+            "y",
             title="Memory",
-            scale=alt.Scale(domain=[0, top], nice=False),
-            axis=alt.Axis(labelExpr=si_label("B"), tickCount=6),
+            scale={"domain": [0, top], "nice": False},
+            axis={"labelExpr": si_label("B"), "tickCount": 6},
         ),
-        y2=alt.Y2("y2:Q"),
-        color=alt.Color("kind:N", scale=alt.Scale(domain=kinds), legend=legend),
-        tooltip=[
-            alt.Tooltip("moment:N", title="Moment"),
-            alt.Tooltip("kind:N", title="Kind"),
-            alt.Tooltip("size:N", title="Of it"),
-            alt.Tooltip("total:N", title="All together"),
+        "y2": {"field": "y2"},
+        "color": nominal("kind", scale={"domain": kinds}, legend=legend),
+        "tooltip": [
+            nominal("moment", title="Moment"),
+            nominal("kind", title="Kind"),
+            nominal("size", title="Of it"),
+            nominal("total", title="All together"),
         ],
-    )
+    }
     layers = [
-        base.mark_rect(strokeWidth=0),
+        layer("rect", base, strokeWidth=0),
         *_phases(points, edges),
-        *(layer for label, size in near.items() for layer in labelled_rule(size, label)),
+        *_levels(near),
         *_peak(memory, points, edges, above=any(abs(size - peak_bytes) < 0.1 * top for size in near.values())),
     ]
-    return alt.LayerChart(layer=layers, width="container", height=360, description=_describe_memory(memory, capacities))
+    said = _describe_memory(memory, capacities)
+    return {**LAYERED, "data": {"values": bars}, "layer": layers, "height": 360, "description": said}
+
+
+def _levels(levels: Mapping[str, int]) -> list[Spec]:
+    """Return a dashed line for each size by its label, which stands above its end."""
+    rows = {"data": {"values": [{"value": size, "label": label} for label, size in levels.items()]}}
+    words = {"x": {"value": 0}, "y": number("value"), "text": nominal("label")}
+    line = layer("rule", {"y": words["y"]}, rows, color=NEUTRAL, strokeDash=[2, 3], strokeWidth=1.5)
+    text = layer("text", words, rows, color=NEUTRAL, align="left", dx=4, dy=-8)
+    return [line, *with_halo(text)] if levels else []
 
 
 def _describe_memory(memory: MemoryTimeline, capacities: Mapping[str, int]) -> str:
@@ -93,21 +100,21 @@ def _drawn_phase(point: TimelinePoint) -> str:
     return "backward" if point.phase == "recomputation" else point.phase  # it comes before that of each segment
 
 
-def _bars(points: Sequence[TimelinePoint], edges: Sequence[float]) -> list[tuple[object, ...]]:
-    rows: list[tuple[object, ...]] = []
+def _bars(points: Sequence[TimelinePoint], edges: Sequence[float]) -> list[Spec]:
+    rows: list[Spec] = []
     overlap = edges[-1] / 2000  # so that no seams show between neighbours
     for point, (start, end) in zip(points, pairwise(edges), strict=True):
         below = 0
         total = format_gigabytes(point.total_bytes)
         for kind, size in point.bytes_by_kind.items():
             if size:
-                shown = (point.moment, format_gigabytes(size), total)
-                rows.append((start, min(end + overlap, edges[-1]), below, below + size, kind, *shown))
+                row = {"x": start, "x2": min(end + overlap, edges[-1]), "y": below, "y2": below + size, "kind": kind}
+                rows.append(row | {"moment": point.moment, "size": format_gigabytes(size), "total": total})
             below += size
     return rows
 
 
-def _phases(points: Sequence[TimelinePoint], edges: Sequence[float]) -> list[alt.Chart]:
+def _phases(points: Sequence[TimelinePoint], edges: Sequence[float]) -> list[Spec]:
     """Return a line where a phase begins, and its name where it fits."""
     names = [_drawn_phase(point) for point in points]
     starts = [start for start, name in enumerate(names) if not start or names[start - 1] != name]
@@ -121,15 +128,15 @@ def _phases(points: Sequence[TimelinePoint], edges: Sequence[float]) -> list[alt
         for row, start, end in zip(rows, starts, ends, strict=True)
         if edges[end] - edges[start] >= 0.12 * edges[-1]  # enough for its name
     ]
-    lines = alt.Chart(alt.InlineData(values=rows[1:])).mark_rule(color=NEUTRAL, strokeDash=[2, 3])
-    words = alt.Chart(alt.InlineData(values=named)).mark_text(color=NEUTRAL, fontSize=13, baseline="top")
-    texts = words.encode(x=alt.X("middle:Q"), y=y_value(4), text=alt.Text("phase:N"))
-    return [lines.encode(x=alt.X("x:Q")), *with_halo(texts)]
+    begin, own = ({"data": {"values": values}} for values in (rows[1:], named))
+    words = {"x": number("middle"), "y": {"value": 4}, "text": nominal("phase")}
+    line = layer("rule", {"x": number("x")}, begin, color=NEUTRAL, strokeDash=[2, 3])
+    return [line, *with_halo(layer("text", words, own, color=NEUTRAL, fontSize=13, baseline="top"))]
 
 
 def _peak(
     memory: MemoryTimeline, points: Sequence[TimelinePoint], edges: Sequence[float], *, above: bool
-) -> list[alt.Chart]:
+) -> list[Spec]:
     """Return the mark and the label of the peak; `above` the label of a memory at the same height, if need be."""
     peak = max(range(len(points)), key=lambda index: points[index].total_bytes)
     middle = (edges[peak] + edges[peak + 1]) / 2
@@ -138,10 +145,14 @@ def _peak(
         "y": memory.total_bytes,
         "label": f"{format_gigabytes(memory.total_bytes)}: {memory.peak.moment}",
     }
-    base = alt.Chart(alt.InlineData(values=[row])).encode(x=alt.X("x:Q"), y=alt.Y("y:Q"))
+    rows = {"data": {"values": [row]}}
+    base = {"x": number("x"), "y": number("y")}
     at_left = middle > edges[-1] / 2
-    point = base.mark_point(shape="triangle-down", filled=True, size=110, color=NEUTRAL, opacity=1, yOffset=-7)
-    words = base.mark_text(
+    style = {"shape": "triangle-down", "filled": True, "size": 110, "color": NEUTRAL, "opacity": 1, "yOffset": -7}
+    words = layer(
+        "text",
+        base | {"text": nominal("label")},
+        rows,
         align="right" if at_left else "left",
         dx=-10 if at_left else 10,
         dy=-28 if above else -12,
@@ -149,4 +160,4 @@ def _peak(
         fontWeight=600,
         color=NEUTRAL,
     )
-    return [point, *with_halo(words.encode(text=alt.Text("label:N")))]
+    return [layer("point", base, rows, **style), *with_halo(words)]

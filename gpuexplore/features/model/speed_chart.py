@@ -6,9 +6,7 @@ They are Vega-Lite as such, with the rows of each layer in it: Altair took as lo
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from altair import SCHEMA_URL
-
-from gpuexplore.charts import NEUTRAL, log_ticks, si_label
+from gpuexplore.charts import LAYERED, NEUTRAL, Spec, layer, log_ticks, nominal, number, si_label, with_halo
 from gpuexplore.core.units import format_gigabytes, format_percent, format_seconds
 from gpuexplore.features.model.analysis.answers import GROUPS, PHASES, rate_words, shares_of
 from gpuexplore.features.model.analysis.prediction import ModelPrediction
@@ -16,7 +14,6 @@ from gpuexplore.features.model.analysis.rows import PublishedPoint
 
 HEIGHT = 360  # of the chart with its axes, without its legend
 MOST_WORDS = 3  # at lines that bound others: more would cover the curves
-Spec = dict[str, Any]  # of Vega-Lite, or a part of it
 
 
 def throughput(lines: Mapping[str, Sequence[ModelPrediction]], batch: int, published: Sequence[PublishedPoint]) -> Spec:
@@ -35,7 +32,7 @@ def throughput(lines: Mapping[str, Sequence[ModelPrediction]], batch: int, publi
     rates = [*(point[end] for end in ("low", "high") for point in points), *(point.rate for point in published)]
     (rates if first.train else steps).extend(roofs.values())
     x_axis = "Time of a step" if first.train else "Time of a token" if first.decode else "Time of a batch"
-    color = _name(
+    color = nominal(
         "line",
         scale={"domain": list(lines)},
         title=None,
@@ -46,65 +43,26 @@ def throughput(lines: Mapping[str, Sequence[ModelPrediction]], batch: int, publi
         "x": _log("x", x_axis, steps, "s"),
         "y": _log("y", f"{unit.capitalize()} a second, all GPUs", rates, ""),
         "color": color,
-        "tooltip": [_name(name, title=title) for name, title in titles.items()],
+        "tooltip": [nominal(name, title=title) for name, title in titles.items()],
     }
     chosen = {"filter": "datum.chosen"}
+    others = {"transform": [{"filter": "!datum.chosen"}]}
+    named = {"transform": [chosen, {"calculate": "'batch ' + datum.batch", "as": "words"}]}
     label = {"align": "left", "baseline": "top", "dx": 7, "dy": 4, "tooltip": None}
     layers = [
         *_roof_lines(roofs, first, color),
-        _layer("line", {**base, "order": _number("batch")}, strokeWidth=2, tooltip=None),
-        _layer(
-            "rule", {**base, "y": _number("low"), "y2": {"field": "high"}}, strokeWidth=2, opacity=0.45, tooltip=None
-        ),
-        _layer("point", base, filled=True, size=55, opacity=1),
-        _layer("point", base, {"transform": [chosen]}, filled=True, size=230, opacity=1),
-        *_texts({**base, "text": _name("batch")}, {"transform": [{"filter": "!datum.chosen"}]}, fontSize=12, **label),
-        *_texts(
-            {**base, "text": _name("words")},
-            {"transform": [chosen, {"calculate": "'batch ' + datum.batch", "as": "words"}]},
-            fontSize=13,
-            fontWeight=600,
-            **label,
-        ),
+        layer("line", {**base, "order": number("batch")}, strokeWidth=2, tooltip=None),
+        layer("rule", {**base, "y": number("low"), "y2": {"field": "high"}}, strokeWidth=2, opacity=0.45, tooltip=None),
+        layer("point", base, filled=True, size=55, opacity=1),
+        layer("point", base, {"transform": [chosen]}, filled=True, size=230, opacity=1),
+        *with_halo(layer("text", {**base, "text": nominal("batch")}, others, fontSize=12, **label)),
+        *with_halo(layer("text", {**base, "text": nominal("words")}, named, fontSize=13, fontWeight=600, **label)),
         *_published(published),
     ]
     words = "; ".join(f"{row['line']} at batch {row['batch']}: {row['rate']}" for row in points if row["chosen"])
     height = HEIGHT + 22 * (len(lines) if _is_long(lines) else (len(lines) + 1) // 2)
-    return _chart(
-        layers, points, height, f"{unit.capitalize()} a second against {x_axis.lower()} over batches. {words}."
-    )
-
-
-def _chart(layers: Sequence[Spec], rows: Sequence[Spec], height: int, description: str) -> Spec:
-    """Return a chart as wide as its place, of layers that draw `rows` unless they have their own."""
-    return {
-        "$schema": SCHEMA_URL,
-        "config": {"view": {"continuousWidth": 300, "continuousHeight": 300}},
-        "data": {"values": rows},
-        "layer": layers,
-        "width": "container",
-        "height": height,
-        "description": description,
-    }
-
-
-def _layer(mark: str, encoding: Spec, more: Spec | None = None, **settings: object) -> Spec:
-    """Return a layer; `more`: its own data, or transforms."""
-    return {**(more or {}), "mark": {"type": mark, **settings}, "encoding": encoding}
-
-
-def _texts(encoding: Spec, more: Spec, **settings: object) -> list[Spec]:
-    """Return words, above a rim in the colour of the background that leaves them readable on lines and points."""
-    rim = {"stroke": {"expr": "background"}, "strokeWidth": 4, "strokeJoin": "round", "tooltip": None, "aria": False}
-    return [_layer("text", encoding, more, **{**settings, **rim}), _layer("text", encoding, more, **settings)]
-
-
-def _number(field: str, **settings: object) -> Spec:
-    return {"field": field, "type": "quantitative", **settings}
-
-
-def _name(field: str, **settings: object) -> Spec:
-    return {"field": field, "type": "nominal", **settings}
+    said = f"{unit.capitalize()} a second against {x_axis.lower()} over batches. {words}."
+    return {**LAYERED, "data": {"values": points}, "layer": layers, "height": height, "description": said}
 
 
 def _point(name: str, prediction: ModelPrediction, batch: int) -> dict[str, Any]:
@@ -128,7 +86,7 @@ def _log(name: str, title: str, values: Sequence[float], unit: str) -> Spec:
     ticks = [tick for tick in log_ticks(values) if domain[0] <= tick <= domain[1]]
     decades = [tick for tick in ticks if f"{tick:e}".startswith("1.0")]
     shown = {"values": decades if len(decades) > 3 else ticks, "labelExpr": si_label(unit), "labelOverlap": "greedy"}
-    return _number(name, title=title, scale={"type": "log", "nice": False, "domain": domain}, axis=shown)
+    return number(name, title=title, scale={"type": "log", "nice": False, "domain": domain}, axis=shown)
 
 
 def _is_long(lines: Mapping[str, object]) -> bool:
@@ -158,12 +116,11 @@ def _roof_lines(roofs: Mapping[str, float], first: ModelPrediction, color: Spec)
         words = "dense peak" if first.train else f"weights {format_seconds(value)}"
         row = {"line": name, "value": value, "words": words if len(roofs) <= MOST_WORDS else ""}
         data = {"data": {"values": [row]}}
-        line = {"color": color, along: _number("value")}
-        layers.append(_layer("rule", line, data, strokeDash=[5, 4], strokeWidth=1.5, tooltip=None))
-        text = line | {across: {"value": 0}, "text": _name("words")}
-        layers += _texts(
-            text, data, align="left", dx=5, dy=-7 if first.train else 9 + 17 * at, fontSize=12, tooltip=None
-        )
+        line = {"color": color, along: number("value")}
+        layers.append(layer("rule", line, data, strokeDash=[5, 4], strokeWidth=1.5, tooltip=None))
+        text = line | {across: {"value": 0}, "text": nominal("words")}
+        dy = -7 if first.train else 9 + 17 * at
+        layers += with_halo(layer("text", text, data, align="left", dx=5, dy=dy, fontSize=12, tooltip=None))
     return layers
 
 
@@ -177,14 +134,16 @@ def _published(points: Sequence[PublishedPoint]) -> list[Spec]:
         row = {"x": point.step_s, "y": point.rate, "words": point.words, "source": point.source}
         rows.append(row | {"device": device, "name": name})
     base = {
-        "x": _number("x"),
-        "y": _number("y"),
-        "tooltip": [_name("words", title="Published"), _name("source", title="Source")],
+        "x": number("x"),
+        "y": number("y"),
+        "tooltip": [nominal("words", title="Published"), nominal("source", title="Source")],
     }
     data = {"data": {"values": rows}}
     return [
-        _layer("point", base, data, shape="diamond", size=110, strokeWidth=2.2, color=NEUTRAL),
-        *_texts(base | {"text": _name("name")}, data, dy=-14, fontSize=12, color=NEUTRAL, tooltip=None),
+        layer("point", base, data, shape="diamond", size=110, strokeWidth=2.2, color=NEUTRAL),
+        *with_halo(
+            layer("text", base | {"text": nominal("name")}, data, dy=-14, fontSize=12, color=NEUTRAL, tooltip=None)
+        ),
     ]
 
 
@@ -211,21 +170,21 @@ def step_shares(predictions: Mapping[str, ModelPrediction]) -> Spec:
     legend = {"orient": "top", "values": present, "columns": 2, "labelLimit": 200, "symbolType": "square"}
     base = {"y": _bar_names(names)}
     bar = base | {
-        "x": _number(
+        "x": number(
             "start",
             title=None,
             axis={"labelExpr": "round(100 * datum.value) + ' %'", "tickCount": 5},
             scale={"domain": [0, 1]},
         ),
         "x2": {"field": "end"},
-        "color": _name("group", scale={"domain": list(GROUPS.values())}, title=None, legend=legend),
-        "tooltip": [_name(name, title=name.capitalize()) for name in ("of", "group", "share")],
+        "color": nominal("group", scale={"domain": list(GROUPS.values())}, title=None, legend=legend),
+        "tooltip": [nominal(name, title=name.capitalize()) for name in ("of", "group", "share")],
     }
     layers = [
-        _layer("bar", bar, height=20),
-        _layer(
+        layer("bar", bar, height=20),
+        layer(
             "text",
-            base | {"x": _number("middle"), "text": _name("label")},
+            base | {"x": number("middle"), "text": nominal("label")},
             fontSize=12,
             fontWeight=600,
             tooltip=None,
@@ -233,8 +192,9 @@ def step_shares(predictions: Mapping[str, ModelPrediction]) -> Spec:
         ),
     ]
     words = "; ".join(f"{row['of']}: {row['group']} {row['share']}" for row in rows if row["label"])
-    beside = 76 + 22 * ((len(present) + 1) // 2)  # the height of what is above and below the bars
-    return _chart(layers, rows, 46 * len(names) + beside, f"What takes a step. {words}.")
+    height = 46 * len(names) + 76 + 22 * ((len(present) + 1) // 2)  # of the bars, and of what is above and below them
+    said = f"What takes a step. {words}."
+    return {**LAYERED, "data": {"values": rows}, "layer": layers, "height": height, "description": said}
 
 
 def memory_bars(predictions: Mapping[str, ModelPrediction]) -> Spec:
@@ -250,23 +210,24 @@ def memory_bars(predictions: Mapping[str, ModelPrediction]) -> Spec:
     ]
     base = {
         "y": _bar_names([row["of"] for row in rows]),
-        "tooltip": [_name(name, title=name.capitalize()) for name in ("of", "fits")],
+        "tooltip": [nominal(name, title=name.capitalize()) for name in ("of", "fits")],
     }
     bar = base | {
-        "x": _number("bytes", title=None, axis={"labelExpr": si_label("B"), "tickCount": 5}),
-        "color": _name("fits", scale={"domain": ["fits", "does not fit", "memory unknown"]}, legend=None),
+        "x": number("bytes", title=None, axis={"labelExpr": si_label("B"), "tickCount": 5}),
+        "color": nominal("fits", scale={"domain": ["fits", "does not fit", "memory unknown"]}, legend=None),
     }
     known = {"transform": [{"filter": "isValid(datum.usable)"}]}
     layers = [
-        _layer("bar", bar, height=20),
-        _layer("tick", base | {"x": _number("usable")}, known, thickness=3, size=30, color=NEUTRAL),
+        layer("bar", bar, height=20),
+        layer("tick", base | {"x": number("usable")}, known, thickness=3, size=30, color=NEUTRAL),
     ]
     words = "; ".join(f"{row['of']}, {row['fits']}" for row in rows)
-    return _chart(layers, rows, 46 * len(rows) + 50, f"Memory per GPU. {words}.")
+    said = f"Memory per GPU. {words}."
+    return {**LAYERED, "data": {"values": rows}, "layer": layers, "height": 46 * len(rows) + 50, "description": said}
 
 
 def _bar_names(names: Sequence[str]) -> Spec:
     """Return an axis of bars with their names above them: beside them a phone has no space."""
     axis = {"labelAlign": "left", "labelPadding": -4, "labelOffset": -19, "labelLimit": 340, "orient": "left"}
     bands = {"paddingInner": 0.5, "paddingOuter": 0.4}
-    return _name("of", sort=names, title=None, axis={**axis, "ticks": False, "domain": False}, scale=bands)
+    return nominal("of", sort=names, title=None, axis={**axis, "ticks": False, "domain": False}, scale=bands)

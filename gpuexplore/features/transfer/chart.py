@@ -2,10 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 
-import altair as alt
-import pandas as pd
-
-from gpuexplore.charts import LABEL_LIMIT, NEUTRAL, labelled_rule, log_axis, si_label, with_halo, x_value, y_value
+from gpuexplore.charts import (
+    LABEL_LIMIT,
+    LAYERED,
+    NEUTRAL,
+    Spec,
+    layer,
+    log_axis,
+    nominal,
+    number,
+    si_label,
+    with_halo,
+)
 from gpuexplore.core.units import format_bytes, format_bytes_per_s, format_seconds
 from gpuexplore.features.transfer.analysis import TimeSpan
 from gpuexplore.features.transfer.analysis.comparison import BreakEven, SizePoint
@@ -17,7 +25,7 @@ CPU = "CPU"
 GPU = "GPU with transfers"
 
 
-def transfer_rates(readings: Sequence[TransferReading], peaks: Mapping[str, float], title: str) -> alt.LayerChart:
+def transfer_rates(readings: Sequence[TransferReading], peaks: Mapping[str, float], title: str) -> Spec:
     """Return bytes/s against the bytes that are copied, a line for each way, below the peaks.
 
     Args:
@@ -25,35 +33,48 @@ def transfer_rates(readings: Sequence[TransferReading], peaks: Mapping[str, floa
         peaks: bytes/s by label.
         title: of the y axis.
     """
-    rows = []
+    rows: list[Spec] = []
     for reading in readings:
         if reading.bytes_per_s:
             low_s, high_s = reading.ci95_s or (reading.median_s, reading.median_s)
-            rates = [reading.moved_bytes / (seconds or 1.0) for seconds in (reading.median_s, high_s, low_s)]
-            shown = f"{format_bytes_per_s(rates[0])}, {format_seconds(reading.median_s)}"
-            rows.append((reading.name, reading.byte_count, *rates, shown, format_bytes(reading.byte_count)))
-    frame = pd.DataFrame(rows, columns=["way", "bytes", "value", "low", "high", "shown", "copied"])
-    sizes = sorted(set(frame["bytes"]))
-    y = log_axis(title, [*frame["low"], *frame["high"], *peaks.values()], "B/s")
+            value, low, high = (reading.moved_bytes / (seconds or 1.0) for seconds in (reading.median_s, high_s, low_s))
+            shown = f"{format_bytes_per_s(value)}, {format_seconds(reading.median_s)}"
+            row = {"way": reading.name, "bytes": reading.byte_count, "value": value, "low": low, "high": high}
+            rows.append(row | {"shown": shown, "copied": format_bytes(reading.byte_count)})
     bytes_label = (
         "datum.value >= 1073741824 ? format(datum.value / 1073741824, '.3~r') + ' GiB' : "
         "datum.value >= 1048576 ? format(datum.value / 1048576, '.3~r') + ' MiB' : "
         "format(datum.value / 1024, '.3~r') + ' KiB'"
     )
-    axis = alt.Axis(values=sizes, labelExpr=bytes_label, labelOverlap="greedy", grid=False)
-    x_scale = alt.Scale(type="log", base=2, nice=False, padding=14)
-    base = alt.Chart(frame).encode(
-        x=alt.X("bytes:Q", title="Bytes copied", axis=axis, scale=x_scale),
-        color=alt.Color("way:N", sort=list(dict.fromkeys(frame["way"])), legend=_legend()),
-    )
-    drawn = base.encode(y=y, tooltip=[alt.Tooltip(f"{name}:N") for name in ("way", "copied", "shown")])
+    sizes = sorted({row["bytes"] for row in rows})
+    base = {
+        "x": number(
+            "bytes",
+            title="Bytes copied",
+            axis={"values": sizes, "labelExpr": bytes_label, "labelOverlap": "greedy", "grid": False},
+            scale={"type": "log", "base": 2, "nice": False, "padding": 14},
+        ),
+        "y": log_axis(title, [*(row[end] for row in rows for end in ("low", "high")), *peaks.values()], "B/s"),
+        "color": nominal("way", sort=list(dict.fromkeys(row["way"] for row in rows)), legend=_legend()),
+    }
+    words = {**base, "tooltip": [nominal(name) for name in ("way", "copied", "shown")]}
     layers = [
-        base.mark_rule(strokeWidth=2, opacity=0.5).encode(y=alt.Y("low:Q"), y2="high:Q"),
-        drawn.mark_line(),
-        drawn.mark_point(filled=True, size=55, opacity=1),
-        *(layer for label, value in peaks.items() for layer in labelled_rule(value, label)),
+        layer("rule", {**base, "y": number("low"), "y2": {"field": "high"}}, strokeWidth=2, opacity=0.5),
+        layer("line", words),
+        layer("point", words, filled=True, size=55, opacity=1),
+        *_levels(peaks),
     ]
-    return _sized(layers, 320, _describe_rates(readings, peaks, title))
+    said = _describe_rates(readings, peaks, title)
+    return {**LAYERED, "data": {"values": rows}, "layer": layers, "height": 320, "description": said}
+
+
+def _levels(levels: Mapping[str, float]) -> list[Spec]:
+    """Return a dashed line for each value by its label, which stands above its end."""
+    rows = {"data": {"values": [{"value": value, "label": label} for label, value in levels.items()]}}
+    words = {"x": {"value": 0}, "y": number("value"), "text": nominal("label")}
+    line = layer("rule", {"y": words["y"]}, rows, color=NEUTRAL, strokeDash=[2, 3], strokeWidth=1.5)
+    text = layer("text", words, rows, color=NEUTRAL, align="left", dx=4, dy=-8)
+    return [line, *with_halo(text)] if levels else []
 
 
 def _describe_rates(readings: Sequence[TransferReading], peaks: Mapping[str, float], title: str) -> str:
@@ -65,72 +86,74 @@ def _describe_rates(readings: Sequence[TransferReading], peaks: Mapping[str, flo
     return f"{title} against size; at {format_bytes(largest)}: {', '.join(rates)}{lines}."
 
 
-def first_use(parts: Parts) -> alt.LayerChart:
+def first_use(parts: Parts) -> Spec:
     """Return a stacked bar for the CPU and one for the GPU: first call, transfers, kernel, as far as known."""
-    rows = [(where, part, span.time_s, _span_text(span)) for (where, part), span in parts.items() if span]
-    frame = pd.DataFrame(rows, columns=["where", "part", "seconds", "shown"])
-    frame["order"] = frame["part"].map({name: index for index, name in enumerate(PARTS)})
-    axis = alt.Axis(labelExpr=si_label("s"), tickCount=5, labelOverlap="greedy", labelLimit=LABEL_LIMIT)
-    y = alt.Y("where:N", title=None, sort=["CPU", "GPU"], axis=alt.Axis(labelFontSize=13))
-    bars = (
-        alt.Chart(frame)
-        .mark_bar(height=alt.RelativeBandSize(band=0.5))
-        .encode(
-            x=alt.X("seconds:Q", title="Time of the first use", axis=axis, stack="zero"),
-            y=y,
-            color=alt.Color("part:N", scale=alt.Scale(domain=list(PARTS)), sort=list(PARTS), legend=_legend()),
-            order=alt.Order("order:Q"),
-            tooltip=[alt.Tooltip(f"{name}:N") for name in ("where", "part", "shown")],
-        )
-    )
+    rows = [
+        {"where": where, "part": part, "seconds": span.time_s, "shown": _span_text(span), "order": PARTS.index(part)}
+        for (where, part), span in parts.items()
+        if span
+    ]
+    axis = {"labelExpr": si_label("s"), "tickCount": 5, "labelOverlap": "greedy", "labelLimit": LABEL_LIMIT}
+    y = nominal("where", title=None, sort=["CPU", "GPU"], axis={"labelFontSize": 13})
+    encoding = {
+        "x": number("seconds", title="Time of the first use", axis=axis, stack="zero"),
+        "y": y,
+        "color": nominal("part", scale={"domain": list(PARTS)}, sort=list(PARTS), legend=_legend()),
+        "order": number("order"),
+        "tooltip": [nominal(name) for name in ("where", "part", "shown")],
+    }
+    bars = layer("bar", encoding, {"data": {"values": rows}}, height={"band": 0.5})
     spans = [f"{where} {part} {_span_text(span)}" for (where, part), span in parts.items()]
-    return _sized([bars, *_unknown_parts(parts, y)], 260, f"Time of the first use, stacked: {', '.join(spans)}.")
+    said = f"Time of the first use, stacked: {', '.join(spans)}."
+    return {**LAYERED, "layer": [bars, *_unknown_parts(parts, y)], "height": 260, "description": said}
 
 
-def _unknown_parts(parts: Parts, y: alt.Y) -> list[alt.Chart]:
+def _unknown_parts(parts: Parts, y: Spec) -> list[Spec]:
     """Return words at the end of each bar that lacks a part, so that it is not taken for the whole."""
     rows = []
     unknown = [index for index, span in parts.items() if span is None]
     for where in dict.fromkeys(where for where, _ in unknown):
         missing = ", ".join(part for device, part in unknown if device == where)
         rows.append({"where": where, "label": f"{where}: {missing} unknown, not drawn"})
-    text = alt.Chart(alt.InlineData(values=rows)).mark_text(color=NEUTRAL, align="left", dx=2, dy=23, fontSize=12)
-    return list(with_halo(text.encode(x=x_value(0), y=y, text=alt.Text("label:N")))) if rows else []
+    encoding = {"x": {"value": 0}, "y": y, "text": nominal("label")}
+    style = {"color": NEUTRAL, "align": "left", "dx": 2, "dy": 23, "fontSize": 12}
+    return list(with_halo(layer("text", encoding, {"data": {"values": rows}}, **style))) if rows else []
 
 
-def cpu_against_gpu(points: Sequence[SizePoint], found: BreakEven | None, axis_title: str) -> alt.LayerChart:
+def cpu_against_gpu(points: Sequence[SizePoint], found: BreakEven | None, axis_title: str) -> Spec:
     """Return the time of a call against size on both, with intervals as bands and the break-even marked."""
-    columns = ["series", "size", "value", "low", "high", "origin", "shown"]
-    rows = [
-        (series, point.size, span.time_s, span.low_s, span.high_s, span.origin, _span_text(span))
+    names = (CPU, GPU, "GPU, data there")
+    rows: list[Spec] = [
+        {"series": series, "size": point.size, "value": span.time_s, "low": span.low_s, "high": span.high_s}
+        | {"origin": span.origin, "shown": _span_text(span)}
         for point in points
-        for series, span in ((CPU, point.cpu), (GPU, point.gpu), ("GPU, data there", point.kernel))
+        for series, span in zip(names, (point.cpu, point.gpu, point.kernel), strict=True)
         if span is not None
     ]
-    frame = pd.DataFrame(rows, columns=columns)
-    y = log_axis("Time of one use", [*frame["low"], *frame["high"]], "s")
-    x = alt.X(
-        "size:Q",
-        title=axis_title,
-        scale=alt.Scale(type="log", base=2, nice=False, padding=10),
-        axis=alt.Axis(values=[point.size for point in points], format=",d", grid=False, labelOverlap="greedy"),
+    sizes = [point.size for point in points]
+    base = {
+        "x": number(
+            "size",
+            title=axis_title,
+            scale={"type": "log", "base": 2, "nice": False, "padding": 10},
+            axis={"values": sizes, "format": ",d", "grid": False, "labelOverlap": "greedy"},
+        ),
+        "y": log_axis("Time of one use", [row[end] for row in rows for end in ("low", "high")], "s"),
+        "color": nominal("series", scale={"domain": list(names)}, legend=_legend()),
+    }
+    measured, predicted = (
+        {"transform": [{"filter": f"datum.origin == '{origin}'"}]} for origin in ("measured", "predicted")
     )
-    base = alt.Chart(frame).encode(
-        x=x, color=alt.Color("series:N", scale=alt.Scale(domain=[CPU, GPU, "GPU, data there"]), legend=_legend())
-    )
-    tooltip = [alt.Tooltip(f"{name}:N") for name in ("series", "size", "shown")]
+    words = {**base, "tooltip": [nominal(name) for name in ("series", "size", "shown")]}
     layers = [
         *_mark(found),
-        base.mark_area(opacity=0.18).encode(y=alt.Y("low:Q"), y2="high:Q"),
-        base.mark_line().encode(y=y),
-        base.transform_filter("datum.origin == 'measured'")
-        .mark_point(filled=True, size=50, opacity=1)
-        .encode(y=y, tooltip=tooltip),
-        base.transform_filter("datum.origin == 'predicted'")
-        .mark_point(size=40)
-        .encode(y=y, fill=alt.FillValue("transparent"), tooltip=tooltip),
+        layer("area", {**base, "y": number("low"), "y2": {"field": "high"}}, opacity=0.18),
+        layer("line", base),
+        layer("point", words, measured, filled=True, size=50, opacity=1),
+        layer("point", {**words, "fill": {"value": "transparent"}}, predicted, size=40),
     ]
-    return _sized(layers, 440, _describe_break_even(points, found))
+    said = _describe_break_even(points, found)
+    return {**LAYERED, "data": {"values": rows}, "layer": layers, "height": 440, "description": said}
 
 
 def _describe_break_even(points: Sequence[SizePoint], found: BreakEven | None) -> str:
@@ -151,14 +174,14 @@ def _break_even_words(found: BreakEven) -> str:
     return f"from size {found.value:,} ({low} to {high})"
 
 
-def _mark(found: BreakEven | None) -> list[alt.Chart]:
+def _mark(found: BreakEven | None) -> list[Spec]:
     if found is None or found.value is None:
         return []
-    row = {"size": found.value, "label": f"break-even {found.value:,}"}
-    base = alt.Chart(alt.InlineData(values=[row])).encode(x=alt.X("size:Q"))
-    text = base.mark_text(color=NEUTRAL, align="left", baseline="top", dx=5, fontSize=13)
-    words = text.encode(y=y_value(4), text=alt.Text("label:N"))
-    return [base.mark_rule(color=NEUTRAL, strokeDash=[2, 3], strokeWidth=1.5), *with_halo(words)]
+    rows = {"data": {"values": [{"size": found.value, "label": f"break-even {found.value:,}"}]}}
+    words = {"x": number("size"), "y": {"value": 4}, "text": nominal("label")}
+    text = layer("text", words, rows, color=NEUTRAL, align="left", baseline="top", dx=5, fontSize=13)
+    rule = layer("rule", {"x": words["x"]}, rows, color=NEUTRAL, strokeDash=[2, 3], strokeWidth=1.5)
+    return [rule, *with_halo(text)]
 
 
 def _span_text(span: TimeSpan | None) -> str:
@@ -168,10 +191,7 @@ def _span_text(span: TimeSpan | None) -> str:
     return f"{format_seconds(span.time_s)}{between}, {span.origin}"
 
 
-def _legend() -> alt.Legend:
-    columns = alt.ExprRef("width < 480 ? 2 : 3")
-    return alt.Legend(title=None, orient="top", columns=columns, labelLimit=0, symbolType="square", symbolOpacity=1)
-
-
-def _sized(layers: Sequence[alt.Chart], height: int, description: str) -> alt.LayerChart:
-    return alt.LayerChart(layer=list(layers)).properties(width="container", height=height, description=description)
+def _legend() -> Spec:
+    columns = {"expr": "width < 480 ? 2 : 3"}
+    symbols = {"symbolType": "square", "symbolOpacity": 1}
+    return {"title": None, "orient": "top", "columns": columns, "labelLimit": 0, **symbols}

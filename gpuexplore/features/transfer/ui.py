@@ -9,7 +9,6 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from gpuexplore.activity import ActivityRun
-from gpuexplore.analysis.prediction import Calibration, calibrate
 from gpuexplore.core import UNKNOWN, Device, decode, format_bytes, format_bytes_per_s, format_percent, format_seconds
 from gpuexplore.features.transfer.analysis import (
     ASSUMED_SOURCE,
@@ -49,9 +48,9 @@ from gpuexplore.ui.shared import Shared
 from gpuexplore.ui.shared.charts import show_chart
 from gpuexplore.ui.shared.later import redrawn
 from gpuexplore.ui.shared.tables import show_table
+from gpuexplore.ui.what_if.known import calibration_on
 
 KNOWN_FOR = timedelta(days=30)
-CALIBRATIONS: Shared[Calibration] = Shared(4)
 COMPARISONS: Shared[tuple[SizePoint, ...]] = Shared(100)
 Observed = tuple[TransferReadings, ...]  # nothing: times are predicted
 
@@ -129,8 +128,7 @@ def _points(asked: _TransferChoice, cpu: Observed, gpu: Observed, path: Path) ->
     sides = side_of(asked.cpu, readings_of(cpu, "work")), side_of(asked.gpu, readings_of(gpu, "work"))
 
     def computed() -> tuple[SizePoint, ...]:
-        measured = tuple(result for _, result in reversed(results.found))
-        return compare(asked.operation, sides, path, CALIBRATIONS.get(results, lambda: calibrate(measured)))
+        return compare(asked.operation, sides, path, calibration_on((results,)))
 
     return COMPARISONS.get((asked.operation, sides, path, results), computed)
 

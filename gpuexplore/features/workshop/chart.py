@@ -16,7 +16,7 @@ import pandas as pd
 from gpuexplore.analysis.model import AnalyzedResult
 from gpuexplore.analysis.run.summary import is_memory_bound
 from gpuexplore.analysis.utilization import is_plausible, shape_label, size_of
-from gpuexplore.charts import MOST_TICKS, NEUTRAL, labelled_rule, log_axis
+from gpuexplore.charts import MOST_TICKS, NEUTRAL, Spec, labelled_rule, log_axis
 from gpuexplore.core import format_bytes_per_s, format_flop_per_s, format_seconds, median
 from gpuexplore.features.workshop.report.facts import Column, RoomFacts, RoomRun, latest_answers
 
@@ -194,7 +194,7 @@ def _results(
 
 
 def _crosses(
-    wrong: Sequence[_RoomPoint], top: float, *, x: alt.X, y: alt.Y, tooltip: list[alt.Tooltip]
+    wrong: Sequence[_RoomPoint], top: float, *, x: alt.X, y: Spec, tooltip: list[alt.Tooltip]
 ) -> list[alt.Chart]:
     """Return what cannot be true: crosses at the upper edge, of which the first says what they are."""
     rows = [

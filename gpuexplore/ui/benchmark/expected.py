@@ -4,15 +4,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 
-import altair as alt
-import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from gpuexplore.analysis.prediction import Prediction, calibrate, predict_each
+from gpuexplore.analysis.prediction import Prediction, predict_each
 from gpuexplore.analysis.run.estimate import check_limits
 from gpuexplore.analysis.utilization.utilization import shape_label, size_of
-from gpuexplore.charts import color_of, log_axis
+from gpuexplore.charts import LAYERED, Spec, color_of, layer, log_axis, nominal, number
 from gpuexplore.charts.exports.picture import columns_of
 from gpuexplore.core import Device, Experiment, InvalidInput, format_interval, format_seconds
 from gpuexplore.request import Request, resolve
@@ -21,6 +19,7 @@ from gpuexplore.ui.run.recorded import offer_recorded_runs
 from gpuexplore.ui.session import DeviceResults, measured_results
 from gpuexplore.ui.shared import shared_values
 from gpuexplore.ui.shared.charts import show_chart
+from gpuexplore.ui.what_if.known import calibration_on
 
 
 def show_expected(request: Request, devices: Sequence[Device], said: DeltaGenerator) -> None:
@@ -56,8 +55,9 @@ def _predicted(
 ) -> tuple[Prediction, ...]:
     """Return the predictions that have a time, from what ships and what was measured on the devices."""
     by_id = {device.id: device for device in devices}
-    calibration = calibrate([result for each in known for _, result in reversed(each.found)])
-    found = predict_each([(case, by_id[case.device]) for case in experiment.cases()], calibration)
+    found = predict_each(
+        [(case, by_id[case.device]) for case in experiment.cases()], calibration_on(known), explained=False
+    )
     return tuple(each for each in found if each.time_s is not None)
 
 
@@ -73,7 +73,7 @@ def _best_words(found: Sequence[Prediction]) -> str:
     )
 
 
-def _expected(found: Sequence[Prediction], dtype: str) -> alt.LayerChart:
+def _expected(found: Sequence[Prediction], dtype: str) -> Spec:
     """Return the predicted times of one dtype over the sizes with their intervals, on the axis of all dtypes."""
     devices = list(dict.fromkeys(each.case.device for each in found))
     names = {
@@ -82,7 +82,7 @@ def _expected(found: Sequence[Prediction], dtype: str) -> alt.LayerChart:
         else each.case.implementation
         for each in found
     }
-    frame = pd.DataFrame(
+    rows: list[Spec] = [
         {
             "series": names[each.case.implementation, each.case.device],
             "size": f"{size:,}" if (size := size_of(each.case)) else shape_label(each.case.shape),
@@ -94,26 +94,26 @@ def _expected(found: Sequence[Prediction], dtype: str) -> alt.LayerChart:
         }
         for each in found
         if each.case.dtype == dtype
-    )
-    y = log_axis("Time per call", [end for each in found for end in each.interval_s or ()], "s")
-    colors = [color_of(implementation, devices.index(device)) for implementation, device in names]
-    scale = alt.Scale(domain=list(names.values()), range=colors)
-    base = alt.Chart(frame).encode(
-        x=alt.X(
-            "size:N", sort=None, title=None, axis=alt.Axis(labelAngle=0, labelLimit=300 // frame["size"].nunique())
-        ),
-        color=alt.Color(
-            "series:N", scale=scale, legend=alt.Legend(title=None, orient="top", columns=3, symbolOpacity=1)
-        ),
-    )
-    words = {"series": "Predicted for", "size": "Size", "time": "Time", "interval": "90 % interval"}
-    band = base.mark_rule if frame["size"].nunique() == 1 else base.mark_area
-    layers = [
-        band(opacity=0.15, tooltip=None).encode(y=alt.Y("low:Q", title="Time per call", scale=y["scale"]), y2="high:Q"),
-        base.mark_line(strokeDash=[5, 3], strokeWidth=1.5, tooltip=None).encode(y=y),
-        base.mark_point(size=50, strokeWidth=2).encode(
-            y=y, tooltip=[alt.Tooltip(f"{name}:N", title=title) for name, title in words.items()]
-        ),
     ]
-    chart: alt.LayerChart = alt.LayerChart(layer=layers, width="container", height=330)
-    return chart.properties(description=f"Predicted times in {dtype}. {_best_words(found)}")
+    sizes = len({row["size"] for row in rows})
+    y = log_axis("Time per call", [end for each in found for end in each.interval_s or ()], "s")
+    colors = [color_of(implementation, devices.index(device)).to_dict() for implementation, device in names]
+    base = {
+        "x": nominal("size", sort=None, title=None, axis={"labelAngle": 0, "labelLimit": 300 // sizes}),
+        "y": y,
+        "color": nominal(
+            "series",
+            scale={"domain": list(names.values()), "range": colors},
+            legend={"title": None, "orient": "top", "columns": 3, "symbolOpacity": 1},
+        ),
+    }
+    band = {**base, "y": number("low", title="Time per call", scale=y["scale"]), "y2": {"field": "high"}}
+    words = {"series": "Predicted for", "size": "Size", "time": "Time", "interval": "90 % interval"}
+    points = {**base, "tooltip": [nominal(name, title=title) for name, title in words.items()]}
+    layers = [
+        layer("rule" if sizes == 1 else "area", band, opacity=0.15, tooltip=None),
+        layer("line", base, strokeDash=[5, 3], strokeWidth=1.5, tooltip=None),
+        layer("point", points, size=50, strokeWidth=2),
+    ]
+    said = f"Predicted times in {dtype}. {_best_words(found)}"
+    return {**LAYERED, "data": {"values": rows}, "layer": layers, "height": 330, "description": said}

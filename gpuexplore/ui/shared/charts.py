@@ -81,7 +81,7 @@ def _array(values: list[Any]) -> pa.Array:
 
 def _columns(records: Sequence[Mapping[str, Any]]) -> pa.Table:
     names = dict.fromkeys(name for record in records for name in record)
-    return pa.table({name: [record.get(name) for record in records] for name in names})
+    return pa.table({name: _array([record.get(name) for record in records]) for name in names})
 
 
 def _stream(table: pa.Table) -> bytes:

@@ -173,11 +173,6 @@ def choose_workload() -> Workload:
     return KINDS[kind][1]()
 
 
-def reset_workload() -> None:
-    """Go back to the default workload."""
-    url_widgets.forget("what", "op", "shape", "layers", "run", "at", *(name for _, name, _ in BLOCK))
-
-
 def _operation() -> Workload:
     left, right = st.columns([2, 3], gap="medium")
     with left:

@@ -40,7 +40,7 @@ def facts_of(workload: Workload, here: Sequence[Device], choice: WhatIfChoice) -
 def _facts(workload: Workload, choice: WhatIfChoice, known: tuple[DeviceResults, ...]) -> WhatIfFacts:
     measured = _results_of(known)
     facts = Known(
-        calibration=_calibration(known),
+        calibration=calibration_on(known),
         measured=measured,
         recorded=tuple(result for _, result in recorded_results()),
         times_s=choice.times_s,
@@ -56,7 +56,8 @@ def _results_of(known: tuple[DeviceResults, ...]) -> tuple[Result, ...]:
 
 
 @shared_values(4)
-def _calibration(known: tuple[DeviceResults, ...]) -> Calibration:
+def calibration_on(known: tuple[DeviceResults, ...]) -> Calibration:
+    """Return the calibration on results of this machine too, one for every page: its processes take as long again."""
     return calibrate(_results_of(known))
 
 

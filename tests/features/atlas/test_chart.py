@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import altair as alt
 import pytest
 
 from gpuexplore.analysis.prediction import Conditions, calibrate, predict_each
@@ -53,12 +54,12 @@ def layers(spec, kind):
 
 
 def rows(spec, layer):
-    return spec["datasets"][layer["data"]["name"]]
+    return layer["data"]["values"]
 
 
 @pytest.mark.parametrize("show", SHOWN)
 def test_points_are_filled_and_predictions_dashed_with_a_band(show, found, series):
-    spec = atlas("linear", series, found, show).to_dict()
+    spec = atlas("linear", series, found, show)
     (point,), (band,), (dashed,) = (layers(spec, kind) for kind in ("point", "area", "line"))
 
     assert point["mark"]["filled"]
@@ -70,7 +71,7 @@ def test_points_are_filled_and_predictions_dashed_with_a_band(show, found, serie
 
 
 def test_every_point_has_its_id_time_rate_share_and_source_in_words(found, series):
-    spec = atlas("linear", series, found, "time").to_dict()
+    spec = atlas("linear", series, found, "time")
     (point,) = layers(spec, "point")
     first = rows(spec, point)[0]
 
@@ -84,29 +85,32 @@ def test_every_point_has_its_id_time_rate_share_and_source_in_words(found, serie
 
 
 def test_a_click_selects_the_id_of_a_point(found, series):
-    (parameter,) = atlas("linear", series, found, "rate").to_dict()["params"]
+    spec = atlas("linear", series, found, "rate")
+    alt.LayerChart.from_dict(spec).to_dict()  # valid
+    (parameter,) = spec["params"]
 
     assert (parameter["name"], parameter["select"]["fields"]) == (PICKED, ["id"])
+    assert parameter["views"] == [layer["name"] for layer in layers(spec, "point")]
 
 
 def test_points_without_a_share_are_left_out_of_shares_alone(found, series):
-    spec = atlas("linear", series, found, "share").to_dict()
+    spec = atlas("linear", series, found, "share")
     (point,) = layers(spec, "point")
 
     assert len(rows(spec, point)) == sum(each.share is not None for each in found) < len(found)
 
 
 def test_the_shape_in_question_is_a_vertical_rule(found, series):
-    spec = atlas("linear", series, found, "time", at=10**9).to_dict()
+    spec = atlas("linear", series, found, "time", at=10**9)
     (rule,) = layers(spec, "rule")
 
     assert rows(spec, rule) == [{"work": 10**9}]
-    assert not layers(atlas("linear", series, found, "time").to_dict(), "rule")
+    assert not layers(atlas("linear", series, found, "time"), "rule")
 
 
 def test_operations_that_are_no_products_are_drawn_against_bytes():
     found = points("softmax", ["t4"], ["fp32"])
-    spec = atlas("softmax", [AtlasSeries("Tesla T4", "t4", "fp32")], found, "rate").to_dict()
+    spec = atlas("softmax", [AtlasSeries("Tesla T4", "t4", "fp32")], found, "rate")
     (point,) = layers(spec, "point")
 
     assert point["encoding"]["x"]["title"] == "Bytes that a call moves at least"
@@ -115,12 +119,12 @@ def test_operations_that_are_no_products_are_drawn_against_bytes():
 
 @pytest.mark.parametrize("show", SHOWN)
 def test_without_points_or_lines_nothing_breaks(show, series):
-    assert atlas("linear", (), (), show).to_dict()["description"].startswith("Linear layer: ")
-    assert "predicted only" in atlas("linear", series, (), show).to_dict()["description"]
+    assert atlas("linear", (), (), show)["description"].startswith("Linear layer: ")
+    assert "predicted only" in atlas("linear", series, (), show)["description"]
 
 
 def test_the_alternative_text_tells_gpus_their_best_rate_and_sources(found, series):
-    said = atlas("linear", series, found, "time").to_dict()["description"]
+    said = atlas("linear", series, found, "time")["description"]
 
     assert "H100 SXM5 80GB: 62 points, at most " in said
     assert "Measured points: published by AIConfigurator." in said

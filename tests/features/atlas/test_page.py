@@ -79,8 +79,7 @@ def test_every_operation_has_its_atlas(operation):
     shown = tuple((dtype, gpu) for gpu in gpus)
     choice = AtlasChoice(operation, shown, "share", usual_calls(found), usual_shape(operation, found))
     facts = facts_of(choice)
-    with quick_altair():
-        drawn = atlas(operation, facts.series, facts.points, "share", at=facts.at).to_dict()
+    drawn = atlas(operation, facts.series, facts.points, "share", at=facts.at)
 
     assert drawn["description"].startswith(OPERATIONS[operation].title)
     assert any(series.line for series in facts.series)

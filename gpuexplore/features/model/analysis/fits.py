@@ -161,15 +161,25 @@ def fits_of(
 
 
 def _deciding(moments: Sequence[Moment]) -> tuple[Size, ...]:
-    """Return the few sizes of thousands that can be the limit: each other is at most one of them at every batch."""
+    """Return the few sizes of thousands that can be the limit: at every batch one of them is the largest."""
     fixed: dict[int, int] = {}
     for moment in moments:
         fixed[moment.total.per_sample] = max(fixed.get(moment.total.per_sample, 0), moment.total.fixed)
     found: list[Size] = []
     for per_sample in sorted(fixed, reverse=True):
-        if not found or fixed[per_sample] > found[-1].fixed:
-            found.append(Size(fixed[per_sample], per_sample))
+        size = Size(fixed[per_sample], per_sample)
+        if not found or size.fixed > found[-1].fixed:
+            while len(found) > 1 and _is_below(found[-1], found[-2], size):
+                found.pop()
+            found.append(size)
     return tuple(found)
+
+
+def _is_below(size: Size, before: Size, after: Size) -> bool:
+    """Return whether one of two others, which grow faster and slower with the batch, is as large at every batch."""
+    more = before - after  # they are equal at the batch -more.fixed / more.per_sample
+    less = before - size
+    return less.fixed * more.per_sample >= less.per_sample * more.fixed
 
 
 # Settings as typed on a page or a command line, all but the model: by name; empty or missing is the default.

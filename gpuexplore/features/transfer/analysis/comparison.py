@@ -11,7 +11,7 @@ from itertools import pairwise
 from math import ceil, exp, log, prod
 from operator import add
 
-from gpuexplore.analysis.prediction import Calibration, Conditions, calls_on, predict
+from gpuexplore.analysis.prediction import Calibration, Conditions, calls_on, predict_each
 from gpuexplore.analysis.verdict import Estimate, Verdict, Words, quotient
 from gpuexplore.analysis.verdict import compare as verdict_on
 from gpuexplore.core.dtypes import dtype_named
@@ -70,9 +70,9 @@ def side_of(device: Device, readings: Sequence[TransferReading] = ()) -> Compare
 def compare(operation: str, sides: Sides, path: Path, calibration: Calibration) -> tuple[SizePoint, ...]:
     """Return every size of the operation in fp32 on both, by the library of each device's vendor."""
     found = operation_named(operation)
+    sizes = sizes_of(found)
     points = []
-    for size in sizes_of(found):
-        cpu, gpu = (_work(size, found, side, calibration) for side in sides)
+    for size, cpu, gpu in zip(sizes, *(_work(sizes, found, side, calibration) for side in sides), strict=True):
         there, back = _transfers(found, found.shape_of_size(size), path)
         points.append(SizePoint(size, cpu, there, gpu, back))
     return tuple(points)
@@ -87,17 +87,22 @@ def _transfers(operation: Operation, shape: Shape, path: Path) -> tuple[TimeSpan
     return there, path.move(prod(operation.output(shape)) * itemsize_bytes, "device to host")
 
 
-def _work(size: int, operation: Operation, side: ComparedSide, calibration: Calibration) -> TimeSpan | None:
-    known: Mapping[int, TimeSpan] = dict(side.measured)
-    if size in known:
-        return known[size]
-    if known and min(known) < size < max(known):
-        return interpolated(size, side.measured)
-    case = Case(operation.name, operation.shape_of_size(size), DTYPE, operation.vendor_library.name, side.device.id)
-    found = predict(case, side.device, calibration, Conditions(calls_on(side.device, CACHE)))
-    if found.time_s is None or found.low_s is None or found.high_s is None:
-        return None
-    return TimeSpan(found.time_s, found.low_s, found.high_s, "predicted")
+def _work(
+    sizes: Sequence[int], operation: Operation, side: ComparedSide, calibration: Calibration
+) -> list[TimeSpan | None]:
+    """Return the time of a call of each size on one side: measured, between measured ones, else predicted."""
+    found = dict(side.measured)
+    ends = (min(found), max(found)) if found else (0, 0)
+    between = [size for size in sizes if size not in found and ends[0] < size < ends[1]]
+    found |= {size: interpolated(size, side.measured) for size in between}
+    left = [size for size in sizes if size not in found]
+    names = DTYPE, operation.vendor_library.name, side.device.id
+    asked = [(Case(operation.name, operation.shape_of_size(size), *names), side.device) for size in left]
+    conditions = Conditions(calls_on(side.device, CACHE))
+    for size, each in zip(left, predict_each(asked, calibration, conditions, explained=False), strict=True):
+        if each.time_s is not None and each.low_s is not None and each.high_s is not None:
+            found[size] = TimeSpan(each.time_s, each.low_s, each.high_s, "predicted")
+    return [found.get(size) for size in sizes]
 
 
 End = Callable[[TimeSpan], float]

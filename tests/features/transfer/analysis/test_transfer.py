@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuexplore.analysis.prediction import calibrate, predict
+from gpuexplore.analysis.prediction import calibrate, predict, predict_each
 from gpuexplore.analysis.prediction.calls import calls_of
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.core.model import Flag
@@ -46,10 +46,19 @@ def calibration():
 
 def test_work_is_predicted_in_the_kind_of_calls_that_is_measured(monkeypatch, calibration):
     asked = []
-    monkeypatch.setattr(comparison, "predict", lambda *words: asked.append(words[-1].calls) or predict(*words))
-    compare("matmul", (ComparedSide(device()), ComparedSide(T4)), path_to(T4, OWN, "pinned"), calibration)
 
-    assert set(asked) == {calls_of(ok(on="cuda:0", cache=CACHE))}
+    def noted(cases, calibration, conditions, **more):
+        asked.append((len(cases), conditions.calls))
+        return predict_each(cases, calibration, conditions, **more)
+
+    monkeypatch.setattr(comparison, "predict_each", noted)
+    sides = ComparedSide(device()), ComparedSide(T4, tuple((size, span(2.0, origin="measured")) for size in (64, 256)))
+    found = compare("matmul", sides, path_to(T4, OWN, "pinned"), calibration)
+
+    calls = calls_of(ok(on="cuda:0", cache=CACHE))
+    assert asked == [(len(found), calls), (len(found) - 3, calls)]  # at once; sizes from 64 to 256 were measured
+    kernels = {point.size: point.kernel for point in found}
+    assert [kernels[size].origin for size in (32, 64, 128, 512)] == ["predicted", "measured", "measured", "predicted"]
 
 
 @pytest.mark.parametrize(
