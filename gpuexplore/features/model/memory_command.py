@@ -195,8 +195,7 @@ def _memory_json(
     timeline = []
     for point in memory.timeline:
         by_kind = {f"{kind.replace(' ', '_').lower()}_bytes": size for kind, size in point.bytes_by_kind.items()}
-        total = {"total_bytes": point.total_bytes}
-        timeline.append({"moment": point.moment, "phase": point.phase, **by_kind, **total})
+        timeline.append({"moment": point.moment, "phase": point.phase, **by_kind, "total_bytes": point.total_bytes})
     return {
         "model": memory.model.name,
         "parameter_count": memory.parameter_count,

@@ -36,10 +36,11 @@ from gpuexplore.features.model.analysis.answers import (
     to_json,
     uncounted_words,
 )
-from gpuexplore.features.model.analysis.models import model_asked, model_reading, models
+from gpuexplore.features.model.analysis.fits import DEFAULT_RESERVE, Gpu, capacity_named
+from gpuexplore.features.model.analysis.models import LayeredModel, model_asked, model_reading, models
 from gpuexplore.features.model.analysis.own_module import USUAL_GPU, predict_module, tracer
-from gpuexplore.features.model.analysis.plan import DTYPES, EXECUTIONS, SHARDINGS, TASKS, plan_of
-from gpuexplore.features.model.analysis.prediction import ModelPrediction, by_batch, predict_model
+from gpuexplore.features.model.analysis.plan import DTYPES, EXECUTIONS, SHARDINGS, TASKS, ModelPlan, plan_of
+from gpuexplore.features.model.analysis.prediction import ModelPrediction, by_batch, memory_of_each, predict_model
 from gpuexplore.features.model.analysis.trace_comparison import compared_step, flops_of, read_step
 from gpuexplore.features.model.measure import activity_of
 from gpuexplore.features.model.memory_command import module_of_file
@@ -61,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "model MODEL": {"nargs": "*", "help": f"{', '.join(models())}, a config.json, or a text file of layers"},
             "--module FILE": "FILE.py[:FUNCTION] that returns an nn.Module and its inputs",
             "--task NAME": f"{', '.join(TASKS)} (default: serve; of models that make no text, train or prefill)",
-            "--gpu LIST": "names of `specs` or devices of this machine (default: h100)",
+            "--gpu LIST": "names of `specs`, devices of this machine, or memory sizes like 24GB (default: h100)",
             "--gpus N": "number of GPUs (default: 1)",
             "--tensor-parallel N": "GPUs that share each layer (default: 1; up to 8 for serving)",
             "--pipeline N": "stages of equal numbers of layers, one after the other (default: 1)",
@@ -72,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "--dtype LIST": f"{', '.join(DTYPES)} (default: bf16)",
             "--weights NAME": "dtype of stored weights in serving: bf16, fp8, int8, int4",
             "--cache-dtype NAME": "dtype of keys and values in serving",
-            "--checkpoint": "recompute activations in training, block by block",
+            "--checkpoint": "recompute activations in training, block by block (scores of fused attention always are)",
             "--accumulate N": {"dest": "accumulation", "help": "micro-batches per training step"},
             "--optimizer NAME": "as in `memory` (default: adamw)",
             "--execution NAME": f"{', '.join(EXECUTIONS)} (default: graph for serving, eager for training)",
@@ -101,10 +102,11 @@ def execute(arguments: argparse.Namespace) -> int:
     known = discover()
     file = (arguments.trace.name, content_of(arguments.trace, MOST_BYTES), MOST_BYTES) if arguments.trace else None
     seen = read_step(*file) if file else None
-    usual = USUAL_GPU if seen is None or seen.is_gpu else "cpu"
-    gpus = arguments.gpu or (seen and seen.spec_key) or usual
-    devices = [ensure_ceiling(target_named(each, known)) for each in split(gpus)]
-    if not devices:
+    gpus = arguments.gpu or (seen and seen.spec_key) or (USUAL_GPU if seen is None or seen.is_gpu else "cpu")
+    sizes = [] if file or arguments.module else [size for each in split(gpus) if (size := capacity_named(each))]
+    named = [each for each in split(gpus) if not sizes or capacity_named(each) is None]
+    devices = [ensure_ceiling(target_named(each, known)) for each in named]
+    if not devices and not sizes:
         raise InvalidInput("no gpu: give at least one of `gpuexplore specs`")
     typed = {option: getattr(arguments, option) for option in OPTIONS}
     typed |= {
@@ -117,38 +119,60 @@ def execute(arguments: argparse.Namespace) -> int:
     }
     dtypes = split(arguments.dtype or (seen and seen.dtype) or "bf16")
     batches: Sequence[ModelPrediction] = ()
+    rooms: list[dict[str, Any]] = []
     if arguments.module:
         with tracer().torch.device("meta"):  # nothing is allocated
             module, inputs = module_of_file(arguments.module)
         plans = [plan_of(typed | {"task": arguments.task or "train", "dtype": dtype}) for dtype in dtypes]
-        by_plan = [predict_module(module, inputs, plan, devices) for plan in plans]
-        found = [each for of_device in zip(*by_plan, strict=True) for each in of_device]
+        by_device = zip(*(predict_module(module, inputs, plan, devices) for plan in plans), strict=True)
+        found = [each for of_device in by_device for each in of_device]
     else:
         model = model_asked(name)
         typed["task"] = arguments.task or model.tasks[0]
         if not typed["batch"] and typed["task"] == "train":
             typed["batch"] = str(model.batch)
         calibration = calibrate()
-        plans = [plan_of(typed | {"dtype": dtype}, generates=model.generates) for dtype in dtypes]
+        plans = [plan_of(typed | {"dtype": dtype}, heads=model.sharing_heads) for dtype in dtypes]
         found = [predict_model(model, plan, device, calibration) for device in devices for plan in plans]
-        batches = by_batch(model, plans[0], devices[0], calibration)
+        rooms = [_room_of(model, plan, size) for size in sizes for plan in plans]
+        batches = by_batch(model, plans[0], devices[0], calibration) if devices else ()
     reading = model_reading(name) if name else None
     if file:
-        phases = found[0].train, found[0].prefill, found[0].decode
-        seen = read_step(*file, [flops_of(each) for each in phases if each])
+        seen = read_step(*file, [flops_of(phase) for name in PHASES if (phase := getattr(found[0], name))])
         compared = compared_step(found[0], seen)
         print_json(compared) if arguments.json else _print_compared(found[0], compared)
         return EXIT_OK
     if arguments.json:
         sentences = [*comparisons(found, len(plans)), batch_words(batches)]
         read = [*filter(None, [reading]), *readings(split(gpus))]
-        print_json({"predictions": [to_json(each) for each in found], "comparisons": sentences, "readings": read})
+        said = {"memory": rooms, "comparisons": sentences, "readings": read}
+        print_json({"predictions": [to_json(each) for each in found]} | said)
         return EXIT_OK
+    print(*(room["headline"] for room in rooms), sep="\n", end="\n" if rooms else "")
     _print(found, batches, len(plans))
     if reading:
         say(f"gpuexplore: {reading}")
     say_readings(split(gpus))
     return EXIT_OK
+
+
+def _room_of(model: LayeredModel, plan: ModelPlan, gpu: Gpu) -> dict[str, Any]:
+    """Return whether a plan fits GPUs of which only the memory is known."""
+    needed = memory_of_each(model, plan)
+    usable = DEFAULT_RESERVE.usable_bytes(gpu.memory_bytes or 0)
+    stored = f" with {plan.weights} weights" if plan.weights else ""
+    what = (
+        f"{'Training' if plan.is_trained else 'Running'} {model.title} in {plan.dtype}{stored} at batch {plan.batch:,}"
+    )
+    needs = f"needs {format_gigabytes(needed)}{' a GPU' if plan.gpus > 1 else ''}"
+    fits = f"{'fits' if needed <= usable else 'does not fit'} {gpu.name}, {format_gigabytes(usable)} of it usable"
+    return {
+        "headline": f"{what} {needs} and {fits}. Its speed is unknown: a size of memory names no GPU.",
+        "gpu": gpu.key,
+        "fits": needed <= usable,
+        "memory_bytes": needed,
+        "usable_bytes": usable,
+    }
 
 
 def _measure(arguments: argparse.Namespace, name: str) -> int:
@@ -217,8 +241,9 @@ def _print_compared(of: ModelPrediction, found: Mapping[str, Any]) -> None:
 
 
 def _print(found: Sequence[ModelPrediction], batches: Sequence[ModelPrediction], dtypes: int) -> None:
-    for each in found:
-        print(headline(each))
+    if not found:
+        return
+    print(*map(headline, found), sep="\n")
     first = found[0]
     costs = () if first.fits is False else (scaling_words(first), cost_words(first))
     said = (*comparisons(found, dtypes), batch_words(batches), uncounted_words(first), _memory_words(first), *costs)
@@ -253,7 +278,8 @@ def _print(found: Sequence[ModelPrediction], batches: Sequence[ModelPrediction],
 
 def _memory_words(prediction: ModelPrediction) -> str:
     usable = format_gigabytes(prediction.usable_bytes)
-    words = f"Memory: {format_gigabytes(prediction.memory_bytes)} per GPU, {usable} usable on {gpus_words(prediction)}"
+    each = "" if prediction.device.kind == "cpu" else " per GPU"
+    words = f"Memory: {format_gigabytes(prediction.memory_bytes)}{each}, {usable} usable on {gpus_words(prediction)}"
     if prediction.link:
         assumed = ", assumed" if prediction.link.is_assumed else ""
         bus = format_si(prediction.link.bus_bytes_per_s, "B/s")

@@ -1,11 +1,13 @@
 """`memory` prints the peak, its moment and what fits, and names what it cannot use."""
 
+import re
+
 import pytest
 
 from gpuexplore.cli import main
 from gpuexplore.cli.output import EXIT_OK, EXIT_UNUSABLE
 from gpuexplore.features.model.analysis.fits import WELL_KNOWN
-from gpuexplore.features.model.analysis.models import model_named
+from gpuexplore.features.model.analysis.models import model_asked, model_named
 from tests.cli.conftest import answered, home
 from tests.features.trace.analysis.made import DATA, as_bytes, gpu_trace
 
@@ -167,6 +169,73 @@ def test_a_pipeline_is_predicted_with_its_bubble_and_the_bandwidths_of_collectiv
     assert "over 4 GPUs by NVLink" in capsys.readouterr().out
     assert main(("model", "llama-3-8b", "--pipeline", "5")) == EXIT_UNUSABLE
     assert "pipeline '5': expected divisors of the 32 blocks" in capsys.readouterr().err
+
+
+def test_a_size_of_memory_is_answered_by_what_fits_it_and_its_speed_is_unknown(answered, capsys):
+    _, told = answered("model", "llama-3-8b", "--gpu", "12GB,24GiB", "--weights", "fp8", "--json")
+
+    assert (told["predictions"], [row["fits"] for row in told["memory"]]) == ([], [True, True])
+    assert [row["fits"] for row in answered("model", "llama-3-8b", "--gpu", "12GB", "--json")[1]["memory"]] == [False]
+    assert main(("model", "gpt2", "--gpu", "h100,24GB", "--task", "train", "--batch", "1")) == EXIT_OK
+    room, speed = capsys.readouterr().out.splitlines()[:2]
+    assert room.startswith("Training GPT-2 in bf16 at batch 1 needs ")
+    assert room.endswith(
+        "fits 24 GB of memory, 21.0 GB of it usable. Its speed is unknown: a size of memory names no GPU."
+    )
+    assert speed.startswith("GPT-2 in bf16 on H100")
+
+
+def test_a_model_too_large_for_this_cpu_is_said_to_be_by_how_much_and_no_cpus_share_one(capsys):
+    assert main(("model", "deepseek-v3", "--gpu", "cpu")) == EXIT_OK
+    first, memory = capsys.readouterr().out.splitlines()[:2]
+
+    assert re.search(r"does not fit: [\d,.]+ TB needed, .* of this CPU's memory usable, [\d,.]+ TB too much\.$", first)
+    assert "GPU" not in first + memory.partition(" on ")[0]
+    assert main(("model", "gpt2", "--gpu", "cpu", "--gpus", "2")) == EXIT_UNUSABLE
+    assert "gpus '2': expected 1 on a CPU" in capsys.readouterr().err
+
+
+def test_bert_is_shared_by_gpus_although_its_logits_have_a_layer_of_their_own_before_them(answered):
+    words = ("model", "bert-base", "--gpus", "2", "--task", "prefill", "--json")
+    alone, shared = (answered(*words, "--tensor-parallel", each)[1]["predictions"][0] for each in ("1", "2"))
+
+    assert shared["parameters"] == alone["parameters"]
+    assert 0.4 * alone["memory_bytes"] < shared["memory_bytes"] < 0.7 * alone["memory_bytes"]
+
+
+def test_gpus_of_a_server_that_no_share_of_the_heads_fits_have_batches_of_their_own(capsys):
+    assert main(("model", "llama-3-8b", "--gpus", "3")) == EXIT_OK
+    assert "for each of 3 users" in capsys.readouterr().out
+    assert main(("model", "llama-3-8b", "--gpus", "3", "--tensor-parallel", "3")) == EXIT_UNUSABLE
+    assert "whose number divides the 32 heads" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ("kimi-k2",),
+            "fp8 and tensor parallelism over 16 (65.5 GB each) or with weights in int4 and tensor parallelism",
+        ),
+        (("llama-3-70b",), "fits with tensor parallelism over 2 (71.0 GB each) or with weights in fp8 (73.3 GB)."),
+        (
+            ("llama-3-70b", "--task", "train"),
+            "fits with 32 of them with sharded weights and checkpointing (61.9 GB each).",
+        ),
+    ],
+)
+def test_a_model_that_does_not_fit_is_said_to_fit_more_gpus_or_fewer_bits(capsys, words, said):
+    assert main(("model", *words)) == EXIT_OK
+    assert said in capsys.readouterr().out
+
+
+def test_tokens_of_a_model_of_images_are_refused_and_a_config_of_text_is_trained_by_one_sequence(capsys, tmp_path):
+    path = tmp_path / "net.txt"
+    path.write_text("input tokens=128\nembedding 64 vocabulary=100\nattention heads=4\nlinear 100")
+
+    assert main(("model", "vit-b-16", "--tokens", "7")) == EXIT_UNUSABLE
+    assert "tokens '7': expected none: ViT-B/16 does not read tokens" in capsys.readouterr().err
+    assert model_asked(str(path)).batch == 1
 
 
 def test_trace_is_compared_with_its_own_gpu_and_dtype(tmp_path, answered, capsys):

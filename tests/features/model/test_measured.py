@@ -16,10 +16,11 @@ from gpuexplore.core.errors import GpuExploreError, InvalidInput
 from gpuexplore.core.once import once
 from gpuexplore.features.model.analysis import Training, step_time
 from gpuexplore.features.model.analysis.answers import measured_words
+from gpuexplore.features.model.analysis.layer_kinds import KINDS
 from gpuexplore.features.model.analysis.models import model_named, model_of_text, tape_of
 from gpuexplore.features.model.analysis.plan import ModelPlan
-from gpuexplore.features.model.measure import activity_of
-from gpuexplore.features.model.measure.built import AttentionModule, Builder
+from gpuexplore.features.model.measure import UNBUILT, activity_of
+from gpuexplore.features.model.measure.built import PLAIN, AttentionModule, Builder
 from gpuexplore.features.model.measure.steps import is_steady, step_of
 from gpuexplore.hardware import device_named, discover
 from gpuexplore.operations import operation_named
@@ -104,19 +105,14 @@ def test_a_model_that_is_too_large_is_refused_before_it_starts():
         activity_of({"model": "llama-3-70b", "task": "train", "dtype": "fp32"}, cpu())
 
 
-def test_layers_that_are_not_built_are_named():
-    with pytest.raises(InvalidInput, match="experts"), torch.device("meta"):
-        Builder(model_named("mixtral-8x7b")).modules()
-
-
 def test_windows_are_built_as_long_as_they_hold_all_tokens():
     model = model_named("gemma-3-1b")
 
     with torch.device("meta"):
         made = nn.Sequential(*Builder(model, tokens=64).modules())
         assert sum(weight.numel() for weight in made.parameters()) == 999_885_952
-        with pytest.raises(InvalidInput, match="attention to all tokens"):
-            Builder(model, tokens=1024).modules()
+    with pytest.raises(InvalidInput, match="attention to all tokens"):
+        activity_of({"model": model.name, "task": "prefill", "tokens": "1024"}, cpu())
 
 
 @pytest.fixture
@@ -182,6 +178,21 @@ def test_json_has_each_sample(capsys):
     assert len(told["measured"]["samples_s"]) >= 6
     assert 0 < told["measured"]["speed"] <= 1
     assert sum(told["measured"]["shares"].values()) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("model", ["whisper-tiny", "dit-xl-2", "mixtral-8x7b", "deepseek-v2-lite", "gpt-oss-20b"])
+def test_models_that_torch_does_not_build_are_refused_with_those_that_it_does(capsys, model):
+    assert main(("model", model, "--measure", "--task", "prefill")) == EXIT_UNUSABLE
+    assert (
+        f"model '{model}': expected models with attention to all tokens, and no encoder: gpt2"
+        in capsys.readouterr().err
+    )
+
+
+def test_layers_that_are_not_refused_are_those_that_torch_builds():
+    built = {kind for kind in KINDS if kind in PLAIN or hasattr(Builder, f"_{kind}")}
+
+    assert built == {*KINDS} - {*UNBUILT} - {"input", "split", "shortcut", "add"}
 
 
 def test_a_module_of_ones_own_is_not_measured(capsys):

@@ -9,9 +9,11 @@ from streamlit.util import calc_hash
 from gpuexplore.core.units import format_gigabytes
 from gpuexplore.features.model.analysis import Training
 from gpuexplore.features.model.analysis.answers import headline
+from gpuexplore.features.model.analysis.config import layers_of_text
 from gpuexplore.features.model.analysis.models import model_named
 from gpuexplore.features.model.analysis.own_module import predict_model
 from gpuexplore.features.model.analysis.training import training_memory
+from gpuexplore.features.model.ui import speed
 from gpuexplore.ui.identity import OWNER_COOKIE
 from tests.features.trace.analysis.made import DATA
 from tests.pages.conftest import OWNER, compiler, home, page, texts
@@ -342,8 +344,8 @@ def test_model_that_no_number_of_gpus_of_a_host_holds_gets_a_sentence_and_its_me
         (b"\xff\xfe\x00", "is not UTF-8 text"),
         (b'{"model_type": "lla', "is not complete JSON"),
         (b"[" * 100_000, "is not complete JSON"),
-        (b'{"model_type": "mamba"}', "model_type of config.json 'mamba': expected llama"),
-        (b" " * 300_000, "300,000 bytes"),
+        (b'{"model_type": "mamba"}', "model_type of config.json 'mamba': expected a model without a recurrence"),
+        pytest.param(b" " * 5_000_000, "5,000,000 bytes", id="long"),
         (b'{"model_type": "gpt2", "n_embd": 1e9, "n_layer": 2, "n_head": 2, "vocab_size": 9}', "n_embd of config.json"),
     ],
 )
@@ -356,12 +358,15 @@ def test_config_that_cannot_be_used_gets_a_sentence(page, content, said):
     assert "GPT-2 in bf16 on L4: " in texts(app.markdown)
 
 
-def test_layers_of_a_config_are_in_the_link(page):
+def test_layers_of_a_config_that_a_process_of_its_own_reads_are_in_the_link(page, monkeypatch):
+    read = []
+    monkeypatch.setattr(speed, "read_apart", lambda *given: read.append(given) or layers_of_text(*given[1:]))
     config = b'{"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 2, "vocab_size": 500, "n_positions": 32}'
     app = page("model", gpu="l4")
     field_of(app, "config.json").set_value(("config.json", config, "application/json")).run()
 
     assert not app.error
+    assert read == [("gpuexplore.features.model.analysis.config:layers_of_text", config.decode(), "config.json")]
     assert model_of(app).value == "layers"
     assert "embedding 64 vocabulary=500" in str(app.query_params["layers"])
     model_of(app).select("gpt2").run()

@@ -14,6 +14,7 @@ from gpuexplore.core.units import (
     round_significant,
 )
 from gpuexplore.features.atlas.analysis.which_gpu import price_of
+from gpuexplore.features.model.analysis import SERVED
 from gpuexplore.features.model.analysis.network import link_of
 from gpuexplore.features.model.analysis.parts import tokens_of
 from gpuexplore.features.model.analysis.prediction import (
@@ -58,8 +59,7 @@ def mfu_by_definition(prediction: ModelPrediction) -> dict[str, float | None]:
     } | ({"hfu": prediction.repeated_flop_count} if prediction.plan.checkpoint else {})
     if not prediction.model.tokens:
         del counts["six_n"]  # a weight of a convolution is used many times
-    shares = {name: prediction.mfu(count) for name, count in counts.items()}
-    return {name: share.value if share else None for name, share in shares.items()}
+    return {name: share.value if (share := prediction.mfu(count)) else None for name, count in counts.items()}
 
 
 def gpus_words(prediction: ModelPrediction) -> str:
@@ -120,21 +120,24 @@ def rate_words(rate: UncertainValue) -> str:
 
 def _too_large(prediction: ModelPrediction) -> str:
     usable = prediction.usable_bytes or 0
-    words = f"{format_gigabytes(prediction.memory_bytes)} a GPU, {format_gigabytes(usable)} usable"
-    other = smallest_that_fits(prediction.model, prediction.plan, prediction.device)
+    needed, room, more = map(format_gigabytes, (prediction.memory_bytes, usable, prediction.memory_bytes - usable))
+    if prediction.device.kind == "cpu":
+        return f"{needed} needed, {room} of this CPU's memory usable, {more} too much."
+    stored = 0 if prediction.plan.is_trained else SERVED[prediction.plan.weight_dtype]
+    fewer = [dtype for dtype in ("fp8", "int4") if SERVED[dtype] < stored]
     found = []
-    if other and other.gpus > 1:
-        how = "%s of them with sharded weights and checkpointing" if other.is_trained else "tensor parallelism over %s"
-        found.append(f"{how % other.gpus} ({format_gigabytes(memory_of_each(prediction.model, other))} each)")
-    elif other and other.is_trained:
-        found.append("one with checkpointing")
-    if not prediction.plan.is_trained and not prediction.model.is_own:
-        for dtype in ("fp8", "int4"):
-            fewer = memory_of_each(prediction.model, replace(prediction.plan, weights=dtype))
-            if fewer <= usable:
-                found.append(f"weights in {dtype} ({format_gigabytes(fewer)})")
-                break
-    return f"{words}; fits with {' or with '.join(found)}." if found else f"{words}."
+    for dtype in (prediction.plan.weights, *fewer):
+        plan = smallest_that_fits(prediction.model, replace(prediction.plan, weights=dtype), prediction.device)
+        if plan is None:
+            continue
+        trained = f"{plan.gpus} of them with sharded weights and" if plan.gpus > 1 else "one with"
+        ways = {f"weights in {dtype}": dtype in fewer, f"tensor parallelism over {plan.gpus}": plan.gpus > 1}
+        how = f"{trained} checkpointing" if plan.is_trained else " and ".join(words for words in ways if ways[words])
+        each = " each" if plan.gpus > 1 else ""
+        found.append(f"{how} ({format_gigabytes(memory_of_each(prediction.model, plan))}{each})")
+        if plan.gpus == 1:
+            break
+    return f"{needed} a GPU, {room} usable{'; fits with ' if found else ''}{' or with '.join(found)}."
 
 
 def measured_words(what: str, found: Mapping[str, Any], phase: StepPrediction, speed: float | None) -> str:
@@ -193,8 +196,7 @@ def comparisons(found: Sequence[ModelPrediction], plans: int) -> list[str]:
 
 
 def _times(found: UncertainValue) -> str:
-    ends = f"{format_multiple(found.low)} to {format_multiple(found.high)}"
-    return f"{format_multiple(found.value)} times ({ends})"
+    return f"{format_multiple(found.value)} times ({format_multiple(found.low)} to {format_multiple(found.high)})"
 
 
 def batch_words(predictions: Sequence[ModelPrediction]) -> str:
@@ -203,10 +205,13 @@ def batch_words(predictions: Sequence[ModelPrediction]) -> str:
     if found is None:
         return ""
     best = max(predictions, key=lambda each: each.per_second.value)
-    largest = predictions[-1].plan.batch
     rate = f"{format_multiple(best.per_second.value)} {'tokens' if found.model.tokens else 'samples'} a second"
     within = f"90 % of the best rate ({rate}) is reached from batch {found.plan.batch:,} on"
-    return f"{within}; the largest of the batches tried that fits is {largest:,}." if found.fits else f"{within}."
+    return (
+        f"{within}; the largest of the batches tried that fits is {predictions[-1].plan.batch:,}."
+        if found.fits
+        else f"{within}."
+    )
 
 
 def cost_of(prediction: ModelPrediction) -> dict[str, float | str] | None:
@@ -298,8 +303,8 @@ def _scaling_of(prediction: ModelPrediction) -> float | None:
     if prediction.plan.gpus == 1:
         return None
     alone = replace(prediction.plan, gpus=1, tensor_parallel=1, pipeline=1, shard="none")
-    one = predict_model(prediction.model, alone, prediction.device).per_second.value
-    return prediction.per_second.value / prediction.plan.gpus / one
+    one = predict_model(prediction.model, alone, prediction.device)
+    return prediction.per_second.value / prediction.plan.gpus / one.per_second.value
 
 
 def scaling_words(prediction: ModelPrediction) -> str:
@@ -324,8 +329,10 @@ def scaling_words(prediction: ModelPrediction) -> str:
 def shares_of(phase: StepPrediction) -> dict[str, float]:
     """Return what takes a step, as shares of it by words of GROUPS, the largest first."""
     total = sum(phase.seconds.values())
-    found = {GROUPS[name]: seconds / total for name, seconds in phase.seconds.items()}
-    return dict(sorted(found.items(), key=lambda item: -item[1]))
+    return {
+        GROUPS[name]: phase.seconds[name] / total
+        for name in sorted(phase.seconds, key=lambda name: -phase.seconds[name])
+    }
 
 
 def rows_of(phase: StepPrediction) -> list[dict[str, Any]]:

@@ -10,40 +10,72 @@ from typing import Any
 
 from gpuexplore.core.errors import InvalidInput
 
-LARGEST_FILE = 200_000  # characters: configs have 500 to 5,000
+LARGEST_FILE = 4_000_000  # characters: configs have 500 to 5,000, those that list quantized weights 3 million
 MOST = {"layers": 1000, "tokens": 10**7}
-LATENT = ("deepseek_v2", "deepseek_v3", "kimi_k2")
 WITH_EXPERTS = (
     *("mixtral", "qwen2_moe", "qwen3_moe", "qwen3_vl_moe_text", "olmoe", "granitemoe", "gpt_oss", "llama4_text"),
-    *("phimoe", "glm4_moe", "minimax_m2", "deepseek", *LATENT),
+    *("phimoe", "glm4_moe", "minimax_m2", "deepseek", "deepseek_v2", "deepseek_v3", "kimi_k2", "dots1"),
 )
 LIKE_LLAMA = (
-    *("llama", "mistral", "ministral3", "gemma", "gemma2", "gemma3_text", "phi3", "granite", "olmo2", "smollm3"),
+    *("llama", "mistral", "ministral3", "gemma", "gemma2", "gemma3_text", "phi3", "granite", "olmo2", "olmo3"),
     *("qwen2", "qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text", "qwen3", "qwen3_vl_text", "glm4"),
-    *("cohere", "cohere2", "stablelm", "internlm2", "baichuan", *WITH_EXPERTS),
+    *("cohere", "cohere2", "stablelm", "internlm2", "baichuan", "smollm3", "seed_oss", "mimo", "ernie4_5", "exaone"),
+    *("exaone4", "hunyuan_v1_dense", "apertus", "arcee", "nemotron", "qwen", "chatglm", *WITH_EXPERTS),
 )
-LIKE_GPT = ("gpt2", "gpt_neox", "opt", "mpt", "gpt_bigcode", "starcoder2", "phi", "falcon", "bloom", "gptj")
+LIKE_GPT = (
+    *("gpt2", "gpt_neox", "opt", "mpt", "gpt_bigcode", "starcoder2", "phi", "falcon", "bloom", "gptj", "codegen"),
+    *("RefinedWeb", "RefinedWebModel"),  # Falcon as it was first
+)
 # a denoising step, with the tokens of text that attend jointly with those of the image
 DIFFUSION = {"DiTTransformer2DModel": 0, "SD3Transformer2DModel": 333, "FluxTransformer2DModel": 512}
-HAVING: Mapping[str, tuple[str, ...]] = {
+HAVING: Mapping[str, tuple[str, ...]] = {  # kinds, or how their names begin
+    "latent attention": ("deepseek_v2", "deepseek_v3", "kimi_k2"),
     "four norms": ("gemma2", "gemma3_text", "glm4"),  # after each part of a block too
-    "layer norms": ("cohere", "cohere2", "stablelm", "phimoe"),
+    "layer norms": ("stablelm", "phimoe", "nemotron"),  # those of Cohere have no shift
+    "no gate": ("apertus", "arcee", "nemotron"),
+    "biases of queries, keys and values alone": ("qwen2", "glm4", "stablelm", "seed_oss", "mimo", "chatglm"),
+    "norms of queries and keys": (
+        *("qwen3", "gemma3", "olmo2", "olmo3", "olmoe", "minimax", "hunyuan", "apertus", "exaone4", "dots1"),
+    ),
+    "and with a weight for each of all heads": ("olmo", "cohere", "stablelm", "minimax"),
+    "parallel parts": ("gpt_neox", "falcon", "phi", "gptj", "codegen"),
+    "biased logits": ("phi", "gptj", "codegen"),
     # where a config does not say so, as transformers leaves out what is its default
     "tied tables": ("gemma", "gemma2", "gemma3_text", "smollm3", "cohere", "cohere2"),
-    "tables of their own": ("gpt_neox", "phi", "gptj"),
+    "tables of their own": ("gpt_neox", "phi", "gptj", "codegen"),
+}
+UNREAD: Mapping[str, tuple[str, ...]] = {  # why a kind is refused, by how its name begins
+    "a recurrence, as of state spaces": (
+        *("mamba", "falcon_mamba", "falcon_h1", "jamba", "bamba", "zamba", "nemotron_h", "granitemoehybrid", "rwkv"),
+        *("recurrent_gemma", "xlstm", "plamo2"),
+    ),
+    "linear attention or short convolutions": (
+        *("qwen3_next", "qwen3_5", "kimi_linear", "minimax_text", "minimax_m1", "bailing_moe_linear", "lfm2"),
+    ),
+    "sparse attention, to tokens that an index chooses": (
+        "deepseek_v32",
+        "deepseek_v4",
+        "deepseek_ref",
+        "glm_moe_dsa",
+        "minimax_m3",
+    ),
+    "an encoder of text next to a decoder": (
+        *("t5", "mt5", "umt5", "longt5", "bart", "mbart", "pegasus", "marian", "m2m_100"),
+    ),
+    "blocks of different sizes": ("gemma3n", "gemma4", "openelm", "nemotron-nas", "mimo_v2", "step3"),
 }
 READ = (
     *(*LIKE_LLAMA, *LIKE_GPT, "bert", "roberta", "xlm-roberta", "distilbert", "vit"),
     *("whisper", "resnet", *DIFFUSION),
 )
 NAMES: Mapping[str, tuple[str, ...]] = {  # of a size, in the configs of different models
-    "width": ("hidden_size", "n_embd", "d_model", "dim"),
+    "width": ("hidden_size", "n_embd", "n_embed", "d_model", "dim"),
     "layers": ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "encoder_layers"),
     "heads": ("num_attention_heads", "n_head", "n_heads", "encoder_attention_heads"),
-    "kv": ("num_key_value_heads", "num_kv_heads", "kv_n_heads"),
-    "head": ("head_dim", "attention_head_dim"),
-    "features": ("intermediate_size", "n_inner", "ffn_dim", "hidden_dim", "encoder_ffn_dim"),
-    "vocabulary": ("vocab_size",),
+    "kv": ("num_key_value_heads", "num_kv_heads", "kv_n_heads", "n_head_kv", "multi_query_group_num"),
+    "head": ("head_dim", "attention_head_dim", "kv_channels"),
+    "features": ("intermediate_size", "n_inner", "ffn_dim", "hidden_dim", "encoder_ffn_dim", "ffn_hidden_size"),
+    "vocabulary": ("vocab_size", "padded_vocab_size"),
     "tokens": ("max_position_embeddings", "n_positions", "max_seq_len", "max_target_positions", "seq_length"),
     "window": ("sliding_window",),
     "experts": ("num_local_experts", "num_experts", "n_routed_experts"),
@@ -70,6 +102,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {  # of a size, in the configs of differe
     "text": ("joint_attention_dim",),
     "pooled": ("pooled_projection_dim",),
     "single": ("num_single_layers",),
+    "parallel_norms": ("num_ln_in_parallel_attn",),
 }
 
 
@@ -97,6 +130,8 @@ def layers_of(config: Mapping[str, Any], source: str) -> str:
         InvalidInput: a size is missing or no whole number, or the kind of model is not known; names it.
     """
     kind = config.get("model_type") or config.get("_class_name")
+    if why := next((why for why, begun in UNREAD.items() if str(kind).startswith(begun)), None):
+        raise InvalidInput.of(f"model_type of {source}", kind, f"a model without {why}, which is not counted here")
     if isinstance(config.get("text_config"), dict) and (kind not in READ or "hidden_size" not in config):
         return layers_of(config["text_config"], source)
     if kind not in READ:
@@ -117,13 +152,18 @@ def _sizes(kind: str, config: Mapping[str, Any], source: str) -> dict[str, int]:
     """Return the sizes of a config, those that its kind needs among them."""
     nested = config.get("attn_config")  # of MPT
     flat = {**nested, **config} if isinstance(nested, dict) else config
-    sizes = {name: _size(flat, name, source) for name in NAMES}
+    # what a config of Gemma 3 leaves out
+    usual = {"heads": 8, "kv": 4, "head": 256, "vocabulary": 262208} if kind == "gemma3_text" else {}
+    sizes = {name: _size(flat, name, source) or usual.get(name, 0) for name in NAMES}
     if kind in DIFFUSION:
         sizes["width"] = sizes["heads"] * sizes["head"]
         sizes["vocabulary"] = sizes["labels"]
     inputs = ("text", "pooled") if DIFFUSION.get(kind) else () if kind == "vit" else ("vocabulary",)
-    needed = ["width", "layers", "heads", *inputs]
-    needed += [*(("experts", "active") if kind in WITH_EXPERTS else ()), *(("rank",) if kind in LATENT else ())]
+    needed = [
+        *("width", "layers", "heads", *inputs, *(("features",) if kind == "chatglm" else ())),
+        *(("experts", "active") if kind in WITH_EXPERTS else ()),
+        *(("rank",) if kind in HAVING["latent attention"] else ()),
+    ]
     for name in needed:
         if not sizes[name]:
             raise InvalidInput(f"{source} has no {' or '.join(NAMES[name])}: expected a whole number from 1")
@@ -150,102 +190,143 @@ def _tokens(sizes: Mapping[str, int]) -> int:
     return min(sizes["tokens"] or 2048, 4096)
 
 
+def _with(line: str, settings: Mapping[str, object]) -> str:
+    """Return a line with those settings that apply."""
+    return " ".join((line, *(text for text, applies in settings.items() if applies)))
+
+
 def _like_llama(kind: str, config: Mapping[str, Any], sizes: Mapping[str, int]) -> str:
     """Return a decoder with RMS norms and gated blocks, dense or with experts, its attention plain or latent."""
-    has_biases = kind.startswith("qwen2") or config.get("attention_bias", config.get("use_qkv_bias", kind == "gpt_oss"))
-    biases = "yes" if has_biases else "no"
-    attention = f"attention heads={sizes['heads']} kv={sizes['kv'] or sizes['heads']} bias={biases} rotary=yes"
-    if kind.startswith(("qwen2", "glm4", "stablelm")):
-        attention += " out_bias=no"
-    if sizes["head"]:
-        attention += f" head={sizes['head']}"
-    if kind.startswith(("qwen3", "gemma3")):
-        attention += " qk_norm=yes"
-    if kind == "gpt_oss":
-        attention += " sinks=yes"
+    is_biased = kind.startswith("qwen2") or next(
+        (config[key] for key in ("attention_bias", "use_qkv_bias", "add_qkv_bias") if config.get(key) is not None),
+        kind in ("qwen", "gpt_oss"),
+    )
+    is_normed = kind.startswith(HAVING["norms of queries and keys"])
+    attention = _with(
+        f"attention heads={sizes['heads']} kv={sizes['kv'] or sizes['heads']} rotary=yes",
+        {
+            "bias=yes": is_biased,
+            "out_bias=no": kind == "qwen" or kind.startswith(HAVING["biases of queries, keys and values alone"]),
+            f"head={sizes['head']}": sizes["head"],
+            f"qk_norm={1 + kind.startswith(HAVING['and with a weight for each of all heads'])}": kind != "llama4_text"
+            and config.get("qk_layernorm", config.get("use_qk_norm", is_normed)),  # those of Llama 4 have no weights
+            "sinks=yes": kind == "gpt_oss",
+        },
+    )
     if sizes["rank"]:
-        head = sizes["latent_head"] or 128
-        rope = sizes["rope"] or 64
-        attention = f"latent heads={sizes['heads']} rank={sizes['rank']} query_rank={sizes['query_rank']}"
-        attention += f" head={head} rope={rope}"
-    dense = f"gated {sizes['dense_features'] or sizes['features'] or 4 * sizes['width']}"
+        ranks = f"rank={sizes['rank']} query_rank={sizes['query_rank']} rope={sizes['rope'] or 64}"
+        attention = f"latent heads={sizes['heads']} {ranks} head={sizes['latent_head'] or 128}"
+    features = (sizes["dense_features"] or sizes["features"] or 4 * sizes["width"]) // (1 + (kind == "qwen"))  # of both
+    dense = f"gated {features} bias={'yes' if config.get('mlp_bias') else 'no'}"
+    if kind in HAVING["no gate"]:
+        dense = f"linear {features} bias=no\nrelu\nlinear {sizes['width']} bias=no"
     experts = dense
     if sizes["experts"] and sizes["active"]:
         features = sizes["expert"] or sizes["features"]
         shared = sizes["shared"] or features * (sizes["shared_count"] or kind == "llama4_text")
-        experts = f"experts {features} count={sizes['experts']} active={sizes['active']} shared={shared}"
-        experts += " bias=yes" if kind == "gpt_oss" else ""
+        experts = _with(
+            f"experts {features} count={sizes['experts']} active={sizes['active']} shared={shared}",
+            {"bias=yes": kind == "gpt_oss", "gated=yes": sizes["shared"]},
+        )
     sparse = sizes["layers"] // max(1, sizes["sparse_step"])
     only = config.get("mlp_only_layers")
     first = max(sizes["dense"], sizes["layers"] - sparse, len(only) if isinstance(only, list) else 0)
     first = min(first, sizes["layers"]) if experts != dense else 0
     norm = "layer_norm" if kind in HAVING["layer norms"] else "rms_norm"
+    norms = norm, int(kind.startswith("cohere") or bool(config.get("use_parallel_residual")))
     if kind in HAVING["four norms"]:
         attention, dense, experts = (f"{part}\n{norm}" for part in (attention, dense, experts))
     every, window = _windows(kind, config, sizes)
     local = attention.replace("attention ", f"attention window={window} ") if window else attention
-    period = "".join(_block(1, norm, part, experts) + "\n" for part in (*[local] * (every - 1), attention))
+    period = "".join(_block(1, norms, part, experts) + "\n" for part in (*[local] * (every - 1), attention))
     rest = sizes["layers"] - first
-    blocks = [
-        _block(first, norm, attention, dense),
-        f"repeat {rest // every}\n{period}end" if every > 1 and rest >= every else "",
-        _block(rest % every if every else rest, norm, local, experts),
-    ]
-    tied = "yes" if config.get("tie_word_embeddings", kind in HAVING["tied tables"]) else "no"
     return "\n".join(
-        (
-            f"input tokens={_tokens(sizes)}",
-            f"embedding {sizes['width']} vocabulary={sizes['vocabulary']}",
-            *filter(None, blocks),
-            norm,
-            f"linear {sizes['vocabulary']} bias=no tied={tied}",
+        filter(
+            None,
+            (
+                f"input tokens={_tokens(sizes)}",
+                f"embedding {sizes['width']} vocabulary={sizes['vocabulary']}",
+                _block(first, norms, attention, dense),
+                f"repeat {rest // every}\n{period}end" if every > 1 and rest >= every else "",
+                _block(rest % every if every else rest, norms, local, experts),
+                norm,
+                _logits(kind, config, sizes, is_tied=kind in HAVING["tied tables"]),
+            ),
         )
     )
+
+
+def _logits(kind: str, config: Mapping[str, Any], sizes: Mapping[str, int], *, is_tied: bool) -> str:
+    """Return the last product, of a table that is by default tied to the embedding or not."""
+    is_biased = config.get("lm_head_bias", kind in HAVING["biased logits"])
+    tied = "yes" if config.get("tie_word_embeddings", is_tied) else "no"
+    return f"linear {sizes['vocabulary']} bias={'yes' if is_biased else 'no'} tied={tied}"
 
 
 def _windows(kind: str, config: Mapping[str, Any], sizes: Mapping[str, int]) -> tuple[int, int]:
     """Return which layer, of how many, attends to all tokens, 0 for none, and the window of the others; 0 without."""
     kinds = config.get("layer_types")
-    every = {"gemma2": 2, "gpt_oss": 2, "gemma3_text": 6}.get(kind, 0)
+    every = {"gemma2": 2, "gpt_oss": 2, "gemma3_text": 6, "cohere2": 4, "olmo3": 4, "exaone4": 4}.get(kind, 0)
     if isinstance(kinds, list) and "full_attention" in kinds:
         every = kinds.index("full_attention") + 1
     is_used = config.get("use_sliding_window", not kind.startswith("qwen")) and kind not in ("mixtral", "phi3")
     return (every, sizes["window"]) if is_used and sizes["window"] else (0, 0)
 
 
-def _block(count: int, norm: str, attention: str, feed_forward: str) -> str:
-    """Return so many blocks of attention and a feed-forward part, each with its norm and its residual sum."""
+def _block(count: int, norms: tuple[str, int], attention: str, feed_forward: str) -> str:
+    """Return so many blocks of attention and a feed-forward part, each with its norm and its residual sum.
+
+    Args:
+        norms: their kind, and how many a block has where both parts are of one input: 1 or 2; 0 where they follow.
+    """
     if count < 1:
         return ""
-    lines = ["split", norm, *attention.split("\n"), "add", "split", norm, *feed_forward.split("\n"), "add"]
+    norm, parallel = norms
+    parts = attention.split("\n"), feed_forward.split("\n")
+    lines = ["split", norm, *parts[0], "add", "split", norm, *parts[1], "add"]
+    if parallel:
+        own = [norm] * (parallel - 1)
+        both = ["split", *own, *parts[0], "shortcut", *own, *parts[1], "add"]
+        lines = ["split", *[norm] * (2 - parallel), *both, "add"]
     return "\n".join((f"repeat {count}", *(f"  {line}" for line in lines), "end"))
 
 
 def _like_gpt(kind: str, config: Mapping[str, Any], sizes: Mapping[str, int]) -> str:
     """Return a decoder with layer norms and a perceptron of two layers."""
-    bias = "no" if config.get("no_bias") or not config.get("use_bias", config.get("bias", kind != "falcon")) else "yes"
-    has_positions = kind in ("gpt2", "opt", "gpt_bigcode") or (kind == "mpt" and config.get("learned_pos_emb", True))
+    is_bare = config.get("no_bias") or not config.get("use_bias", config.get("bias", kind != "falcon"))
+    nested = config.get("attn_config")  # of MPT
+    has_alibi = kind == "bloom" or (nested if isinstance(nested, dict) else config).get("alibi")
+    has_positions = kind in ("gpt2", "opt", "gpt_bigcode", "mpt") and not has_alibi and config.get("learned_pos_emb", 1)
     features = sizes["features"] or (sizes["ratio"] or 4) * sizes["width"]
-    is_new = config.get("new_decoder_architecture")  # of Falcon: without it all heads share one of keys
+    is_new = config.get(
+        "new_decoder_architecture", kind == "RefinedWeb"
+    )  # of Falcon: without it all heads share one of keys
     has_one = config.get("multi_query", kind in ("falcon", "gpt_bigcode")) and not is_new
-    groups = 1 if has_one else sizes["kv"] or sizes["heads"]
-    rotary = "no" if has_positions or kind in ("mpt", "bloom") else "yes"
-    attention = f"attention heads={sizes['heads']} kv={groups} bias={bias} rotary={rotary}"
-    perceptron = f"linear {features} bias={bias}\ngelu\nlinear {sizes['width']} bias={bias}"
-    block = _block(sizes["layers"], "layer_norm", attention, perceptron)
-    if config.get("parallel_attn", kind in ("falcon", "phi", "gptj")):
-        norms = ("", "layer_norm\n") if is_new else ("layer_norm\n", "")
-        both = f"split\n{norms[1]}{attention}\nshortcut\n{norms[1]}{perceptron}\nadd"
-        block = f"repeat {sizes['layers']}\nsplit\n{norms[0]}{both}\nadd\nend"
-    is_tied = config.get("tie_word_embeddings", kind not in HAVING["tables of their own"])
+    norm = "rms_norm" if kind == "mpt" and is_bare else "layer_norm"  # without a shift, as of MPT
+    attention = _with(
+        f"attention heads={sizes['heads']} kv={1 if has_one else sizes['kv'] or sizes['heads']}",
+        {
+            "bias=yes": not is_bare and kind not in ("gptj", "codegen"),
+            "rotary=yes": not (has_positions or has_alibi or kind == "mpt"),
+            f"window={sizes['window']}": kind == "starcoder2" and sizes["window"],
+        },
+    )
+    perceptron = "\ngelu\n".join(
+        f"linear {each} bias={'no' if is_bare else 'yes'}" for each in (features, sizes["width"])
+    )
+    own = 2 if kind == "gpt_neox" or is_new else 1
+    is_parallel = config.get("parallel_attn", config.get("use_parallel_residual", kind in HAVING["parallel parts"]))
     positions = f" positions={(sizes['tokens'] or _tokens(sizes)) + 2 * (kind == 'opt')}" if has_positions else ""
     return "\n".join(
         (
             f"input tokens={_tokens(sizes)}",
             f"embedding {sizes['width']} vocabulary={sizes['vocabulary']}{positions}",
-            block,
-            "layer_norm",
-            f"linear {sizes['vocabulary']} bias=no tied={'yes' if is_tied else 'no'}",
+            *["layer_norm"] * (kind == "bloom"),
+            _block(
+                sizes["layers"], (norm, (sizes["parallel_norms"] or own) if is_parallel else 0), attention, perceptron
+            ),
+            norm,
+            _logits(kind, config, sizes, is_tied=kind not in HAVING["tables of their own"]),
         )
     )
 
@@ -254,7 +335,7 @@ def _encoder(kind: str, sizes: Mapping[str, int]) -> str:
     """Return an encoder, whose tokens attend to all others: of text, or of the squares of an image."""
     attention = f"attention heads={sizes['heads']} bias=yes causal=no"
     perceptron = f"linear {sizes['features'] or 4 * sizes['width']}\ngelu\nlinear {sizes['width']}"
-    blocks = _block(sizes["layers"], "layer_norm", attention, perceptron)
+    blocks = _block(sizes["layers"], ("layer_norm", 0), attention, perceptron)
     if kind == "vit":
         image = sizes["image"] or 224
         first = [f"input 3x{image}x{image}", f"patches {sizes['width']} size={sizes['patch'] or 16}"]
@@ -264,8 +345,8 @@ def _encoder(kind: str, sizes: Mapping[str, int]) -> str:
         f"input tokens={tokens}",
         f"embedding {sizes['width']} vocabulary={sizes['vocabulary']} positions={tokens} types={sizes['types']}",
     ]
-    head = f"linear {sizes['width']}\ngelu\nlayer_norm\nlinear {sizes['vocabulary']} tied=yes"
-    return "\n".join((*first, "layer_norm", blocks, head))
+    head = f"linear {sizes['width']} whole=yes\ngelu"
+    return "\n".join((*first, "layer_norm", blocks, head, f"layer_norm\nlinear {sizes['vocabulary']} tied=yes"))
 
 
 def _whisper(sizes: Mapping[str, int]) -> str:
@@ -282,10 +363,10 @@ def _whisper(sizes: Mapping[str, int]) -> str:
             f"input tokens={_tokens(sizes)}",
             f"encode {2 * (sizes['frames'] or 1500)}x{sizes['channels'] or 80}",
             f"conv1d {width} kernel=3\ngelu\nconv1d {width} kernel=3 stride=2\ngelu\npositions",
-            _block(sizes["layers"], "layer_norm", f"{attention} causal=no", perceptron),
+            _block(sizes["layers"], ("layer_norm", 0), f"{attention} causal=no", perceptron),
             "layer_norm\ndecode",
             f"embedding {width} vocabulary={sizes['vocabulary']} positions={sizes['tokens'] or _tokens(sizes)}",
-            _block(sizes["decoder_layers"] or sizes["layers"], "layer_norm", crossed, perceptron),
+            _block(sizes["decoder_layers"] or sizes["layers"], ("layer_norm", 0), crossed, perceptron),
             f"layer_norm\nlinear {sizes['vocabulary']} bias=no tied=yes",
         )
     )
@@ -303,7 +384,7 @@ def _dit(sizes: Mapping[str, int]) -> str:
             f"input {sizes['channels'] or 4}x{side}x{side}",
             f"encode 256\nlinear {width}\nsilu\nlinear {width}\nlabels {sizes['labels'] + 1}\ndecode",
             f"patches {width} size={patch} extra=0",
-            _block(sizes["layers"], "adaptive_norm 3", attention, f"linear {4 * width}\ngelu\nlinear {width}"),
+            _block(sizes["layers"], ("adaptive_norm 3", 0), attention, f"linear {4 * width}\ngelu\nlinear {width}"),
             f"adaptive_norm 2\nlinear {out}",
         )
     )
@@ -319,14 +400,13 @@ def _with_text(kind: str, config: Mapping[str, Any], sizes: Mapping[str, int]) -
     is_flux = kind == "FluxTransformer2DModel"
     patch = 2 if is_flux else sizes["patch"] or 2
     channels = (sizes["channels"] or 64) // 4 if is_flux else sizes["channels"] or 16
-    how = f"heads={sizes['heads']} rotary={'yes' if is_flux else 'no'}"
-    how += " qk_norm=yes" if is_flux or config.get("qk_norm") else ""
+    is_normed = is_flux or config.get("qk_norm")
+    how = _with(f"heads={sizes['heads']}", {"rotary=yes": is_flux, "qk_norm=yes": is_normed})
     guidance = f"labels {256 + width + 2}\n" if config.get("guidance_embeds") else ""
     single = (
         f"repeat {sizes['single']}\nsplit\nadaptive_norm 3\nsplit\nattention {how} bias=yes out_bias=no causal=no\n"
         f"shortcut\nlinear {4 * width}\ngelu\nlinear {width}\nadd\nadd\nend"
     )
-    blocks = f"repeat {sizes['layers'] - (not is_flux)}\njoint {4 * width} {how}\nend\n"
     return "\n".join(
         (
             f"input {channels}x{side}x{side}",
@@ -334,7 +414,8 @@ def _with_text(kind: str, config: Mapping[str, Any], sizes: Mapping[str, int]) -
             f"encode 256\nlinear {width}\nsilu\nlinear {width}\nlabels {sizes['pooled'] + width + 2}\n{guidance}decode",
             f"encode {DIFFUSION[kind]}x{sizes['text']}\nconv1d {width} kernel=1\ndecode",
             f"patches {width} size={patch} extra=0 positions=no",
-            blocks + (f"join\n{single}" if sizes["single"] else f"joint {4 * width} {how} last=yes"),
+            f"repeat {sizes['layers'] - (not is_flux)}\njoint {4 * width} {how}\nend",
+            f"join\n{single}" if sizes["single"] else f"joint {4 * width} {how} last=yes",
             f"adaptive_norm 2\nlinear {patch**2 * (sizes['out_channels'] or channels)}",
         )
     )
@@ -356,8 +437,8 @@ def _resnet(config: Mapping[str, Any], source: str) -> str:
     for depth, width in zip(*given.values(), strict=True):
         is_basic = config.get("layer_type") == "basic"
         stride = 1 if len(lines) == 2 else 2
-        inner = [(width, 3, stride), (width, 3, 1)] if is_basic else [(width // 4, 1, 1), (width // 4, 3, stride)]
-        convs = [*inner, *([] if is_basic else [(width, 1, 1)])]
+        long = [(width // 4, 1, 1), (width // 4, 3, stride), (width, 1, 1)]
+        convs = [(width, 3, stride), (width, 3, 1)] if is_basic else long
         first = "\nrelu\n".join(
             f"conv {out} kernel={kernel} stride={step} padding={kernel // 2} bias=no\nbatch_norm"
             for out, kernel, step in convs

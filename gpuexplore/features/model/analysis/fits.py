@@ -154,8 +154,7 @@ def fits_of(
             found.append(Fit(gpu, None, None, None))
             continue
         usable = reserve.usable_bytes(gpu.memory_bytes, gpu.memory_type)
-        limits = (size.largest_batch(usable) for size in sizes)
-        largest = min(limit for limit in limits if limit is not None) * times
+        largest = min(limit for size in sizes if (limit := size.largest_batch(usable)) is not None) * times
         found.append(Fit(gpu, batch <= largest, largest, usable))
     return tuple(found)
 
@@ -205,8 +204,7 @@ def setup_of(typed: Mapping[str, str], *, serves: bool = False) -> Training | Se
     for name in others:
         if name in given:
             only = "training" if serves else "serving"
-            said = f"{name.replace('_', ' ')} {given[name][:60]!r}"
-            raise InvalidInput(f"{said} applies to {only} only: leave it out")
+            raise InvalidInput(f"{name.replace('_', ' ')} {given[name][:60]!r} applies to {only} only: leave it out")
     setup: dict[str, Any] = {name: spelled(text) for name, text in given.items()}
     setup |= {name: check_count(name, given[name]) for name in LIMITS if name in given}
     if serves:

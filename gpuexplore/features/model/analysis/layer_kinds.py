@@ -123,9 +123,10 @@ def _linear_to(tape: Tape, value: Value, features: int, *, bias: bool, tied: boo
 
 def _linear(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     tied = bool(layer.settings["tied"])
-    shared = ceil(layer.sizes[0] / tape.parallel) * value.shape[-1]
-    if tied and shared not in tape.weights:
+    if tied and ceil(layer.sizes[0] / tape.parallel) * value.shape[-1] not in tape.weights:
         raise WrongShape("tied=no, or as many features as the embedding has entries")
+    if layer.settings["whole"]:
+        return _whole(tape, value, layer.sizes[0], bias=bool(layer.settings["bias"]))
     return _linear_to(tape, value, layer.sizes[0], bias=bool(layer.settings["bias"]), tied=tied)
 
 
@@ -137,8 +138,8 @@ def _max_pool(tape: Tape, layer: ModelLayer, value: Value) -> Value:
 
 def _avg_pool(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     channels, _, _ = _map_of(value)
-    shape = (channels, layer.sizes[0], layer.sizes[0])
-    return tape.record([value], shape, How(keeps="nothing" if layer.sizes[0] == 1 else "inputs"))
+    (size,) = layer.sizes
+    return tape.record([value], (channels, size, size), How(keeps="nothing" if size == 1 else "inputs"))
 
 
 def _same_shape(how: How) -> Build:
@@ -147,8 +148,8 @@ def _same_shape(how: How) -> Build:
 
 
 def _dropout(tape: Tape, _: ModelLayer, value: Value) -> Value:
-    mask = tape.extra(Size(0, value.element_count))  # on a GPU it is bool: a byte each
-    return tape.record([value], value.shape, How(extras=[mask]))
+    # a mask, on a GPU of bool: a byte each
+    return tape.record([value], value.shape, How(extras=[tape.extra(Size(0, value.element_count))]))
 
 
 def _batch_norm(tape: Tape, _: ModelLayer, value: Value) -> Value:
@@ -219,7 +220,10 @@ def _attention(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     elif layer.settings["window"] and (tape.context or layer.settings["fused"]):
         keys = min(keys, layer.settings["window"])
     if layer.settings["qk_norm"]:
-        query, key = (_normed(tape, part, weight_count=1, width=head) for part in (query, key))
+        # with weights of a head, which all have in common, or for each of all heads
+        query, key = (
+            _normed(tape, part, weight_count=1, width=head * (layer.settings["qk_norm"] == 1)) for part in (query, key)
+        )
     if layer.settings["rotary"]:
         query, key = (_rotate(tape, rotated) for rotated in (query, key))
     if layer.settings["sinks"]:
@@ -325,7 +329,8 @@ def _experts(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     if not layer.settings["shared"]:
         return result
     shared = _gated(tape, ModelLayer(layer.line, "gated", (layer.settings["shared"],), {"bias": 0}), value)
-    return tape.record([result, shared], value.shape, How(passes_gradient=True))
+    weighing = [tape.weight(width)] if layer.settings["gated"] else []  # the shared block, token by token
+    return tape.record([result, shared], value.shape, How(weights=weighing, passes_gradient=True))
 
 
 def _patches(tape: Tape, layer: ModelLayer, value: Value) -> Value:
@@ -335,12 +340,11 @@ def _patches(tape: Tape, layer: ModelLayer, value: Value) -> Value:
     if not size or height % size or width % size:
         raise WrongShape(f"a size of patches that divides the map {_shown(value)}")
     tokens = height // size * (width // size)
-    cut = tape.record([value], (tokens, channels * size**2))
-    made = _whole(tape, cut, layer.sizes[0], bias=True)
+    made = _whole(tape, tape.record([value], (tokens, channels * size**2)), layer.sizes[0], bias=True)
     # a token of its own for the class of the image
     extra = layer.settings["extra"]
-    learned = [tape.weight(extra * layer.sizes[0])] if extra else []
-    whole = tape.record([made], (tokens + extra, layer.sizes[0]), How(weights=learned))
+    learned = How(weights=[tape.weight(extra * layer.sizes[0])] if extra else [])
+    whole = tape.record([made], (tokens + extra, layer.sizes[0]), learned)
     if not layer.settings["positions"]:
         return whole
     return tape.record([whole], whole.shape, How(weights=[tape.weight(whole.element_count)], passes_gradient=True))
@@ -483,7 +487,13 @@ KINDS: Mapping[str, LayerKind] = MappingProxyType(
             (1,),
             {"kernel": None, "stride": 1, "padding": 0, "groups": 1, "bias": 1},
         ),
-        "linear": LayerKind("linear 4096 bias=yes tied=no", "its input", _linear, (1,), {"bias": 1, "tied": 0}),
+        "linear": LayerKind(
+            "linear 4096 bias=yes tied=no whole=no",  # whole: each of tensor-parallel GPUs computes all of it
+            "its input",
+            _linear,
+            (1,),
+            {"bias": 1, "tied": 0, "whole": 0},
+        ),
         "relu": LayerKind("relu", "its output", _keeping_output),
         "sigmoid": LayerKind("sigmoid", "its output", _keeping_output),
         "tanh": LayerKind("tanh", "its output", _keeping_output),
@@ -543,11 +553,11 @@ KINDS: Mapping[str, LayerKind] = MappingProxyType(
             {"heads": None, "rank": None, "query_rank": 0, "head": 128, "rope": 64},
         ),
         "experts": LayerKind(
-            "experts 14336 count=8 active=2 shared=0",
+            "experts 14336 count=8 active=2 shared=0 gated=no",
             "its input, a copy of it for each active expert, and four intermediate tensors of each",
             _experts,
             (1,),
-            {"count": None, "active": None, "shared": 0, "bias": 0},
+            {"count": None, "active": None, "shared": 0, "bias": 0, "gated": 0},
         ),
         "patches": LayerKind(
             "patches 768 size=16 extra=1 positions=yes",

@@ -14,7 +14,7 @@ shortcut; ``#`` begins a comment, and ``;`` ends a line as well.
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import lru_cache
@@ -23,7 +23,7 @@ from pathlib import Path
 
 from gpuexplore.core import LONGEST_LIST, InvalidInput, check_text, once, read_whole
 from gpuexplore.features.model.analysis import ITEMSIZES, Training
-from gpuexplore.features.model.analysis.config import layers_of, layers_of_text
+from gpuexplore.features.model.analysis.config import LARGEST_FILE, layers_of, layers_of_text
 from gpuexplore.features.model.analysis.layer_kinds import INDEX_BYTES, KINDS, LayerKind, ModelLayer, WrongShape
 from gpuexplore.features.model.analysis.tape import How, Tape, Value
 
@@ -73,10 +73,16 @@ class LayeredModel:
     @lru_cache(maxsize=128)  # noqa: B019 a bounded cache of values
     def generates(self) -> bool:
         """A decoder: it reads tokens, attends to none that come later, and so makes one after another."""
-        after = [index for index, layer in enumerate(self.layers) if layer.kind == "decode"]
-        decoder = self.layers[max(after, default=0) :]
+        start = max((index for index, layer in enumerate(self.layers) if layer.kind == "decode"), default=0)
         return bool(self.tokens) and all(
-            layer.settings.get("causal", 1) or layer.settings.get("cross") for layer in decoder
+            layer.settings.get("causal", 1) or layer.settings.get("cross") for layer in self.layers[start:]
+        )
+
+    @property
+    def sharing_heads(self) -> int:
+        """Heads of its attention, which GPUs of a server can share among them; 1 of a model that generates nothing."""
+        return next(
+            (layer.settings["heads"] for layer in self.layers if self.generates and "heads" in layer.settings), 1
         )
 
     @property
@@ -84,8 +90,8 @@ class LayeredModel:
         """Tasks that a prediction can be of, the usual one first."""
         if self.generates:
             return "serve", "train"
-        makes_images = any(layer.kind == "joint" for layer in self.layers)
-        return ("prefill", "train") if makes_images else ("train", "prefill")
+        # a model with a joint block makes images
+        return ("prefill", "train") if any(layer.kind == "joint" for layer in self.layers) else ("train", "prefill")
 
     @property
     def is_own(self) -> bool:
@@ -133,8 +139,9 @@ def _known_as(name: str) -> tuple[LayeredModel | None, list[LayeredModel]]:
 def _words(name: str) -> list[str]:
     """Return the words of a name without its owner and what does not change the layers; versions may change them."""
     changing_nothing = ("meta", "instruct", "chat", "base", "hf", "it", "pt", "model", "torchvision")
-    words = re.findall(r"[a-z0-9.]+", name.casefold().rpartition("/")[2])
-    return [word for word in words if word not in changing_nothing]
+    return [
+        word for word in re.findall(r"[a-z0-9.]+", name.casefold().rpartition("/")[2]) if word not in changing_nothing
+    ]
 
 
 def model_reading(name: str) -> str | None:
@@ -173,7 +180,7 @@ def model_asked(name: str) -> LayeredModel:
         InvalidInput: there is none; says what is accepted.
     """
     if name.endswith((".json", ".txt")):
-        return LayeredModel(name, name.rpartition("/")[2], read_layers_file(name))
+        return _of_layers(name, name.rpartition("/")[2], read_layers_file(name))
     return model_named(name, ", a config.json")
 
 
@@ -183,7 +190,11 @@ def model_of_text(text: str) -> LayeredModel:
     Raises:
         InvalidInput: a line is no layer; names it and what is accepted.
     """
-    return LayeredModel("layers", "Pasted layers", _parse_layers(text))
+    return _of_layers("layers", "Pasted layers", _parse_layers(text))
+
+
+def _of_layers(name: str, title: str, layers: tuple[ModelLayer, ...]) -> LayeredModel:
+    return LayeredModel(name, title, layers, 1 if layers[0].settings["tokens"] else PASTED_BATCH)
 
 
 def read_layers_file(path: str) -> tuple[ModelLayer, ...]:
@@ -194,7 +205,7 @@ def read_layers_file(path: str) -> tuple[ModelLayer, ...]:
     """
     try:
         with Path(path).open(encoding="utf-8-sig") as file:
-            text = file.read(LONGEST_LIST + 1)
+            text = file.read(LARGEST_FILE + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise InvalidInput.of("file", path, f"readable files of layers; this one: {reason}") from error
@@ -215,12 +226,11 @@ def _parse_layers(text: str, *, source: str = "layers") -> tuple[ModelLayer, ...
     if len(text) > LONGEST_LIST:
         raise InvalidInput.of(source, f"more than {LONGEST_LIST:,} characters", f"at most {LONGEST_LIST:,}")
     check_text(source, text, "\n;")
-    rows = text.replace(";", "\n").splitlines()
-    stripped = ((number, row.partition("#")[0].split()) for number, row in enumerate(rows, 1))
-    lines = [line for line in stripped if line[1]]
+    rows = enumerate(text.replace(";", "\n").splitlines(), 1)
+    lines = [(number, words) for number, row in rows if (words := row.partition("#")[0].split())]
     layers: list[ModelLayer] = []
     read: dict[int, ModelLayer] = {}  # a repeated line is read once
-    for line in _repeated(lines, source, MOST["depth"]):
+    for line in _repeated(iter(lines), source, MOST["depth"]):
         if len(layers) == MOST["layers"]:
             raise _no_layer(source, line, f"at most {MOST['layers']:,} layers, repeated ones counted each time")
         if id(line) not in read:
@@ -232,37 +242,29 @@ def _parse_layers(text: str, *, source: str = "layers") -> tuple[ModelLayer, ...
     return tuple(layers)
 
 
-def _repeated(lines: Sequence[_Line], source: str, depth: int) -> Iterator[_Line]:
-    index = 0
-    while index < len(lines):
-        line = lines[index]
-        index += 1
+def _repeated(lines: Iterator[_Line], source: str, depth: int, opening: _Line | None = None) -> list[_Line]:
+    """Return the lines up to the end of `opening`, or all: of too many repeated ones more than are accepted."""
+    found: list[_Line] = []
+    for line in lines:
         words = line[1]
+        if words[0] == "end" and opening and found:
+            return found
         if words[0] == "end":
-            raise _no_layer(source, line, "`end` after a `repeat`")
+            missing = "layers after `repeat`, and an `end` after them" if opening else "`end` after a `repeat`"
+            raise _no_layer(source, opening or line, missing)
         if words[0] != "repeat":
-            yield line
+            found.append(line)
             continue
         count = read_whole(words[1]) if len(words) == 2 else None
         if not count or count > MOST["layers"] or depth == 0:
             raise _no_layer(
                 source, line, f"`repeat N` with N from 1 to {MOST['layers']:,}, at most {MOST['depth']} deep"
             )
-        stop = _end_of(lines, index, line, source)
-        for _ in range(count):
-            yield from _repeated(lines[index:stop], source, depth - 1)
-        index = stop + 1
-
-
-def _end_of(lines: Sequence[_Line], start: int, opening: _Line, source: str) -> int:
-    depth = 1
-    for index in range(start, len(lines)):
-        depth += {"repeat": 1, "end": -1}.get(lines[index][1][0], 0)
-        if depth == 0 and index == start:
-            break
-        if depth == 0:
-            return index
-    raise _no_layer(source, opening, "layers after `repeat`, and an `end` after them")
+        block = _repeated(lines, source, depth - 1, line)
+        found += block * min(count, MOST["layers"] // len(block) + 1)
+    if opening:
+        raise _no_layer(source, opening, "layers after `repeat`, and an `end` after them")
+    return found
 
 
 def _layer(line: _Line, source: str) -> ModelLayer:

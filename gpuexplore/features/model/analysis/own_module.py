@@ -262,7 +262,7 @@ def predict_model(
     if inputs is not None or loss is not None:
         raise InvalidInput("inputs and loss are those of a module: leave them out with the name of a model")
     named = model_asked(model)
-    return prediction.predict_model(named, plan_of(typed, generates=named.generates), device)
+    return prediction.predict_model(named, plan_of(typed, heads=named.sharing_heads), device)
 
 
 def _text(value: object) -> str:

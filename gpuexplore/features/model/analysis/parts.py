@@ -100,9 +100,9 @@ def tokens_of(model: LayeredModel, plan: ModelPlan) -> int:
     """
     if not model.generates and plan.task not in {"train", "prefill"}:
         raise InvalidInput.of("task", plan.task, f"train and prefill: {model.title} generates no tokens")
-    if not model.tokens:
-        return 0
-    return plan.tokens or (model.tokens if plan.is_trained else model.prompt)
+    if plan.tokens and not (model.tokens or model.is_own):
+        raise InvalidInput.of("tokens", plan.tokens, f"none: {model.title} does not read tokens")
+    return plan.tokens * bool(model.tokens) or (model.tokens if plan.is_trained else model.prompt)
 
 
 @lru_cache(maxsize=1024)
@@ -114,8 +114,12 @@ def forward_pass(model: LayeredModel, plan: ModelPlan, *, context: int = 0) -> P
     """
     tokens = 1 if context else tokens_of(model, plan)
     dtype = "fp32" if plan.dtype in ("fp32", "tf32") else "fp16" if plan.dtype == "fp16" else "bf16"
-    how = (plan.tensor_parallel, plan.is_trained, plan.fused_attention)
-    counts = step_counts(model, Training(dtype, tokens=tokens), context, how)
+    counts = step_counts(
+        model,
+        Training(dtype, tokens=tokens),
+        context,
+        (plan.tensor_parallel, plan.is_trained, plan.fused_attention),
+    )
     itemsize = ITEMSIZES[dtype]
     works = {work: count for work, count in counts.items() if isinstance(work, Work)}
     linears = [work for work in works if work.kind == "linear"]
@@ -162,8 +166,7 @@ def step_counts(
     for kept in (2, 3) if times > 3 else (times,):
         some = replace(model, layers=layers[: start + kept * period] + layers[start + times * period :])
         found.append(_counted(tape_of.__wrapped__(some, setup, parallel, context), model, is_trained=is_trained))
-    fewer = found[0]
-    counts = Counter({key: count + (times - 3) * (count - fewer[key]) for key, count in found[-1].items()})
+    counts = Counter({key: count + (times - 3) * (count - found[0][key]) for key, count in found[-1].items()})
     if counts["weights"] >= 10**13:  # tape_of names the first layer that is too much
         tape_of(model, setup)
     return counts

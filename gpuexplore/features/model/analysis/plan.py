@@ -149,11 +149,14 @@ class ModelPlan:
         return self.cache or {"tf32": "fp32", "fp8": "bf16"}.get(self.dtype, self.dtype)
 
 
-def plan_of(typed: Mapping[str, str], *, generates: bool = True) -> ModelPlan:
+def plan_of(typed: Mapping[str, str], *, heads: int = 0) -> ModelPlan:
     """Return the plan that was typed: fields of ModelPlan as text, empty or missing ones by default.
 
-    GPUs of a server of a model that generates tokens share layers by default, as many as a host connects; others have
-    batches of their own.
+    GPUs of a server of a model that generates tokens share layers by default, as many as a host connects and divide its
+    heads; others have batches of their own.
+
+    Args:
+        heads: of the attention of a model that generates tokens; 1 of others, 0 where they are unknown.
 
     Raises:
         InvalidInput: names the value and what is accepted.
@@ -172,9 +175,9 @@ def plan_of(typed: Mapping[str, str], *, generates: bool = True) -> ModelPlan:
             found.setdefault("shard", "full")
     stages = found.get("pipeline", 1)
     found.setdefault("gpus", found.get("tensor_parallel", 1) * stages)
-    if generates and not is_trained and found["gpus"] % stages == 0:
+    if not is_trained and found["gpus"] % stages == 0:
         groups = found["gpus"] // stages
-        found.setdefault("tensor_parallel", next(each for each in range(HOST_GPUS, 0, -1) if groups % each == 0))
+        found.setdefault("tensor_parallel", next(n for n in range(HOST_GPUS, 0, -1) if groups % n == heads % n == 0))
     return ModelPlan(**found)
 
 

@@ -189,8 +189,9 @@ def predict_model(
     Raises:
         InvalidInput: the model cannot be run so, or the device has no units for the dtype; says why.
     """
-    software = 0.0 if is_same_software else OTHERWISE["software"]
-    return _predict_each(model, [plan], device, calibration, software=software)[0]
+    return _predict_each(
+        model, [plan], device, calibration, software=0.0 if is_same_software else OTHERWISE["software"]
+    )[0]
 
 
 def _predict_each(
@@ -202,6 +203,8 @@ def _predict_each(
     software: float = OTHERWISE["software"],
 ) -> tuple[ModelPrediction, ...]:
     """Return the prediction of each plan, all with one execution: their calls are predicted at once."""
+    if device.kind == "cpu" and (many := max((plan.gpus for plan in plans), default=1)) > 1:
+        raise InvalidInput.of("gpus", many, "1 on a CPU: only GPUs share the work of a model")
     steps = [list(_steps(model, plan)) for plan in plans]
     parts = [part for of_plan in steps for *_, step in of_plan for part in step.parts]
     known = call_seconds(parts, device, plans[0], calibration) if plans else {}

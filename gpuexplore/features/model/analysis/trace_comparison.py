@@ -179,8 +179,8 @@ def _starts(trace: ProfilerTrace, flop_counts: Sequence[float]) -> tuple[list[in
         many = f"the median of {len(marked)} ProfilerStep markers"
         return sorted(marked), many if len(marked) > 1 else "that of the ProfilerStep marker"
     ops = sorted((call for call in trace.calls if call.category == "cpu_op"), key=BEGAN)
-    rows = table_of(trace, traced_on(trace)).rows
-    products = [row for row in rows if row.flop_count and group_of(row.operation, row.kind)[0] == "products"]
+    table = table_of(trace, traced_on(trace))
+    products = [row for row in table.rows if row.flop_count and group_of(row.operation, row.kind)[0] == "products"]
     flop_count = sum(row.calls * (row.flop_count or 0) for row in products)
     names = {row.operation for row in products}
     events: list[Call | Kernel] = [call for call in ops if call.name in names or not products]
@@ -198,8 +198,7 @@ def _starts(trace: ProfilerTrace, flop_counts: Sequence[float]) -> tuple[list[in
 
 
 def _outermost_ns(event: Call | Kernel, ops: Sequence[Call]) -> int:
-    around = (op.start_ns for op in ops if op.start_ns <= event.start_ns < op.end_ns)
-    return min(around, default=event.start_ns)
+    return min((op.start_ns for op in ops if op.start_ns <= event.start_ns < op.end_ns), default=event.start_ns)
 
 
 def _cut(trace: ProfilerTrace, starts: Sequence[int]) -> tuple[ProfilerTrace, int]:
@@ -381,9 +380,16 @@ def _predicted(phase: StepPrediction) -> list[_StepOperation]:
         sizes = [int(each) for each in lengths.groups()] if lengths else []
         sizes += [round(part.flop_count / (2 * prod(sizes)))] if lengths else []
         time_s = phase.seconds.get(part.group, 0.0) * part_s / (raw_s[part.group] or 1.0)
-        flop_count = round(part.flop_count * part.count)
         found.append(
-            _StepOperation(part.group, title, tuple(sorted(sizes)), (part.dtype,), part.count, time_s, flop_count)
+            _StepOperation(
+                part.group,
+                title,
+                tuple(sorted(sizes)),
+                (part.dtype,),
+                part.count,
+                time_s,
+                round(part.flop_count * part.count),
+            )
         )
     return found
 
@@ -488,7 +494,8 @@ def _sentence(found: Mapping[str, Any], seen: SeenStep) -> str:
     large = [row for row in found["groups"] if row["ratio"] and row["seen_s"] >= LEAST_SHARE * found["seen_s"]]
     as_predicted = [row["part"] for row in large if 1 / ALIKE <= row["ratio"] <= ALIKE]
     words += [f"as predicted: {', '.join(as_predicted)}"] if as_predicted else []
-    return f"{measured}{': ' if words else ''}{'; '.join(words)}."
+    only = "" if found["seen_flop_count"] else "If this trace is of this request, which needs shapes to be checked: "
+    return f"{only}{measured}{': ' if words else ''}{'; '.join(words)}."
 
 
 def _cause(row: Mapping[str, Any], seen: SeenStep) -> str:
@@ -512,8 +519,7 @@ def _notes(
     """Yield what limits the comparison."""
     device = prediction.device
     if seen.is_gpu != (device.kind != "cpu"):
-        where = "a GPU" if seen.is_gpu else "a CPU"
-        yield f"The trace is of {where}, the prediction of {device.title}."
+        yield f"The trace is of a {'GPU' if seen.is_gpu else 'CPU'}, the prediction of {device.title}."
     elif seen.is_gpu and seen.spec_key != (device.spec_key or seen.spec_key):
         yield f"The trace was taken on {seen.on or 'a GPU it does not name'}, the prediction is of {device.title}."
     yield f"Step: {seen.choice}."

@@ -21,7 +21,8 @@ from gpuexplore.measure.conditions.environment import free_bytes
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
 
 DTYPES = ("fp32", "bf16", "fp16")
-STEPS = 40  # with those that warm up
+# of layers that are predicted, without a module of torch in `built`
+UNBUILT = ("encode", "decode", "conv1d", "positions", "labels", "adaptive_norm", "joint", "join", "latent", "experts")
 
 
 def perform(
@@ -57,7 +58,9 @@ def activity_of(arguments: Mapping[str, str], device: Device) -> Activity:
     check_memory(memory_of_each(model, plan), free_bytes(device), device)
     flop_count = sum(part.flop_count * part.count for part in forward_pass(model, plan).parts)
     step_s = flop_count * (3 if plan.is_trained else 1) / (5e12 if device.kind == "cuda" else 5e10)
-    return of_kind("model", given, device=device.id, expected_s=min(LONGEST_S, 30.0 + STEPS * step_s))
+    return of_kind(
+        "model", given, device=device.id, expected_s=min(LONGEST_S, 30.0 + 40 * step_s)
+    )  # of steps with those that warm up
 
 
 def _asked(arguments: Mapping[str, str], device: Device) -> tuple[LayeredModel, ModelPlan]:
@@ -65,6 +68,18 @@ def _asked(arguments: Mapping[str, str], device: Device) -> tuple[LayeredModel, 
     typed = dict(arguments)
     model = model_asked(typed.pop("model", ""))
     plan = plan_of(typed)
+    unbuilt = [
+        layer.label
+        for layer in model.layers
+        if layer.kind in UNBUILT
+        or layer.settings.get("sinks")
+        or 0 < layer.settings.get("window", 0) < (plan.tokens or model.tokens)
+    ]
+    if unbuilt:
+        measured = (
+            "models with attention to all tokens, and no encoder: gpt2, llama-3.2-1b, bert-base, vit-b-16, resnet-50"
+        )
+        raise InvalidInput.of("model", model.name, f"{measured}; `{unbuilt[0]}` is predicted, and not built in torch")
     if plan.task == "serve":
         raise InvalidInput.of("task", plan.task, "train, prefill and decode to be measured")
     if plan.dtype not in DTYPES:

@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
 
-from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.model.analysis.layer_kinds import ModelLayer
 from gpuexplore.features.model.analysis.models import LayeredModel
 
@@ -58,7 +57,7 @@ class AttentionModule(nn.Module):
         self.key = nn.Linear(width, self._kv * self._head, bias=bias)
         self.value = nn.Linear(width, self._kv * self._head, bias=bias)
         self.out = nn.Linear(self._heads * self._head, width, bias=bias and bool(settings["out_bias"]))
-        self.norms = nn.ModuleList(nn.RMSNorm(self._head) for _ in range(2 * settings.get("qk_norm", 0)))
+        self.norms = nn.ModuleList(nn.RMSNorm(self._head) for _ in range(2 * bool(settings.get("qk_norm", 0))))
         self._cache: list[Any] = []
 
     def _rotated(self, x: Any) -> Any:
@@ -182,10 +181,7 @@ class Builder:
     def _module(self, layer: ModelLayer) -> nn.Module:
         if layer.kind in PLAIN:
             return PLAIN[layer.kind](self.shape)
-        making = getattr(self, f"_{layer.kind}", None)
-        if making is None:
-            raise InvalidInput.of("layer", layer.label, "models without it: --measure cannot build it in torch")
-        return making(layer, dict(layer.settings), *layer.sizes)
+        return cast("nn.Module", getattr(self, f"_{layer.kind}")(layer, dict(layer.settings), *layer.sizes))
 
     def _pooled(self, kernel: int, settings: Any) -> tuple[int, ...]:
         stride = settings["stride"] or kernel
@@ -232,11 +228,7 @@ class Builder:
         self.shape = (*self.shape, width)
         return self._table
 
-    def _attention(self, layer: ModelLayer, settings: Any) -> nn.Module:
-        if settings["cross"] or settings["sinks"] or 0 < settings["window"] < max(self._context, self.shape[0]):
-            raise InvalidInput.of(
-                "layer", layer.label, "attention to all tokens: --measure cannot build others in torch"
-            )
+    def _attention(self, _: ModelLayer, settings: Any) -> nn.Module:
         return AttentionModule(self.shape[-1], self._context, settings=settings)
 
     def _gated(self, _: ModelLayer, settings: Any, features: int) -> nn.Module:

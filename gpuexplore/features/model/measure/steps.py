@@ -92,8 +92,7 @@ def is_steady(times_s: list[float]) -> bool:
     if len(times_s) < 6:
         return False
     before = median(times_s[-6:-3])
-    after = median(times_s[-3:])
-    return abs(after - before) <= STEADY * before
+    return abs(median(times_s[-3:]) - before) <= STEADY * before
 
 
 def step_of(model: LayeredModel, plan: ModelPlan, device: torch.device) -> Callable[[], object]:

@@ -24,7 +24,7 @@ from gpuexplore.features.model.analysis.answers import (
     mfu_by_definition,
     rows_of,
 )
-from gpuexplore.features.model.analysis.config import LARGEST_FILE, layers_of_text
+from gpuexplore.features.model.analysis.config import LARGEST_FILE
 from gpuexplore.features.model.analysis.models import LayeredModel
 from gpuexplore.features.model.analysis.plan import DTYPES, SHARDINGS, ModelPlan, plan_of
 from gpuexplore.features.model.analysis.prediction import (
@@ -128,7 +128,7 @@ def _choose(
                 "config.json",
                 type=["json"],
                 key="model.file",
-                help="As on Hugging Face, at most 200 kB. Its layers are in the link; the file is not stored.",
+                help="As on Hugging Face, at most 4 MB. Its layers are in the link; the file is not stored.",
             )
         )
     with top[0]:
@@ -146,7 +146,7 @@ def _choose(
     with ways:
         kept = _usable({"task": task} | typed | {name: str(number) for name, number in chosen.items()}, model)
     plans = [
-        plan_of(kept | {"dtype": dtype, "weights": stored}, generates=model.generates)
+        plan_of(kept | {"dtype": dtype, "weights": stored}, heads=model.sharing_heads)
         for dtype, stored in product(dtypes or ["bf16"], weights)
     ]
     if not keys:
@@ -245,7 +245,9 @@ def _read_upload(file: Any) -> None:
     try:
         if file.size > LARGEST_FILE:
             raise InvalidInput.of(file.name, f"{file.size:,} bytes", f"a config.json of at most {LARGEST_FILE:,}")
-        layers = layers_of_text(file.getvalue().decode("utf-8-sig"), file.name)
+        layers = read_apart(
+            "gpuexplore.features.model.analysis.config:layers_of_text", file.getvalue().decode("utf-8-sig"), file.name
+        )
     except UnicodeDecodeError:
         url_widgets.show_problem(InvalidInput(f"{file.name} is not UTF-8 text: expected a config.json"))
         return

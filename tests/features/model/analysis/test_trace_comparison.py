@@ -136,6 +136,7 @@ def test_without_shapes_it_is_unknown_whether_it_is_of_the_request(prediction):
 
     assert (found["seen_flop_count"], found["flop_ratio"]) == (None, None)
     assert any("record_shapes=True" in note for note in found["notes"])
+    assert found["sentence"].startswith("If this trace is of this request, which needs shapes to be checked: ")
     assert {row["group"]: row["seen_calls"] for row in found["groups"]}["products"] == 73
 
 

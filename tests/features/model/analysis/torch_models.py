@@ -186,7 +186,7 @@ class Builder:
         self.shape = (out, *self._pooled(kernel, stride, padding))
         return nn.Conv2d(channels, out, kernel, stride, padding, groups=groups, bias=bool(bias))
 
-    def linear(self, features, bias, tied):
+    def linear(self, features, bias, tied, whole):  # on one GPU each product is a whole one
         width = self.shape[-1]
         self.shape = (*self.shape[:-1], features)
         return Tied(self.table) if tied else nn.Linear(width, features, bias=bool(bias))
