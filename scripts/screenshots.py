@@ -28,7 +28,7 @@ PATHS = {
     "explore": "/",
     "kernels": "/kernels?impl=numba-cuda-vector&shape=4096&tab=launch",
     "machine-code": "/kernels?impl=numba-cuda-vector&shape=4096&tab=code",
-    "interpreter": "/kernels",
+    "interpreter": "/kernels?tab=interpreter",
     "what-if": "/what-if",
     "roofline": "/roofline?dtype=fp32&runs=all",  # each photograph is another visitor, with no runs of its own
     "atlas": "/atlas",

@@ -41,8 +41,7 @@ def _end_labels(points: pd.DataFrame, y: Spec, *, height: int) -> pd.DataFrame |
         height: of the chart in pixels.
     """
     lines = points.sort_values("order").groupby(["series", "dtype"], sort=False).tail(1)
-    several = lines["dtype"].nunique() > 1
-    names = lines["series"] + (" " + lines["dtype"] if several else "")
+    names = lines["series"] + (" " + lines["dtype"] if lines["dtype"].nunique() > 1 else "")
     names = names + lines["denominator"] if "denominator" in lines else names
     gap = 13.0  # pixels between the middles of two names
     axes_share = 0.8  # of a chart's height lies between its axes

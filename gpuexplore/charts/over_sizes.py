@@ -173,8 +173,7 @@ def bandwidth(source: Source, panel: str | Lines | None = None) -> alt.LayerChar
 
 def _rate(source: Source, panel: str | Lines | None, *, by_memory: bool) -> alt.LayerChart:
     def rate(analyzed: AnalyzedResult, measurement: Measurement) -> Spread | None:
-        achieved = analyzed.bytes_per_s if by_memory else analyzed.flop_per_s
-        return _at_rate(achieved or None, analyzed, measurement)
+        return _at_rate((analyzed.bytes_per_s if by_memory else analyzed.flop_per_s) or None, analyzed, measurement)
 
     analysis = analysis_of(source)
     title = "Memory rate" if by_memory else "Compute rate"

@@ -5,6 +5,7 @@ Solid lines are from a datasheet or computed, dashed ones from a microbenchmark,
 Filled points were measured here, hollow ones were recorded or published elsewhere.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -199,7 +200,7 @@ def _points(points: Sequence[Point], seen: _Window, dtypes: Sequence[str], opene
 
 def _labels(roofs: Sequence[Roof], seen: _Window) -> list[alt.Chart]:
     flat = alt.Chart(_labels_of_flat(roofs, seen)).mark_text(
-        align="right", baseline="bottom", dx=-2, dy=-4, color=NEUTRAL, fontSize=12
+        align="right", baseline="bottom", dx=-2, dy=-4, color=NEUTRAL, fontSize=alt.expr("width < 400 ? 11 : 12")
     )
     # The angle of a slope of 1 depends on the pixels per decade, so the browser has to compute it.
     angle = f"-atan2(height / {seen.rate_decades}, width / {seen.intensity_decades}) * 180 / PI"
@@ -301,7 +302,9 @@ def _labels_of_flat(roofs: Sequence[Roof], seen: _Window) -> pd.DataFrame:
             "intensity": seen.intensity_high,
             "rate": group[0].rate,
             "label": " · ".join(f"{_units_at(roof, roofs)} {format_flop_per_s(roof.rate)}" for roof in group),
-            "short": " · ".join(_units_at(roof, roofs) for roof in group),
+            "short": " · ".join(re.sub(" matrix| vector", "", _units_at(roof, roofs)) for roof in group).replace(
+                " and ", ", "
+            ),
         }
         for group in _near(limits, 15, seen)
     ]
@@ -392,8 +395,8 @@ def _distinct(roofs: Iterable[Roof]) -> list[Roof]:
 def _far_below(roof: Roof, roofs: Iterable[Roof]) -> bool:
     """Return whether the best result so far is too far below its limit to show what can be reached."""
     limits = [each.rate for each in roofs if not each.reached and (each.dtype, each.unit) == (roof.dtype, roof.unit)]
-    near = 0.5  # a best result below half of its limit is no roof: other implementations' points lie above it
-    return roof.reached and bool(limits) and roof.rate < near * max(limits)
+    # A best result below half of its limit is no roof: other implementations' points lie above it.
+    return roof.reached and bool(limits) and roof.rate < 0.5 * max(limits)
 
 
 def _roof_row(roof: Roof, intensity: float, rate: float, said: str) -> FrameRow:

@@ -191,11 +191,6 @@ def color_of(implementation: str, shade: int = 0) -> alt.ExprRef:
     return alt.ExprRef("luminance(background) > 0.5 ? '{}' : '{}'".format(*shaded))
 
 
-def scale_of(implementations: Sequence[str]) -> alt.Scale:
-    """Return the scale from the names of implementations to their colours."""
-    return alt.Scale(domain=list(implementations), range=[color_of(name) for name in implementations])
-
-
 def _shade(channels: Sequence[int], end: int, shade: int) -> str:
     shaded = 0.4  # of the way to black or white, for each further device of an implementation
     kept = (1 - shaded) ** shade

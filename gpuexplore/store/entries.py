@@ -71,8 +71,7 @@ class Entries(Database):
 
     def own_bandwidth(self, owner: str, device: Device) -> Bandwidth | None:
         """Return the memory bandwidth `owner` entered for a device, or None."""
-        found = (None, *self._entered(OWN_BANDWIDTHS, owner, device, kind=Bandwidth))
-        return found[-1]
+        return (None, *self._entered(OWN_BANDWIDTHS, owner, device, kind=Bandwidth))[-1]
 
     def set_own_bandwidth(self, owner: str, device: Device, *, bandwidth: Bandwidth) -> None:
         """Keep `bandwidth` for this owner and device, in place of an earlier one.

@@ -81,8 +81,7 @@ def _tick_s(run: ActivityRun, current_s: float | None = None) -> float | None:
     waits_s = waiting_tick_s(run.id)
     if waits_s is not None:
         return waits_s
-    is_awaited = not run.payloads and run.owner == owner()
-    return 0.5 if is_awaited else PACE.interval_s(session_id(), current_s)
+    return 0.5 if not run.payloads and run.owner == owner() else PACE.interval_s(session_id(), current_s)
 
 
 def _tick(run_id: str, registered_s: float | None, draw: Draw) -> None:
@@ -160,8 +159,7 @@ def show_newest(  # noqa: PLR0913 one decides where
     ):
         start_activity(asked)
     if run is None:
-        show = missing if callable(missing) else partial(st.caption, missing)
-        show()
+        (missing if callable(missing) else partial(st.caption, missing))()
     else:
         show_activity(run, draw)
 

@@ -155,8 +155,7 @@ def _comparison(found: RunComparison) -> alt.LayerChart:
     )
     y = alt.Y("case:N", sort=order, title=None, axis=alt.Axis(labelLimit=170, labelOverlap=False, labelFlush=False))
     changes = ("faster", "slower", "same", INCONCLUSIVE)
-    colors = ("#00816e", "#c0392b", "#5b7fb5", NEUTRAL)
-    scale = alt.Scale(domain=list(changes), range=list(colors))
+    scale = alt.Scale(domain=list(changes), range=["#00816e", "#c0392b", "#5b7fb5", NEUTRAL])
     legend = alt.Legend(
         title=None, orient="top", columns=2, values=[name for name in changes if name in set(rows["change"])]
     )
@@ -171,8 +170,7 @@ def _comparison(found: RunComparison) -> alt.LayerChart:
     for index, layer in enumerate(layers):
         layer.name = f"layer_{index}"
     row_height = 25  # pixels of a case
-    frame_height = 125  # pixels of legend, axis and title
-    height = frame_height + row_height * max(1, len(order))
+    height = 125 + row_height * max(1, len(order))  # legend, axis and title have 125 pixels
     description = (
         f"Ratio of times of {found.after.title} over {found.before.title}, with 95 % intervals. {found.headline}"
     )

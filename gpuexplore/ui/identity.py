@@ -50,8 +50,7 @@ def account() -> str | None:
         fields.append("email")
     if user.get("is_logged_in"):
         fields.append("sub")
-    names = (str(user.get(field) or "").strip().casefold() for field in fields)
-    return next(filter(None, names), None)
+    return next(filter(None, (str(user.get(field) or "").strip().casefold() for field in fields)), None)
 
 
 def _owner_of_account(name: str) -> str:

@@ -68,8 +68,8 @@ def _draw() -> None:
         st.info(f"{plain(str(restriction))}. {effects[restriction.kind]}", icon=":material/pause_circle:")
     at_work: tuple[Run | ActivityRun, ...] = (*queue.running, *queue.activities)
     doing = "Running" if any(run.supervisor in queue.alive for run in at_work) else "Interrupted"
-    now = datetime.now(UTC).replace(second=0, microsecond=0) + timedelta(minutes=1)  # drawn anew once a minute
-    rows = tuple(_rows(queue, now))
+    # Drawn anew once a minute.
+    rows = tuple(_rows(queue, datetime.now(UTC).replace(second=0, microsecond=0) + timedelta(minutes=1)))
     said = f"Waiting: {queue.length}" if queue.length else "Queue empty"
     start = "" if at_work or queue.length else ": the next run starts as soon as it is queued"
     st.markdown(f"#### {f'{doing}: {len(at_work)}' if at_work else 'Nothing is running'}. {said}{start}.")

@@ -112,8 +112,7 @@ def show_runs() -> None:
         if before is not None:
             st.button("Newest", icon=":material/first_page:", on_click=write, args=(BEFORE, None))
         if len(runs) == PER_PAGE:
-            older = (BEFORE, str(runs[-1].number))
-            st.button("Older", icon=":material/chevron_right:", on_click=write, args=older)
+            st.button("Older", icon=":material/chevron_right:", on_click=write, args=(BEFORE, str(runs[-1].number)))
     _offer_import()
 
 

@@ -168,14 +168,14 @@ def test_a_growing_run_can_be_compared_too(page, store, claimed, results, beat):
 @pytest.mark.usefixtures("recorded")
 def test_an_empty_page_leads_to_a_recorded_run(page):
     app = page("benchmark")
-    button(app, "See a recorded run: matrix multiplication on a made-up GPU, 2026-01-02").click().run()
+    button(app, "Recorded on a made-up GPU, 2026-01-02: matrix multiplication").click().run()
 
     assert "on **a made-up GPU**" in markdown(app)
 
 
 @pytest.mark.usefixtures("recorded")
 def test_an_operation_nobody_recorded_leads_to_another_one(page):
-    assert button(page("benchmark", op="softmax"), "See a recorded run: matrix multiplication")
+    assert button(page("benchmark", op="softmax"), "Recorded on a made-up GPU, 2026-01-02: matrix multiplication")
 
 
 @pytest.mark.usefixtures("folder")

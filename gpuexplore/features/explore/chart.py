@@ -82,7 +82,7 @@ def _x() -> alt.X:
         "format(datum.value / 1048576, '~r') + ' Mi' : format(datum.value, ',')",
         labelOverlap="greedy",
         grid=False,
-        labelFlush=False,
+        labelFlush=12,
     )
     ends: Any = [
         alt.ExprRef(f"view === 'roofline' ? {MIN_INTENSITY} : ticks[op][0]"),

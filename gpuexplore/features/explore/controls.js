@@ -53,7 +53,7 @@ export default function ({ parentElement, data: bytes, setTriggerValue }) {
 
   function seconds(value) {
     const [size, unit] = [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]].find(([size]) => value >= size) ?? [1e-9, "ns"]
-    return `${rounded(value / size)} ${unit}`
+    return `${rounded(value / size)}\u00a0${unit}`
   }
 
   function rounded(value) {

@@ -149,8 +149,7 @@ def _rows(array: RunArray, access: Access | None, before: np.typing.NDArray[np.b
     _, columns = _grid_of(array)
     edges = np.flatnonzero(np.diff(np.concatenate([[False], before, [False]]).astype(np.int8)))
     for first, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
-        last = end - 1
-        yield from _boxes((first, last), columns, "touched before", ())
+        yield from _boxes((first, end - 1), columns, "touched before", ())
     if access is None:
         return
     for first, last in _sector_elements(access, array):

@@ -85,7 +85,9 @@ def _log(name: str, title: str, values: Sequence[float], unit: str) -> Spec:
     domain = [min(values) / 1.15, max(values) * 1.15]
     ticks = [tick for tick in log_ticks(values) if domain[0] <= tick <= domain[1]]
     decades = [tick for tick in ticks if f"{tick:e}".startswith("1.0")]
-    shown = {"values": decades if len(decades) > 3 else ticks, "labelExpr": si_label(unit), "labelOverlap": "greedy"}
+    shown = {"labelExpr": si_label(unit), "labelOverlap": "greedy", "tickCount": 5}
+    if len(ticks) > 2:  # else Vega's own, between those
+        shown["values"] = decades if len(decades) > 3 else ticks
     return number(name, title=title, scale={"type": "log", "nice": False, "domain": domain}, axis=shown)
 
 

@@ -135,7 +135,7 @@ def cpu_against_gpu(points: Sequence[SizePoint], found: BreakEven | None, axis_t
         "x": number(
             "size",
             title=axis_title,
-            scale={"type": "log", "base": 2, "nice": False, "padding": 10},
+            scale={"type": "log", "base": 2, "nice": False, "padding": 10, "domain": [sizes[0], sizes[-1]]},
             axis={"values": sizes, "format": ",d", "grid": False, "labelOverlap": "greedy"},
         ),
         "y": log_axis("Time of one use", [row[end] for row in rows for end in ("low", "high")], "s"),

@@ -155,6 +155,8 @@ button[data-variant][data-selected="true"] * { color: light-dark(#134a8a, #cfe3f
   .st-key-header > :first-child, .st-key-header .stHorizontalBlock { width: 100%; flex-wrap: nowrap; gap: 0; }
   .st-key-header a { padding: 0 0.4rem; }
   .st-key-header a p { font-size: 0.82rem; white-space: nowrap; }
+  .stHorizontalBlock { row-gap: 0.5rem; }
+  .stHorizontalBlock:has([data-testid="stMetric"]) > .stColumn { min-width: calc(50% - 1rem); }
   [data-testid="stAlertContainer"] { padding: 0.4rem 0.7rem; max-height: 5.5rem; overflow: auto; }
   [data-testid="stAlertContainer"] p { font-size: 0.85rem; line-height: 1.35; }
   .stHorizontalBlock:has(> * > [data-testid="stPopover"]) > [data-testid="stLayoutWrapper"]:first-child {

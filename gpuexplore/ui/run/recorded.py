@@ -109,7 +109,7 @@ def offer_recorded_runs(operation: str, *, is_first_drawn: bool) -> None:
         show_chart(lambda: time(analysis), run.id, key="chart.recorded")
     with st.container(horizontal=True):
         for recording, name in found:
-            label = f"See a recorded run: {operation_named(name).title.lower()} on {recording.title}"
+            label = f"Recorded on {recording.title}: {operation_named(name).title.lower()}"
             if st.button(label, key=f"see.{recording.name}", icon=ICON):
                 st.switch_page(file_of("benchmark"), query_params={"run": run_id_of(recording.name, name)})
     for reason in refusals():

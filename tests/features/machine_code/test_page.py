@@ -66,7 +66,7 @@ def test_a_kernel_has_its_page_with_source_and_ladder(page, operation, implement
         assert tabs(app)[0] == name
         assert implementation.about[1:] in texts(app.caption)
         assert ("Occupancy" in metrics(app)) == (name == "launch")
-        assert ("The ladder: " in texts(app.header)) == (name == "ladder")
+        assert ("The ladder: " in texts(app.subheader)) == (name == "ladder")
     assert any("def " in one.value for one in views["code"].code)
 
 
@@ -75,7 +75,7 @@ def test_a_kernel_has_its_page_with_source_and_ladder(page, operation, implement
     list(ON_GPU.items()),
 )
 def test_a_kernel_of_every_operation_can_be_run_in_the_interpreter(page, operation, implementation):
-    app = page("kernels", op=operation, impl=implementation)
+    app = page("kernels", op=operation, impl=implementation, tab="interpreter")
 
     assert not app.exception
     assert not app.error
@@ -93,12 +93,22 @@ def test_every_kernel_has_a_source_that_defines_it_and_a_launch_of_its_usual_sha
     assert geometry is None or geometry.launch(operation.output(shape), None).uncovered == 0
 
 
-@pytest.mark.parametrize("query", [{}, {"op": "matvec", "gpu": "t4"}, {"interpret": "yes"}, {"small": "8"}])
-def test_the_interpreter_is_the_first_view_of_a_gpus_kernel(page, asked, query):
+def test_the_page_opens_with_the_ladder_that_a_recording_has_of_the_gpu(page, asked):
+    app = page("kernels")
+
+    assert (tabs(app), asked) == (("ladder", list(VIEWS.values())), [])
+    assert "tab" not in app.query_params
+    assert "on **NVIDIA H100 80GB HBM3**, 2026-11-28" in texts(app.caption)
+    assert "The fastest step, numba-cuda, reaches 92.9 % of the library's speed." in texts(app.markdown)
+    assert "Bars: measured in fp32 at 2,048 × 2,048 × 2,048 on NVIDIA H100 80GB HBM3" in texts(app.caption)
+    assert "Bars:" not in texts(page("kernels", op="matvec", gpu="t4").caption)
+
+
+@pytest.mark.parametrize("query", [{"interpret": "yes"}, {"small": "8"}, {"step": "2"}, {"warp": "1", "at": "0,0,0"}])
+def test_a_link_with_a_step_of_the_interpreter_leads_there(page, asked, query):
     app = page("kernels", **query)
 
     assert tabs(app) == ("interpreter", list(VIEWS.values()))
-    assert "tab" not in app.query_params
     assert "nothing here is a time" in texts(app.caption)
 
 
@@ -107,7 +117,7 @@ def test_the_ladder_is_the_first_view_of_a_cpus_kernel(page):
 
     assert tabs(app) == ("ladder", [VIEWS[name] for name in ON_CPU])
     assert "tab" not in app.query_params
-    assert "The ladder: matrix multiplication in fp32" in texts(app.header)
+    assert "The ladder: matrix multiplication in fp32" in texts(app.subheader)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +135,6 @@ def test_a_link_with_a_run_leads_to_the_view_that_shows_it_unless_it_names_anoth
 
     assert not app.error
     assert tabs(app)[0] == view
-    assert only(app.query_params["tab"]) == view
 
 
 def test_another_view_is_in_the_link_and_shows_the_same_choices(page):
@@ -133,7 +142,7 @@ def test_another_view_is_in_the_link_and_shows_the_same_choices(page):
     app.segmented_control(key="kernels.tab").set_value("launch").run()
 
     assert (only(app.query_params["tab"]), metrics(app)["Grid"]) == ("launch", "4 × 4")
-    app.segmented_control(key="kernels.tab").set_value("interpreter").run()
+    app.segmented_control(key="kernels.tab").set_value("ladder").run()
     assert "tab" not in app.query_params
     assert only(app.query_params["impl"]) == "numba-cuda-shared"
 
@@ -161,7 +170,7 @@ def test_grid_that_does_not_cover_the_output_is_shown_explained_and_never_timed(
 @pytest.mark.parametrize(
     "named",
     [
-        {"op": ("abacus", "op 'abacus'"), "tab": ("attic", "tab 'attic': expected interpreter, launch, ladder, code")},
+        {"op": ("abacus", "op 'abacus'"), "tab": ("attic", "tab 'attic': expected ladder, launch, interpreter, code")},
         {"impl": ("numpy", "impl 'numpy'"), "dtype": ("fp8", "dtype 'fp8'"), "block": ("7,7", "block '7,7'")},
         {"shape": ("0", "'0'"), "gpu": ("voodoo2", "gpu 'voodoo2'")},
         {"grid": ("-1", "grid '-1'")},
@@ -192,11 +201,16 @@ def test_what_the_compiler_cannot_do_is_said_and_nothing_is_made_up(page, monkey
 
 def test_what_is_still_compiled_is_said_and_the_rest_is_there(page, monkeypatch):
     monkeypatch.setattr(later.Later, "get", lambda *_: None)
-    views = every_view(page, op="matvec", impl="numba-cuda-naive", gpu="t4")
+    default = page("kernels", op="matvec", impl="numba-cuda-naive", gpu="t4", tab="launch")
+    made = recorded("matvec", "numba-cuda-naive", "fp32", "7.5")
+    assert metrics(default)["Registers"] == str(made.registers_per_thread)
+    assert "Recorded when the kernels were last compiled" in texts(default.caption)
+
+    views = every_view(page, op="matvec", impl="numba-cuda-naive", gpu="t4", block="1024")
     told = {name: [one.value for one in app.info] for name, app in views.items()}
 
     assert not any(app.exception for app in views.values())
-    assert (metrics(views["launch"])["Registers"], metrics(views["launch"])["Grid"]) == ("–", "782")
+    assert (metrics(views["launch"])["Registers"], metrics(views["launch"])["Grid"]) == ("–", "98")
     assert any("def " in one.value for one in views["code"].code)
     assert "Compiling for compute capability 7.5: registers and occupancy follow in some seconds." in told["launch"]
     assert "Compiling every block shape: their comparison follows in some seconds." in told["launch"]
@@ -252,7 +266,7 @@ def test_ladder_tells_what_the_machine_code_of_each_rung_allows(page):
     assert said in texts(app.caption)
     assert "Not measured" in texts(app.caption)
     own = page("kernels", impl="numba-cuda-naive", gpu="own", cc="9.0", sm="8", tab="ladder")
-    assert "The ladder: matrix multiplication in fp32" in texts(own.header)
+    assert "The ladder: matrix multiplication in fp32" in texts(own.subheader)
     assert "Upper bounds at the rated clock" not in texts(own.caption)
 
 
@@ -287,7 +301,7 @@ def test_measured_ladder_shows_shares_of_the_fastest_library(page, store):
     assert "numba-cpu-naive 10.0 %" in str(app.get("vega_lite_chart")[0].proto.spec)
     assert next(one for one in app.selectbox if one.label == "Result").value == "64 × 64 × 64, torch in fp32"
     assert "torch in fp32 reaches" in texts(app.markdown)
-    assert "Measured in fp32 at 64 × 64 × 64 on cpu, in the same rounds." in texts(app.caption)
+    assert "Bars: measured in fp32 at 64 × 64 × 64 on a made-up processor, in the same rounds." in texts(app.caption)
 
 
 def test_without_a_gpu_the_page_says_what_can_be_measured_here(page):
@@ -385,14 +399,14 @@ def asked(monkeypatch):
 
 def clicked(page, **query):
     """Open the page by a link, and press the button that runs the kernel, where it can be run."""
-    app = page("kernels", **query)
+    app = page("kernels", **query, tab="interpreter")
     for button in app.button:
         if button.label == RUN:
             button.click().run()
     return app
 
 
-@pytest.mark.parametrize("query", [{}, {"tab": "interpreter"}])
+@pytest.mark.parametrize("query", [{"tab": "interpreter"}])
 def test_the_page_opened_by_its_name_alone_runs_its_first_kernel_once_for_all_and_without_a_click(
     page, asked, monkeypatch, query
 ):
@@ -415,7 +429,7 @@ def test_no_other_view_runs_a_kernel(page, asked, tab):
 
 @pytest.mark.parametrize("query", [ADDING, {"impl": "numba-cuda-naive"}, {"shape": "64"}, {"interpret": "yes"}])
 def test_link_alone_does_not_run_the_interpreter_and_a_click_does(page, asked, query):
-    app = page("kernels", **query)
+    app = page("kernels", **query, tab="interpreter")
     assert asked == []
     assert "Not run yet" in texts(app.caption)
     assert not app.warning
@@ -426,7 +440,7 @@ def test_link_alone_does_not_run_the_interpreter_and_a_click_does(page, asked, q
 
 
 def test_the_button_names_the_kernel_that_it_runs(page, asked):
-    app = page("kernels", impl="numba-cuda-shared")
+    app = page("kernels", impl="numba-cuda-shared", tab="interpreter")
 
     assert "Run numba-cuda-shared" in [button.label for button in app.button]
 
@@ -451,8 +465,7 @@ def test_what_somebody_ran_is_there_for_everybody_by_the_link(page, asked, monke
 
 
 def test_kernel_is_run_in_the_interpreter_when_asked_for(page, asked):
-    app = page("kernels", op="vector_add", impl="numba-cuda-naive")
-    assert tabs(app)[0] == "interpreter"
+    app = page("kernels", op="vector_add", impl="numba-cuda-naive", tab="interpreter")
     assert asked == []
 
     next(button for button in app.button if button.label == RUN).click().run()

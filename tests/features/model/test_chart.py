@@ -9,7 +9,7 @@ from gpuexplore.features.model.analysis.prediction import by_batch
 from gpuexplore.features.model.analysis.rows import PublishedPoint
 from gpuexplore.features.model.analysis.training import serving_memory, training_memory
 from gpuexplore.features.model.chart import MOST_MOMENTS, _condensed, memory_timeline
-from gpuexplore.features.model.speed_chart import memory_bars, step_shares, throughput
+from gpuexplore.features.model.speed_chart import _log, memory_bars, step_shares, throughput
 from gpuexplore.hardware import target_named
 from gpuexplore.ui.shared.charts import spec_of
 from tests.charts.conftest import _checked_once
@@ -102,3 +102,10 @@ def test_charts_of_speed_are_vega_lite_whose_rows_are_sent_as_arrow(task):
     rows = pa.ipc.open_stream(spec["datasets"][spec["data"]["name"]]).read_all().to_pylist()
     assert rows == drawn
     assert all("values" not in layer.get("data", {}) for layer in spec["layer"])
+
+
+def test_an_axis_too_narrow_for_three_round_ticks_leaves_them_to_the_browser():
+    narrow, wide = (_log("y", "Images a second", rates, "")["axis"] for rates in ([1.7, 1.9], [1.0, 40.0]))
+
+    assert ("values" in narrow, narrow["tickCount"]) == (False, 5)
+    assert wide["values"] == [1.0, 2.0, 5.0, 10.0, 20.0]

@@ -62,3 +62,4 @@ def test_a_gpu_that_never_wins_has_no_mark():
 
     assert inline(chart) == []
     assert chart["description"].endswith("the GPU wins at no size compared.")
+    assert chart["layer"][0]["encoding"]["x"]["scale"]["domain"] == [4, 64]  # nothing is measured

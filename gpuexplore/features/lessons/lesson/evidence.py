@@ -305,8 +305,7 @@ def _rehearsed_rows(part: Prose | Block, devices: Sequence[Device]) -> Iterator[
     elif isinstance(part, PredictBlock):
         own = part.gpu in {device.id.rpartition("/")[2] for device in devices}
         for row in computed_rows(part, devices):  # a device of this machine whose peaks were never measured
-            made_up = {**row.figures, **_figures(1, 1)}
-            yield replace(row, figures=made_up, missing="") if own and row.missing else row
+            yield replace(row, figures={**row.figures, **_figures(1, 1)}, missing="") if own and row.missing else row
     elif isinstance(part, COMPUTED):
         yield from computed_rows(part, devices)
     if _is_measured(part) and (module := module_of(part, "lesson_block")):

@@ -107,8 +107,8 @@ def launch_row(block: LaunchBlock, devices: Sequence[Device] = ()) -> QuantityRo
         "warps": exact(float(-(-block.threads // WARP))),
         "share": exact(float(block.elements - block.elements // block.threads * block.threads)),
     }
-    is_of_cores = block.gpu == HERE and not any(device.kind == "cuda" for device in devices)
-    blocks_of_each = int(is_of_cores)  # a core takes one block at a time
+    # A core takes one block at a time.
+    blocks_of_each = int(block.gpu == HERE and not any(device.kind == "cuda" for device in devices))
     if capability:
         full = occupancy(
             capability,
@@ -215,8 +215,8 @@ def _derived(made: Make, analyzed: AnalyzedResult, time: LessonFigure) -> dict[s
     if analyzed.speedup:
         found["speedup"] = made(analyzed.speedup.ratio, analyzed.speedup.ci95)
     if analyzed.result.accuracy and analyzed.result.accuracy.relative_error is not None:
-        error = made(analyzed.result.accuracy.relative_error, None)
-        found["error"] = replace(error, doubts=frozenset())  # it depends on no clock, and on no disturbance
+        # It depends on no clock, and on no disturbance.
+        found["error"] = replace(made(analyzed.result.accuracy.relative_error, None), doubts=frozenset())
     found["support"] = "emulated" if analyzed.flag("emulated") else "native"
     return found | ({"bound": analyzed.bound} if analyzed.bound else {})
 

@@ -51,14 +51,19 @@ def libraries(operation: Operation, backend: str) -> tuple[Implementation, ...]:
 
 
 def ladder(operation: Operation, backend: str, results: Sequence[Result] = ()) -> tuple[Rung, ...]:
-    """Return the rungs with their shares, of the first group of `results`; others are left out."""
+    """Return the rungs with their shares, of the first group of `results`; others are left out.
+
+    The best rung under its usual name is one more, where it was measured.
+    """
     found = {result.case.implementation: result for result in results if result.case.group == results[0].case.group}
     timed = (found.get(row.name) for row in libraries(operation, backend))
     measured = [result for result in timed if result and result.measurement and not result.measurement.is_single]
     best = min(measured, key=lambda result: result.measurement.median_s if result.measurement else 0.0, default=None)
     rungs = []
-    for row in kernels(operation, backend):
+    for row in operation.implementations:
         result = found.get(row.name)
+        if row.backend != backend or (row.best_rung and result is None):
+            continue
         rung = Rung(row, result)
         if best and result and result.measurement and not result.measurement.is_single:
             compared = speedup(result, best)

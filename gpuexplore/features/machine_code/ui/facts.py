@@ -3,13 +3,14 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
+from typing import Any
 
 import altair as alt
 import pandas as pd
 import streamlit as st
 
 from gpuexplore.analysis.occupancy import BlockShape, Occupancy, TargetGpu, kernel_occupancy, waves
-from gpuexplore.charts import NEUTRAL, color_of
+from gpuexplore.charts import NEUTRAL
 from gpuexplore.core import (
     Device,
     Experiment,
@@ -20,10 +21,12 @@ from gpuexplore.core import (
     format_percent,
     format_seconds,
 )
+from gpuexplore.features.machine_code.chart import REQUESTED_COLOR
 from gpuexplore.features.machine_code.compiling import Target, compiled_kernels, known_kernels
 from gpuexplore.features.machine_code.ui import KernelChoice, show_figures
 from gpuexplore.kernels.files.machine_code import CompiledKernel
 from gpuexplore.kernels.geometry import WARP, Block, Geometry, Launch
+from gpuexplore.operations.compiled import recorded
 from gpuexplore.ui.markdown import plain
 from gpuexplore.ui.run.state import start, started
 from gpuexplore.ui.session import live_supervisor
@@ -47,22 +50,26 @@ def show_launch(choice: KernelChoice, launch: Launch, gpu: TargetGpu) -> None:
             "sooner, so its time would be wrong. It is shown here and never timed.",
             icon=":material/grid_off:",
         )
-    made = compile_choice(choice, gpu)
+    made: Any = compile_choice(choice, gpu)
+    full = None
+    geometry = choice.implementation.geometry
+    if made is None and geometry and choice.block == geometry.blocks[0]:
+        made = recorded(choice.operation.name, choice.implementation.name, choice.dtype, gpu.compute_capability)
     if made is None:
         show_on_its_way(f"Compiling for compute capability {gpu.compute_capability}: registers and occupancy follow")
-    if isinstance(made, str):
+    elif isinstance(made, str):
         st.warning(f"{gpu.name}: {plain(made)}. Registers and occupancy stay unknown.", icon=":material/block:")
-    if not isinstance(made, CompiledKernel):
-        _metrics(launch, None, None)
-        return
-    try:
-        full = kernel_occupancy(made, launch, gpu)
-    except InvalidInput as error:
-        st.warning(f"{gpu.name}: {plain(str(error))}.", icon=":material/block:")
-        _metrics(launch, made, None)
-        return
+        made = None
+    else:
+        try:
+            full = kernel_occupancy(made, launch, gpu)
+        except InvalidInput as error:
+            st.warning(f"{gpu.name}: {plain(str(error))}.", icon=":material/block:")
     _metrics(launch, made, full)
-    st.markdown("\n".join(f"- {sentence}" for sentence in _sentences(launch, made, full, gpu)))
+    if full:
+        st.markdown("\n".join(f"- {sentence}" for sentence in _sentences(launch, made, full, gpu)))
+    if made and not isinstance(made, CompiledKernel):
+        st.caption("Recorded when the kernels were last compiled; compiling here takes some seconds.")
 
 
 def compile_choice(choice: KernelChoice, gpu: TargetGpu) -> CompiledKernel | str | None:
@@ -218,10 +225,10 @@ def _draw(choice: KernelChoice, geometry: Geometry, gpu: TargetGpu, registered: 
     shapes = SHAPES.get(of, lambda: _block_shapes(launches, kernels, gpu, results))
     left, right = st.columns([2, 3], gap="medium")
     with left:
-        show_chart(lambda: _block_occupancy(name, shapes), of, key="chart.blocks")
+        show_chart(lambda: _block_occupancy(shapes), of, key="chart.blocks")
     with right:
         if any(shape.result and shape.result.measurement for shape in shapes):
-            show_chart(lambda: _block_times(name, shapes), of, key="chart.block_times")
+            show_chart(lambda: _block_times(shapes), of, key="chart.block_times")
         else:
             show_table(
                 lambda: [
@@ -247,14 +254,14 @@ def _block_name(shape: BlockShape) -> str:
     return " × ".join(map(str, shape.block))
 
 
-def _block_times(implementation: str, shapes: Sequence[BlockShape]) -> alt.LayerChart:
+def _block_times(shapes: Sequence[BlockShape]) -> alt.LayerChart:
     """Return the measured median seconds per call of each block shape of a kernel."""
     drawn = [
         (shape, shape.result.measurement.median_s) for shape in shapes if shape.result and shape.result.measurement
     ]
     scale = alt.Scale(domain=[0, max((seconds for _, seconds in drawn), default=1.0) * 1.2])
     x = alt.X("value:Q", title="Time per call", axis=alt.Axis(labels=False, ticks=False), scale=scale)
-    return _bars(_block_frame(drawn, format_seconds), x, color_of(implementation))
+    return labelled_bars(_block_frame(drawn, format_seconds), x, BLOCK_TOOLTIPS, "Time per call by block shape")
 
 
 def _block_frame(drawn: Sequence[tuple[BlockShape, float]], words: Callable[[float], str]) -> pd.DataFrame:
@@ -271,25 +278,28 @@ def _block_frame(drawn: Sequence[tuple[BlockShape, float]], words: Callable[[flo
     return pd.DataFrame(rows, columns=["value", *BLOCK_TOOLTIPS])
 
 
-def _bars(frame: pd.DataFrame, x: alt.X, color: alt.ExprRef) -> alt.LayerChart:
-    y = alt.Y("block:N", sort=list(frame["block"]), title=None)
-    words = [alt.Tooltip(f"{name}:N", title=heading) for name, heading in BLOCK_TOOLTIPS.items()]
+def labelled_bars(
+    frame: pd.DataFrame, x: alt.X, tooltips: Mapping[str, str], about: str, **style: Any
+) -> alt.LayerChart:
+    """Return a bar for each row with the words of its column `said`, by the first column of `tooltips`."""
+    name = next(iter(tooltips))
+    axis = alt.Axis(labelLimit=240, labelFlush=False)
+    y = alt.Y(f"{name}:N", sort=list(frame[name]), title=None, axis=axis)
+    words = [alt.Tooltip(f"{column}:N", title=heading) for column, heading in tooltips.items()]
     base = alt.Chart(frame).encode(y=y, x=x, tooltip=words)
-    bars = base.mark_bar(height={"band": 0.55}, color=color)
+    bars = base.mark_bar(height={"band": 0.55}, color=REQUESTED_COLOR, **style)
     labels = base.mark_text(align="left", dx=6, fontSize=13, color=NEUTRAL).encode(text=alt.Text("said:N"))
-    listed = ", ".join(f"{row.block} {row.said}" for row in frame.itertuples()) or "nothing is known"
+    listed = ", ".join(map(" ".join, zip(frame[name], frame["said"], strict=True))) or "nothing is known"
     return alt.LayerChart(layer=[bars, labels]).properties(
-        width="container",
-        height=34 * max(1, len(frame)) + 50,
-        description=f"{x['title']} by block shape: {listed}",
+        width="container", height=36 * max(1, len(frame)) + 50, description=f"{about}: {listed}"
     )
 
 
-def _block_occupancy(implementation: str, shapes: Sequence[BlockShape]) -> alt.LayerChart:
+def _block_occupancy(shapes: Sequence[BlockShape]) -> alt.LayerChart:
     """Return the theoretical occupancy of each block shape of a kernel."""
     drawn = [(shape, shape.occupancy.occupancy) for shape in shapes if shape.occupancy]
     x = alt.X("value:Q", title="Occupancy", axis=alt.Axis(format=".0%", tickCount=5), scale=alt.Scale(domain=[0, 1.12]))
-    return _bars(_block_frame(drawn, format_percent), x, color_of(implementation))
+    return labelled_bars(_block_frame(drawn, format_percent), x, BLOCK_TOOLTIPS, "Occupancy by block shape")
 
 
 def _block_shapes(

@@ -108,8 +108,7 @@ def _request(choice: KernelChoice, geometry: Geometry, made: CompiledKernel) -> 
         InvalidInput, TooLarge: a shape that cannot be used.
     """
     small = small_shape(choice.operation, geometry, choice.block)
-    typed = url_widgets.text("Shape run here", "small", str(small), help=LIMITS)
-    shape = parse_shape(typed, choice.operation)
+    shape = parse_shape(url_widgets.text("Shape run here", "small", str(small), help=LIMITS), choice.operation)
     check_size(choice.operation, shape, choice.dtype)
     launch = geometry.launch(choice.operation.output(shape), choice.block)
     x, y, z = launch.grid

@@ -1,6 +1,7 @@
 """The ladder on a page: what each rung changed, and its measured share of the library where the device is here."""
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from math import prod
 
 import altair as alt
@@ -11,7 +12,7 @@ from gpuexplore.analysis.model import Context, RunAnalysis
 from gpuexplore.analysis.occupancy import occupancy
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.utilization.utilization import flop_per_s, shape_label
-from gpuexplore.charts import NEUTRAL, scale_of, si_label
+from gpuexplore.charts import NEUTRAL, si_label
 from gpuexplore.core import (
     Device,
     Experiment,
@@ -25,12 +26,17 @@ from gpuexplore.core import (
 )
 from gpuexplore.features.machine_code.analysis import InstructionBound, flop_per_byte, instruction_bound
 from gpuexplore.features.machine_code.analysis.ladder import Rung, kernels, ladder, libraries, published
+from gpuexplore.features.machine_code.chart import REQUESTED_COLOR
 from gpuexplore.features.machine_code.ui import KernelChoice
+from gpuexplore.features.machine_code.ui.facts import labelled_bars
 from gpuexplore.hardware import TORCH_KINDS, Accelerator, accelerator_named, capability_of
+from gpuexplore.operations import operation_named
 from gpuexplore.operations.compiled import recorded, recorded_elsewhere, toolchain
 from gpuexplore.operations.contract import Operation
+from gpuexplore.recorded import recorded_results, recorded_run
+from gpuexplore.recorded.recording import run_id
 from gpuexplore.ui.markdown import small
-from gpuexplore.ui.run.recorded import origin_of
+from gpuexplore.ui.run.recorded import origin_of, show_badge
 from gpuexplore.ui.run.results import show_diagnosis
 from gpuexplore.ui.run.state import start
 from gpuexplore.ui.run.view import show_run
@@ -58,43 +64,50 @@ ANALYSES: Shared[RunAnalysis] = Shared(30)
 
 def show_ladder(choice: KernelChoice, devices: Sequence[Device]) -> None:
     """Show the ladder the kernel belongs to; measured, where the run in the URL is one of this ladder."""
-    st.header(f"The ladder: {choice.operation.title.lower()} in {choice.dtype}", anchor="ladder")
-    names = [library.name for library in libraries(choice.operation, choice.implementation.backend)]
-    library = names[0] if len(names) == 1 else f"the fastest of {' and '.join(names)}"
-    st.caption(f"Each step adds one optimization. 100 % is {library}.")
+    st.subheader(f"The ladder: {choice.operation.title.lower()} in {choice.dtype}", anchor="ladder")
     here = [
         device
         for device in devices
         if (device.kind == "cpu" if choice.gpu is None else device.kind not in ("cpu", *TORCH_KINDS))
     ]
-    if here:
-        _offer(choice, here[0])
+    place = f"{choice.dtype} at {shape_label(choice.shape)} on {here[0].id}" if here else ""
+    if here and st.button(f"Measure the ladder in {place}", type="primary", icon=":material/stairs:"):
+        backend = choice.implementation.backend
+        names = tuple(row.name for found in (libraries, kernels) for row in found(choice.operation, backend))
+        asked = Experiment(choice.operation.name, (choice.shape,), (choice.dtype,), names, (here[0].id,))
+        start([asked], here[:1], "run")
+    if given := st.query_params.get("run"):
+        show_run(given, lambda run: _show_measured(choice, run), above=show_small_head)
     else:
-        published_words = "Grey ticks: published results for comparable kernels. "
-        known = published(choice.operation.name, choice.dtype)
+        gpu = choice.gpu.key if choice.gpu else ""
+        results, seen = _recorded(choice.operation.name, choice.implementation.backend, choice.dtype, gpu)
+        for recorded_id in seen:
+            show_badge(recorded_run(recorded_id))
+        _show(choice, results, seen)
+    if not here:
         st.caption(
-            f"No CUDA device was found, so this ladder cannot be measured here. {published_words if known else ''}"
+            "No CUDA device was found, so this ladder cannot be measured here. "
             "Choose `numba-cpu` to measure a ladder on this machine."
         )
-    run_id = st.query_params.get("run")
-    if run_id:
-        show_run(run_id, lambda run: _show_measured(choice, run), above=show_small_head)
-    else:
-        _show(choice, (), ())
 
 
-def _offer(choice: KernelChoice, device: Device) -> None:
-    place = f"{choice.dtype} at {shape_label(choice.shape)} on {device.id}"
-    if st.button(f"Measure the ladder in {place}", type="primary", icon=":material/stairs:"):
-        backend = choice.implementation.backend
-        asked = _ladder_experiment(choice.operation, backend, choice.shape, dtype=choice.dtype, device=device.id)
-        start([asked], [device], "run")
+@cache
+def _recorded(operation: str, backend: str, dtype: str, gpu: str) -> tuple[tuple[Result, ...], tuple[str, ...]]:
+    """Return what a recording has of a ladder on a GPU, at its largest shape, and the id of its run; neither if none.
 
-
-def _ladder_experiment(operation: Operation, backend: str, shape: Shape, *, dtype: str, device: str) -> Experiment:
-    """Return the experiment that measures a whole ladder and the libraries in the same rounds."""
-    names = [library.name for library in (*libraries(operation, backend), *kernels(operation, backend))]
-    return Experiment(operation.name, (shape,), (dtype,), tuple(names), (device,))
+    Of several recordings it is the newest.
+    """
+    own = {row.name for row in operation_named(operation).implementations if row.backend == backend}
+    found = [
+        (recording.date, result.case.group, recording, run_id(recording, result))
+        for recording, result in recorded_results()
+        if (result.case.operation, result.case.dtype) == (operation, dtype) and result.case.implementation in own
+        if result.measurement and result.environment and result.environment.device.spec_key == gpu
+    ]
+    if not found:
+        return (), ()
+    _, group, recording, found_id = max(found, key=lambda each: (prod(each[1][1]), each[0]))
+    return tuple(result for result in recording.results if result.case.group == group), (found_id,)
 
 
 def _show_measured(choice: KernelChoice, run: Run) -> None:
@@ -125,9 +138,13 @@ def _show(choice: KernelChoice, results: Sequence[Result], seen: tuple[object, .
         published_words = "" if measured else ", as others published"
         st.markdown(f"#### {name} reaches {format_percent(share)} of the library's speed{where}{published_words}.")
         show_chart(lambda: _ladder_chart(rungs, known), of, key="chart.ladder")
+    names = [library.name for library in libraries(choice.operation, backend)]
+    words = f"Each step adds one optimization; 100 % is {names[0] if len(names) == 1 else 'the fastest library'}."
     if results:
         case = results[0].case
-        st.caption(f"Measured in {case.dtype} at {shape_label(case.shape)} on {case.device}, in the same rounds.")
+        device = results[0].environment.device.title if results[0].environment else case.device
+        words += f" Bars: measured in {case.dtype} at {shape_label(case.shape)} on {device}, in the same rounds."
+    st.caption(words)
     if any(rung.implementation.name in known for rung in rungs):
         first = next(iter(known.values()))
         words = (
@@ -155,11 +172,10 @@ def _ladder_chart(rungs: Sequence[Rung], published: Mapping[str, Mapping[str, st
     """
     columns = ["rung", "share", "low", "high", *(name for name in TOOLTIPS if name != "rung")]
     frame = pd.DataFrame([_bar(rung) for rung in rungs if rung.share is not None], columns=columns)
-    known = [row for rung in rungs if (row := (published or {}).get(rung.implementation.name))]
-    ticked = [(row["implementation"], float(row["share"]), row["device"]) for row in known]
-    said = [(name, share, f"{format_percent(share)} on {device}") for name, share, device in ticked]
-    other = pd.DataFrame(said, columns=["rung", "share", "said"])
     names = [rung.implementation.name for rung in rungs]
+    known = [(name, float(row["share"]), row["device"]) for name in names if (row := (published or {}).get(name))]
+    said = [(name, share, f"{format_percent(share)} on {device}") for name, share, device in known]
+    other = pd.DataFrame(said, columns=["rung", "share", "said"])
     largest = max([1.0, *frame["share"], *other["share"]])
     y = alt.Y(
         "rung:N", sort=names, title=None, axis=alt.Axis(labelLimit=240, labelFlush=False), scale=alt.Scale(domain=names)
@@ -172,19 +188,18 @@ def _ladder_chart(rungs: Sequence[Rung], published: Mapping[str, Mapping[str, st
     )
     base = alt.Chart(frame).encode(y=y, x=x)
     words = [alt.Tooltip(f"{name}:N", title=title) for name, title in TOOLTIPS.items()]
-    bars = base.mark_bar(height={"band": 0.55}).encode(
-        color=alt.Color("rung:N", scale=scale_of(names), legend=None), tooltip=words
-    )
+    bars = base.mark_bar(height={"band": 0.55}, color=REQUESTED_COLOR).encode(tooltip=words)
     spans = base.mark_rule(strokeWidth=2, color=NEUTRAL, clip=True).encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"))
-    labels = base.mark_text(align="left", dx=8, fontSize=13, color=NEUTRAL).encode(text=alt.Text("percent:N"))
+    labels = base.mark_text(align="left", dx=8, fontSize=13, color=NEUTRAL).encode(x="high:Q", text="percent:N")
     line = (
         alt.Chart(pd.DataFrame({"share": [1.0]})).mark_rule(color=NEUTRAL, strokeDash=[4, 3]).encode(x=alt.X("share:Q"))
     )
-    ticks = alt.Chart(other).mark_tick(thickness=3, size=24, color=NEUTRAL, orient="vertical")
-    ticks = ticks.encode(y=y, x=x, tooltip=[alt.Tooltip("said:N", title="Published")])
+    publications = alt.Chart(other).encode(y=y, x=x, tooltip=[alt.Tooltip("said:N", title="Published")])
+    ticks = publications.mark_tick(thickness=3, size=24, color=NEUTRAL, orient="vertical")
+    paths = publications.mark_bar(height={"band": 0.55}, color=NEUTRAL, opacity=0.2)
     shares = [f"{rung.implementation.name} {format_percent(rung.share)}" for rung in rungs if rung.share is not None]
     described = f"Share of the library's speed: {', '.join(shares) or 'nothing is measured'}"
-    return alt.LayerChart(layer=[bars, spans, line, ticks, labels]).properties(
+    return alt.LayerChart(layer=[paths, bars, spans, line, ticks, labels]).properties(
         width="container", height=ROW_HEIGHT * len(names) + 50, description=described
     )
 
@@ -208,13 +223,12 @@ def _show_other_toolkits(choice: KernelChoice, rungs: Sequence[Rung]) -> None:
     """Say what another CUDA toolkit makes of the kernels, as torch brings one along."""
     kernels_by_toolkit: dict[str, list[str]] = {}
     for rung in rungs:
-        capability = choice.gpu.compute_capability if choice.gpu else ""
-        names = choice.operation.name, rung.implementation.name, choice.dtype, capability
-        for toolkit, made in recorded_elsewhere(*names).items():
+        names = (choice.operation.name, rung.implementation.name, choice.dtype)
+        for toolkit, made in recorded_elsewhere(*names, choice.gpu.compute_capability if choice.gpu else "").items():
             spills = f", {made.spill_bytes} B of spills" if made.spill_bytes else ""
-            loop = f"main loop of {made.main_loop.instructions}"
-            words = f"{rung.implementation.name} ({made.registers_per_thread} registers{spills}, {loop})"
-            kernels_by_toolkit.setdefault(toolkit, []).append(words)
+            words = f"registers{spills}, main loop of {made.main_loop.instructions}"
+            listed = kernels_by_toolkit.setdefault(toolkit, [])
+            listed.append(f"{rung.implementation.name} ({made.registers_per_thread} {words})")
     for toolkit, listed in kernels_by_toolkit.items():
         st.caption(f"CUDA {toolkit} compiles these differently: {', '.join(listed)}.")
 
@@ -281,29 +295,14 @@ def _rung_bounds_chart(bounds: Mapping[str, InstructionBound]) -> alt.LayerChart
         ],
         columns=["rate", *tooltips],
     )
-    names = list(frame["rung"])
-    y = alt.Y(
-        "rung:N", sort=names, title=None, axis=alt.Axis(labelLimit=240, labelFlush=False), scale=alt.Scale(domain=names)
-    )
     x = alt.X(
         "rate:Q",
         title="Bound by the machine code",
         axis=alt.Axis(labelExpr=si_label("FLOP/s"), tickCount=6),
         scale=alt.Scale(domain=[0, 1.25 * max(frame["rate"], default=1.0)]),
     )
-    words = [alt.Tooltip(f"{name}:N", title=title) for name, title in tooltips.items()]
-    base = alt.Chart(frame).encode(y=y, x=x)
-    bars = base.mark_bar(height={"band": 0.55}, fillOpacity=0.15, strokeWidth=2, strokeDash=[5, 3]).encode(
-        color=alt.Color("rung:N", scale=scale_of(names), legend=None),
-        stroke=alt.Stroke("rung:N", scale=scale_of(names), legend=None),
-        tooltip=words,
-    )
-    labels = base.mark_text(align="left", dx=8, fontSize=13, color=NEUTRAL).encode(text=alt.Text("said:N"))
-    rates = [f"{name} {format_flop_per_s(bound.flop_per_s)}" for name, bound in known.items()]
-    described = f"Upper bound by the machine code: {', '.join(rates) or 'nothing is known'}"
-    return alt.LayerChart(layer=[bars, labels]).properties(
-        width="container", height=ROW_HEIGHT * max(1, len(names)) + 50, description=described
-    )
+    hollow = {"fillOpacity": 0.15, "stroke": REQUESTED_COLOR, "strokeWidth": 2, "strokeDash": [5, 3]}
+    return labelled_bars(frame, x, tooltips, "Upper bound by the machine code", **hollow)
 
 
 def _row(rung: Rung, choice: KernelChoice, bounds: Mapping[str, InstructionBound]) -> dict[str, object]:
@@ -336,9 +335,8 @@ def _compiled(rung: Rung, choice: KernelChoice) -> dict[str, object]:
     """Return the columns of compiled kernels, unknown on a CPU and for targets nothing is recorded for."""
     geometry = rung.implementation.geometry
     gpu = choice.gpu
-    known = None
-    if gpu:
-        known = recorded(choice.operation.name, rung.implementation.name, choice.dtype, gpu.compute_capability)
+    names = (choice.operation.name, rung.implementation.name, choice.dtype)
+    known = recorded(*names, gpu.compute_capability) if gpu else None
     if geometry is None or gpu is None or known is None:
         return dict.fromkeys(("Block", "Registers", "Shared", "Spills", "Occupancy"))
     full = occupancy(

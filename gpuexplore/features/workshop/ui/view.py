@@ -166,8 +166,8 @@ def _show_outside(room: Room, me: Participant | None) -> None:
 
 def _show_inside(room: Room) -> None:
     """Show a room to a participant; it redraws itself."""
-    tick_s = max(1.0, len(known.people_in(room)) / 25)  # 25 pages redraw each second: of more, each does more rarely
-    redrawn(_draw, tick_s)(room)
+    # 25 pages redraw each second: of more, each does more rarely.
+    redrawn(_draw, max(1.0, len(known.people_in(room)) / 25))(room)
     with st.expander("Your name", icon=":material/badge:"):
         me = known.me_in(room)
         name = _asked_for_name("Rename", me.name if me else "")
