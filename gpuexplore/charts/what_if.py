@@ -89,13 +89,13 @@ def trade_off(rows: Sequence[WhatIf], baseline: str) -> Spec:
     found = _known(_drawn(row, row.speedup, format_ratio) for row in rows)
     points = [point for point in found if (point["error"] or 0) > 0]  # a log scale has no position for an exact copy
     errors = [point["error"] for point in points]
-    ends = errors or [1.0]
+    on_axis = errors or [1.0]
     ticks = [tick for tick in log_ticks(errors) if f"{tick:e}".startswith("1.0")] if errors else []
     x = number(
         "error",
         title="Error relative to fp64",
         axis={"values": ticks[:: max(1, len(ticks) // 6)], "format": ".0e", "grid": False},
-        scale={"type": "log", "nice": False, "padding": 46, "domain": [min(ends), max(ends)]},  # room for a name
+        scale={"type": "log", "nice": False, "padding": 46, "domain": [min(on_axis), max(on_axis)]},  # room for a name
     )
     y = ratio_axis(f"Speedup over {baseline}", [1.0, *_ends(points)])
     base = {"x": x, "y": y, "color": nominal("dtype", scale=SCALE_OF_DTYPES, legend=None)}
