@@ -101,7 +101,6 @@ from gpuexplore.core.typed_text import (
     readable,
     spreadsheet_safe,
     text_typed,
-    whole_typed,
 )
 from gpuexplore.core.units import (
     UNKNOWN,
@@ -130,6 +129,7 @@ from gpuexplore.core.units import (
     read_seconds,
     read_whole,
     round_significant,
+    whole_typed,
 )
 
 __all__ = [

@@ -9,7 +9,6 @@ from itertools import islice
 from numbers import Real
 
 from gpuexplore.core.errors import InvalidInput
-from gpuexplore.core.units import read_whole
 
 Words = str | Iterable[object]  # text values in Python: one, or a list
 LONGEST_TEXT = 200  # characters of a text, or of each value of a list
@@ -25,18 +24,6 @@ REPLACEMENT = "\ufffd"
 def in_any_case(text: str, accepted: Iterable[str]) -> str:
     """Return the accepted name that `text` is but for its case: adamw for torch's AdamW; any other text as it is."""
     return next((name for name in accepted if name.casefold() == text.strip().casefold()), text)
-
-
-def whole_typed(what: str, text: str, most: int, *, least: int = 1) -> int:
-    """Return the whole number that was typed.
-
-    Raises:
-        InvalidInput: it is none, or out of its limits.
-    """
-    number = read_whole(text)
-    if number is None or not least <= number <= most:
-        raise InvalidInput.of(what, text, f"whole numbers from {least} to {most:,}")
-    return number
 
 
 def check_text(what: str, text: str, separators: str = "", *, most: int | None = None) -> None:

@@ -10,6 +10,8 @@ from math import floor, isfinite, log, log10
 from statistics import median_high
 from typing import TypeVar
 
+from gpuexplore.core.errors import InvalidInput
+
 UNKNOWN = "—"
 _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ns": 1e-9}  # either of Unicode's micro signs
 _RATE = re.compile(
@@ -34,6 +36,18 @@ def read_whole(text: str) -> int | None:
     typed = text.strip()
     is_whole = re.fullmatch("[0-9]+(?:_[0-9]+)*", typed)  # 4_096 as in Python
     return int(typed) if is_whole and len(typed) < 20 else None
+
+
+def whole_typed(what: str, text: str, most: int, *, least: int = 1) -> int:
+    """Return the whole number that was typed.
+
+    Raises:
+        InvalidInput: it is none, or out of its limits.
+    """
+    number = read_whole(text)
+    if number is None or not least <= number <= most:
+        raise InvalidInput.of(what, text, f"whole numbers from {least} to {most:,}")
+    return number
 
 
 def read_length(text: str) -> int | None:

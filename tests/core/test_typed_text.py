@@ -3,7 +3,8 @@
 import pytest
 
 from gpuexplore.core.errors import InvalidInput, check_known
-from gpuexplore.core.typed_text import LONGEST_TEXT, check_text, readable, spreadsheet_safe, whole_typed
+from gpuexplore.core.typed_text import LONGEST_TEXT, check_text, readable, spreadsheet_safe
+from gpuexplore.core.units import whole_typed
 from gpuexplore.request import Request, resolve
 
 MOST = 64
