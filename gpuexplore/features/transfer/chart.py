@@ -192,6 +192,11 @@ def _span_text(span: TimeSpan | None) -> str:
 
 
 def _legend() -> Spec:
-    columns = {"expr": "width < 480 ? 2 : 3"}
-    symbols = {"symbolType": "square", "symbolOpacity": 1}
-    return {"title": None, "orient": "top", "columns": columns, "labelLimit": 0, **symbols}
+    return {
+        "title": None,
+        "orient": "top",
+        "columns": {"expr": "width < 480 ? 2 : 3"},
+        "labelLimit": 0,
+        "symbolType": "square",
+        "symbolOpacity": 1,
+    }

@@ -176,9 +176,9 @@ def _deciding(moments: Sequence[Moment]) -> tuple[Size, ...]:
 
 def _is_below(size: Size, before: Size, after: Size) -> bool:
     """Return whether one of two others, which grow faster and slower with the batch, is as large at every batch."""
-    more = before - after  # they are equal at the batch -more.fixed / more.per_sample
-    less = before - size
-    return less.fixed * more.per_sample >= less.per_sample * more.fixed
+    return (before.fixed - size.fixed) * (before.per_sample - after.per_sample) >= (
+        before.per_sample - size.per_sample
+    ) * (before.fixed - after.fixed)
 
 
 # Settings as typed on a page or a command line, all but the model: by name; empty or missing is the default.
