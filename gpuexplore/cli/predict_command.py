@@ -1,7 +1,8 @@
 """`gpuexplore predict`: how long an operation would take on GPUs of the table or on this machine's devices."""
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import Any
 
 from gpuexplore.analysis.prediction import CALLS, CALLS_WORDS, USUAL_CALLS, Prediction, UncertainValue
@@ -120,7 +121,7 @@ def prediction_json(prediction: Prediction, found: Sequence[Prediction] = ()) ->
     Args:
         found: all predictions, for the speedup over the first dtype of the same call.
     """
-    first = _first_like(prediction, found or [prediction], _device)
+    first = _first_like(prediction, found or [prediction], "device.title")
     ratio = _ratio(first, prediction)
     return {
         "gpu": prediction.device.title,
@@ -159,9 +160,9 @@ def prediction_json(prediction: Prediction, found: Sequence[Prediction] = ()) ->
     }
 
 
-def _first_like(prediction: Prediction, found: Sequence[Prediction], same: Callable[[Prediction], str]) -> Prediction:
-    """Return the first prediction of the same shape, in the same kind of calls and with the `same` of its own."""
-    alike = [(each.case.shape, each.calls, same(each)) for each in (prediction, *found)]
+def _first_like(prediction: Prediction, found: Sequence[Prediction], same: str) -> Prediction:
+    """Return the first prediction of the same shape, kind of calls and attribute `same`."""
+    alike = [(each.case.shape, each.calls, attrgetter(same)(each)) for each in (prediction, *found)]
     return found[alike.index(alike[0], 1) - 1]
 
 
@@ -178,30 +179,18 @@ def _ratio_sentences(prediction: Prediction, found: Sequence[Prediction]) -> Ite
     of_shape = f" at {shape_label(prediction.case.shape)}" if len({each.case.shape for each in found}) > 1 else ""
     if len({each.calls for each in found}) > 1:
         of_shape += f" in {CALLS_WORDS[prediction.calls]}"
-    named: Sequence[tuple[str, Callable[[Prediction], str], Callable[[Prediction], str]]] = (
-        (f"On {prediction.device.title}{of_shape}", _device, _dtype),
-        (f"In {prediction.case.dtype}{of_shape}", _dtype, _device),
-    )
-    for place, same, name in named:
-        first = _first_like(prediction, found, same)
-        pair = (first, prediction)
-        if (ratio := _ratio(*pair)) and ratio.value < 1:
-            pair = (prediction, first)
-            ratio = _ratio(*pair)
-        if ratio:
+    for place, same, name in (
+        (f"On {prediction.device.title}{of_shape}", "device.title", "case.dtype"),
+        (f"In {prediction.case.dtype}{of_shape}", "case.dtype", "device.title"),
+    ):
+        pair = sorted((_first_like(prediction, found, same), prediction), key=lambda each: -(each.time_s or 0.0))
+        if ratio := _ratio(*pair):
+            slower, faster = map(attrgetter(name), pair)
             interval = format_interval((ratio.low, ratio.high), format_multiple)
             yield (
-                f"{place}, {name(pair[1])} is {format_multiple(ratio.value)} times as fast as {name(pair[0])} "
+                f"{place}, {faster} is {format_multiple(ratio.value)} times as fast as {slower} "
                 f"(9 in 10 within {interval})."
             )
-
-
-def _device(prediction: Prediction) -> str:
-    return prediction.device.title
-
-
-def _dtype(prediction: Prediction) -> str:
-    return prediction.case.dtype
 
 
 def _columns(prediction: Prediction) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from gpuexplore.jobs import worker
 from gpuexplore.jobs.engines.worker_process import THREAD_VARIABLES, _worker_environment
 from gpuexplore.jobs.journal import JOURNAL, TASK, Begun, Ended, WorkerTask, current_case_word, journal_reader
 from gpuexplore.jobs.worker import perform
+from tests.waiting import DEADLINE_S
 
 
 @pytest.fixture(autouse=True)
@@ -115,6 +116,6 @@ def test_task_of_an_engine_that_ended_before_the_worker_began_is_left(tmp_path, 
     write_json(tmp_path / TASK, task)
     command = (sys.executable, "-P", "-m", "gpuexplore.jobs.worker", "tests.jobs.fake_runner", "fake")
 
-    subprocess.run(command, input=f"{tmp_path}\n", text=True, check=True, stdout=subprocess.PIPE, timeout=60)
+    subprocess.run(command, input=f"{tmp_path}\n", text=True, check=True, stdout=subprocess.PIPE, timeout=DEADLINE_S)
 
     assert not (tmp_path / JOURNAL).exists()

@@ -77,7 +77,7 @@ def analyze(
     if results and not comparison.baseline:
         names = (result.case.implementation for result in results)
         comparison = replace(comparison, baseline=default_baseline(results[0].case.operation, names))
-    context = _with_measured_ceilings(context, results)
+    context = replace(context, earlier=best_of((*context.earlier, *results)))  # so that results can be a measured peak
     machines = _machine_notes(results, context.origin)
     own = _analyzed(results, comparison, context, machines=machines)
     recorded = _analyzed(context.recorded, comparison, replace(context, origin=Origin.RECORDED), elsewhere=results)
@@ -97,11 +97,6 @@ def is_tie(result: Result, other: Result) -> bool:
     """Return whether two measured results cannot be separated, and their medians are within a factor of TIE_WITHIN."""
     found = ratio_of(result, other)
     return found is not None and 1 / TIE_WITHIN <= found.value <= TIE_WITHIN and compare(found, 1.0).relation is None
-
-
-def _with_measured_ceilings(context: Context, results: Sequence[Result]) -> Context:
-    """Return `context` with the best of `results` among what is known, so that they can be a measured peak."""
-    return replace(context, earlier=best_of((*context.earlier, *results)))
 
 
 def analyze_alone(result: Result, context: Context = Context()) -> AnalyzedResult:
@@ -271,14 +266,10 @@ def _bound_of(result: Result, limits: ImplementationLimits) -> Bound | None:
     slope = limits.serving or limits.memory
     if slope is None or (peak is None and flop_count(result.case)):
         return None
-    if peak and _intensity(result.case) >= ridge_point(peak.flop_per_s, slope.bytes_per_s):
+    # FLOP/byte, with each array moved once
+    if peak and flop_count(result.case) / byte_count(result.case) >= ridge_point(peak.flop_per_s, slope.bytes_per_s):
         return None if has_nominal_flops(result.case) else "compute"
     return "cache" if is_cache_resident(result) else "memory"
-
-
-def _intensity(case: Case) -> float:
-    """Return the arithmetic intensity in FLOP/byte, with each array moved once."""
-    return flop_count(case) / byte_count(case)
 
 
 def _device_labels(results: Sequence[Result], origin: Origin) -> dict[str, str]:

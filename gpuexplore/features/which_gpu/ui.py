@@ -198,14 +198,14 @@ def _choice_row(choice: GpuChoice) -> dict[str, object]:
         "Fits": fits if choice.device.memory_bytes else None,
         "US$ per hour": choice.price_per_hour,
         COST: choice.cost_of_million,
-        "Price source": f"{listed.provider}, {listed.read_on}" if listed else _entered(choice),
+        "Price source": f"{listed.provider}, {listed.read_on}"
+        if listed
+        else "entered"
+        if choice.price_per_hour
+        else None,
         "Price list": listed.page if listed else None,
         "Source": href_of(choice.point) if choice.point else None,
     }
-
-
-def _entered(choice: GpuChoice) -> str | None:
-    return "entered" if choice.price_per_hour else None
 
 
 def _choice_columns() -> Mapping[str, Any]:

@@ -35,8 +35,6 @@ from gpuexplore.hardware.cpu_ceiling.loops import (
 )
 from gpuexplore.hardware.cpu_times import cpu_lost_share, read_cpu_times
 
-TRIALS_S = 0.2  # of one loop, at most about
-NEW_ARRAY_LENGTH = 2**20  # elements; shorter arrays that lie apart by a power of two would share sets of the L1 cache
 TRIAL_S = 0.002  # shorter than a scheduler's time slice: some trials have the core to themselves, however busy it is
 FIRST_ITERATIONS = 10_000
 TRIAD_ARRAYS = 3
@@ -196,8 +194,8 @@ def _stream_rate(function: Callable[..., None], team: _ThreadTeam, arrays: Array
 
 
 def _trials_of(trial_s: float, team: _ThreadTeam) -> int:
-    """Return how many trials follow the first: where last-level caches are huge, one takes a twentieth of a second."""
-    return min(team.trials, max(2, int(TRIALS_S / trial_s)))
+    """Return how many trials follow the first, in 0.2 s: where caches are huge, each takes a tenth of them."""
+    return min(team.trials, max(2, int(0.2 / trial_s)))
 
 
 def _stream_seconds(function: Callable[..., None], team: _ThreadTeam, arrays: Arrays) -> float:
@@ -215,7 +213,8 @@ def _cache_roof(
     """
     level, size_bytes, thread_bytes = plan
     length = max(1, thread_bytes // (TRIAD_ARRAYS * 8 * CACHED_LENGTH)) * CACHED_LENGTH
-    is_large = NEW_ARRAY_LENGTH < length <= arrays[0].size // team.threads
+    # shorter arrays that lie apart by a power of two would share sets of the L1 cache
+    is_large = 2**20 < length <= arrays[0].size // team.threads
     best_s = [0.0] * team.threads
     together = Barrier(team.threads)
     iteration_s = _iteration_seconds(function, length, arrays if is_large else _zeros(length))

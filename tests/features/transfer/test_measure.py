@@ -43,7 +43,7 @@ def reported(monkeypatch):
         clock, payloads = FakeClock(tick_ns=100), []
         made = lambda *_: [way(clock, **about)]  # noqa: E731
         work = lambda *_, **__: (TransferReading("matmul, size 8", "torch", size=8),)  # noqa: E731
-        for name, fake in {"moves": made, "calls": made, "measure_work": work}.items():
+        for name, fake in {"moves": made, "calls": made, "_measure_work": work}.items():
             monkeypatch.setattr(transfer, name, fake)
         perform({"operation": "matmul"}, CPU, **run_with(payloads.append, cancelled, clock=clock, isolation=QUIET))
         return [decode(TransferReadings, json.loads(json.dumps(payload, allow_nan=False))) for payload in payloads]

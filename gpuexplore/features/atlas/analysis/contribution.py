@@ -66,7 +66,7 @@ def contribution(path: Path) -> _Contribution:
             (abs(said.time_s / _time_s(result) - 1), said.high_s / said.low_s)
             for result in rest
             if (device := _device(result))
-            and (said := predict(*_asked(result, device), calibration, as_measured(result)[1])).time_s
+            and (said := predict((call := as_measured(result))[0], device, calibration, call[1])).time_s
             and said.low_s
             and said.high_s
         ]
@@ -76,10 +76,6 @@ def contribution(path: Path) -> _Contribution:
         return _Contribution(recording, points, None, None, 0)
     errors, widths = ([median([pair[at] for pair in pairs]) for pairs in found] for at in (0, 1))
     return _Contribution(recording, points, (errors[0], errors[1]), (widths[0], widths[1]), len(found[0]))
-
-
-def _asked(result: Result, device: Device) -> tuple[Case, Device]:
-    return as_measured(result)[0], device
 
 
 def _device(result: Result) -> Device | None:
