@@ -77,7 +77,7 @@ def analyze(
     if results and not comparison.baseline:
         names = (result.case.implementation for result in results)
         comparison = replace(comparison, baseline=default_baseline(results[0].case.operation, names))
-    context = replace(context, earlier=best_of((*context.earlier, *results)))  # so that results can be a measured peak
+    context = _with_measured_ceilings(context, results)
     machines = _machine_notes(results, context.origin)
     own = _analyzed(results, comparison, context, machines=machines)
     recorded = _analyzed(context.recorded, comparison, replace(context, origin=Origin.RECORDED), elsewhere=results)
@@ -91,6 +91,11 @@ def analyze(
     ties = tuple(analyzed for analyzed in there if analyzed is there[0] or is_tie(analyzed.result, there[0].result))
     found = RunAnalysis(own, recorded, comparison, context, largest, tuple(there), ties, machines)
     return replace(found, summary=summarize(found, running=running))
+
+
+def _with_measured_ceilings(context: Context, results: Sequence[Result]) -> Context:
+    """Return `context` with the best of `results` among what is known, so that they can be a measured peak."""
+    return replace(context, earlier=best_of((*context.earlier, *results)))
 
 
 def is_tie(result: Result, other: Result) -> bool:

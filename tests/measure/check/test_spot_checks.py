@@ -293,6 +293,25 @@ def test_unseen_values_are_new_each_time_however_short_the_rows(clock):
     assert len({reference.inputs[0].tobytes() for reference in met}) == len(met)
 
 
+def test_caches_that_fill_in_several_calls_after_values_were_made_are_not_blamed(candidate, group, clock, monkeypatch):
+    made = group.unseen_references
+    calls = []
+
+    def emptied():
+        for values in made():
+            calls.clear()
+            yield values
+
+    def run():
+        calls.append(1)
+        clock.spend(max(1e-3, 5e-3 / len(calls)))
+        candidate.run()
+
+    monkeypatch.setattr(group, "unseen_references", emptied)
+
+    check_reuse(replace(candidate, run=run), group, 1e-3)
+
+
 def test_one_disturbed_call_is_not_blamed_on_the_implementation(candidate, group, clock):
     calls = []
 
