@@ -21,7 +21,7 @@ def test_a_row_of_the_table_is_one():
 
 @pytest.mark.parametrize("typed", ["", "0", "-1", "1025", "1.5", "\u0661", "9" * 100])
 def test_a_number_of_multiprocessors_that_no_gpu_has_is_refused(typed):
-    with pytest.raises(InvalidInput, match="whole numbers from 1 to 1024"):
+    with pytest.raises(InvalidInput, match="whole numbers from 1 to 1,024"):
         own_gpu("7.5", typed)
 
 

@@ -55,15 +55,20 @@ def _show_lessons(found: Catalog) -> None:
     _show_own_answers(answers)
 
 
+def _exported(answers: Sequence[Answer]) -> str:
+    """Return answers as JSON, without the name of the browser they belong to."""
+    return json.dumps([asdict(answer) | {"owner": "you"} for answer in answers], indent=2)
+
+
 def _show_own_answers(answers: Sequence[Answer]) -> None:
     if not answers:
         return
     with st.expander(f"Your answers: {len(answers)}"):
         st.caption("They are stored on this server for this browser until you erase them.")
         with st.container(horizontal=True):
-            # without the name of the browser they belong to
-            kept = json.dumps([asdict(answer) | {"owner": "you"} for answer in answers], indent=2)
-            st.download_button("Export", kept, "gpuexplore-answers.json", "application/json", on_click="ignore")
+            st.download_button(
+                "Export", _exported(answers), "gpuexplore-answers.json", "application/json", on_click="ignore"
+            )
             with st.popover("Erase"):
                 st.markdown("Erase every answer of this browser? Measurements stay.")
                 if st.button("Erase them", type="primary"):
