@@ -213,16 +213,15 @@ class Device:
     @property
     def title(self) -> str:
         """The name for a reader, with the microarchitecture where it is known: ``AMD EPYC (Zen 4)``."""
-        name = re.sub(r"\((?:R|TM|C)\)|[®™]|\bProcessor$", "", self.name).strip() or self.name
         microarchitecture = self.identity.microarchitecture if self.identity else None
-        if microarchitecture is None or microarchitecture.casefold() in name.casefold():
-            return name
-        return f"{name} ({microarchitecture.removeprefix('with ')})"
+        if microarchitecture is None or microarchitecture.casefold() in self.name.casefold():
+            return self.name
+        return f"{self.name} ({microarchitecture})"
 
     @property
     def short_title(self) -> str:
         """The title as people say it: ``Intel Xeon Gold 6248`` of Intel(R) ... CPU @ 2.50GHz."""
-        extra = r"\([^)]*\bnewer\b[^)]*\)|@ ?[\d.]+ ?[GM]Hz|\b(?:\d+-Core|Processor|CPU)\b|\bwith Radeon.*"
+        extra = r"\((?:R|TM|C)\)|[®™]|\(with [^)]*\)|@ ?[\d.]+ ?[GM]Hz|\b(?:\d+-Core|Processor|CPU)\b|\bwith Radeon.*"
         return " ".join(re.sub(extra, " ", self.title, flags=re.IGNORECASE).split()) or self.title
 
     @property

@@ -121,7 +121,7 @@ def test_results_that_were_recorded_under_a_vetoed_name_are_of_the_same_processo
         {"id": "cpu", "kind": "cpu", "name": "Xeon", "identity": recorded | {"microarchitecture": "Rocket Lake"}},
     )
     now = Device("cpu", "cpu", "Xeon", identity=Identity(**recorded, microarchitecture="Rocket Lake"))
-    assert before.title == "Xeon (AMX, Sapphire Rapids or newer)"
+    assert before.title == "Xeon (with AMX, Sapphire Rapids or newer)"
     assert same_device(before, now)
     rocket_lake = Identity(**recorded | {"instruction_sets": flags[:2]}, microarchitecture="Rocket Lake")
     assert why_other_device(before, replace(now, identity=rocket_lake)) == (

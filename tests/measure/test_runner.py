@@ -428,7 +428,7 @@ def test_warm_up_calls_what_the_device_can_run_and_no_rung_or_extra(monkeypatch)
     runner.warm_up(CPU)
 
     assert {name for name, _ in called} == {row.name}
-    assert {shape for _, shape in called} == {Shape.of(n=1), Shape.of(n=256)}
+    assert {shape for _, shape in called} == {Shape.of(n=compile_ahead.SMALL), Shape.of(n=compile_ahead.LARGE)}
 
 
 class FirstCall:
