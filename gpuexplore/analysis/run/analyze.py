@@ -271,10 +271,14 @@ def _bound_of(result: Result, limits: ImplementationLimits) -> Bound | None:
     slope = limits.serving or limits.memory
     if slope is None or (peak is None and flop_count(result.case)):
         return None
-    # FLOP/byte, with each array moved once
-    if peak and flop_count(result.case) / byte_count(result.case) >= ridge_point(peak.flop_per_s, slope.bytes_per_s):
+    if peak and _intensity(result.case) >= ridge_point(peak.flop_per_s, slope.bytes_per_s):
         return None if has_nominal_flops(result.case) else "compute"
     return "cache" if is_cache_resident(result) else "memory"
+
+
+def _intensity(case: Case) -> float:
+    """Return the arithmetic intensity in FLOP/byte, with each array moved once."""
+    return flop_count(case) / byte_count(case)
 
 
 def _device_labels(results: Sequence[Result], origin: Origin) -> dict[str, str]:

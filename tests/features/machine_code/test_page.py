@@ -93,15 +93,14 @@ def test_every_kernel_has_a_source_that_defines_it_and_a_launch_of_its_usual_sha
     assert geometry is None or geometry.launch(operation.output(shape), None).uncovered == 0
 
 
-def test_the_page_opens_with_the_ladder_that_a_recording_has_of_the_gpu(page, asked):
-    app = page("kernels")
+def test_the_ladder_is_that_which_a_recording_has_of_the_gpu(page, asked):
+    app = page("kernels", tab="ladder")
 
     assert (tabs(app), asked) == (("ladder", list(VIEWS.values())), [])
-    assert "tab" not in app.query_params
     assert "on **NVIDIA H100 80GB HBM3**, 2026-11-28" in texts(app.caption)
     assert "The fastest step, numba-cuda, reaches 92.9 % of the library's speed." in texts(app.markdown)
     assert "Bars: measured in fp32 at 2,048 × 2,048 × 2,048 on NVIDIA H100 80GB HBM3" in texts(app.caption)
-    assert "Bars:" not in texts(page("kernels", op="matvec", gpu="t4").caption)
+    assert "Bars:" not in texts(page("kernels", op="matvec", gpu="t4", tab="ladder").caption)
 
 
 @pytest.mark.parametrize("query", [{"interpret": "yes"}, {"small": "8"}, {"step": "2"}, {"warp": "1", "at": "0,0,0"}])
@@ -142,7 +141,7 @@ def test_another_view_is_in_the_link_and_shows_the_same_choices(page):
     app.segmented_control(key="kernels.tab").set_value("launch").run()
 
     assert (only(app.query_params["tab"]), metrics(app)["Grid"]) == ("launch", "4 × 4")
-    app.segmented_control(key="kernels.tab").set_value("ladder").run()
+    app.segmented_control(key="kernels.tab").set_value("interpreter").run()
     assert "tab" not in app.query_params
     assert only(app.query_params["impl"]) == "numba-cuda-shared"
 
@@ -170,7 +169,7 @@ def test_grid_that_does_not_cover_the_output_is_shown_explained_and_never_timed(
 @pytest.mark.parametrize(
     "named",
     [
-        {"op": ("abacus", "op 'abacus'"), "tab": ("attic", "tab 'attic': expected ladder, launch, interpreter, code")},
+        {"op": ("abacus", "op 'abacus'"), "tab": ("attic", "tab 'attic': expected interpreter, launch, ladder, code")},
         {"impl": ("numpy", "impl 'numpy'"), "dtype": ("fp8", "dtype 'fp8'"), "block": ("7,7", "block '7,7'")},
         {"shape": ("0", "'0'"), "gpu": ("voodoo2", "gpu 'voodoo2'")},
         {"grid": ("-1", "grid '-1'")},

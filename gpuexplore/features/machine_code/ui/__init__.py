@@ -17,9 +17,9 @@ from gpuexplore.ui.link import parameters, write
 from gpuexplore.ui.markdown import plain
 
 VIEWS = {
-    "ladder": "Ladder",
-    "launch": "Launch and occupancy",
     "interpreter": "Interpreter",
+    "launch": "Launch and occupancy",
+    "ladder": "Ladder",
     "code": "Code",
 }
 GPUS = {
@@ -97,12 +97,10 @@ def choose(devices: Sequence[Device]) -> KernelChoice:
 
 
 def choose_view(choice: KernelChoice) -> str:
-    """Draw the tabs, and return a key of VIEWS; of a link without one, that which its other parameters belong to."""
-    given = parameters().keys()
-    if choice.gpu and not given & {"tab", "run"} and given & {"interpret", "small", "at", "warp", "step"}:
-        write("tab", "interpreter")
-    elif choice.gpu and "tab" not in given and "sweep" in given:
-        write("tab", "launch")
+    """Draw the tabs, and return a key of VIEWS; of a link without one, that which its run belongs to."""
+    given = parameters()
+    if "tab" not in given and choice.gpu and ("sweep" in given or "run" in given):
+        write("tab", "launch" if "sweep" in given else "ladder")
     shown = list(VIEWS) if choice.gpu else ["ladder", "code"]
     return url_widgets.segments("View", "tab", shown, shown=VIEWS.__getitem__, labelled=False)
 

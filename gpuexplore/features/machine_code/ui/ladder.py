@@ -73,8 +73,7 @@ def show_ladder(choice: KernelChoice, devices: Sequence[Device]) -> None:
     place = f"{choice.dtype} at {shape_label(choice.shape)} on {here[0].id}" if here else ""
     if here and st.button(f"Measure the ladder in {place}", type="primary", icon=":material/stairs:"):
         backend = choice.implementation.backend
-        names = tuple(row.name for found in (libraries, kernels) for row in found(choice.operation, backend))
-        asked = Experiment(choice.operation.name, (choice.shape,), (choice.dtype,), names, (here[0].id,))
+        asked = _ladder_experiment(choice.operation, backend, choice.shape, dtype=choice.dtype, device=here[0].id)
         start([asked], here[:1], "run")
     if given := st.query_params.get("run"):
         show_run(given, lambda run: _show_measured(choice, run), above=show_small_head)
@@ -108,6 +107,12 @@ def _recorded(operation: str, backend: str, dtype: str, gpu: str) -> tuple[tuple
         return (), ()
     _, group, recording, found_id = max(found, key=lambda each: (prod(each[1][1]), each[0]))
     return tuple(result for result in recording.results if result.case.group == group), (found_id,)
+
+
+def _ladder_experiment(operation: Operation, backend: str, shape: Shape, *, dtype: str, device: str) -> Experiment:
+    """Return the experiment that measures a whole ladder and the libraries in the same rounds."""
+    names = tuple(row.name for found in (libraries, kernels) for row in found(operation, backend))
+    return Experiment(operation.name, (shape,), (dtype,), names, (device,))
 
 
 def _show_measured(choice: KernelChoice, run: Run) -> None:
