@@ -315,9 +315,9 @@ def wake(candidate: Candidate, call_s: float, clock: Clock) -> None:
         before_ns = window_ns
 
 
-def wake_briefly(candidate: Candidate, call_s: float) -> None:
-    """Call without timing for about 0.2 ms: what is timed next is compared by factors."""
+def wake_briefly(candidate: Candidate, call_s: float, *, least: int = 1) -> None:
+    """Call without timing for about 0.2 ms, `least` times at least: what is timed next is compared by factors."""
     if call_s < WAKING_CALL_S:
-        for _ in range(max(1, ceil(BRIEFLY_S / max(call_s, 1e-9)))):
+        for _ in range(max(least, ceil(BRIEFLY_S / max(call_s, 1e-9)))):
             candidate.run()
         candidate.backend.synchronize(candidate.case.device)
