@@ -117,7 +117,7 @@ def test_h100_and_a100_are_compared_for_a_layer_with_one_click(page, address):
     page.get_by_text("Linear layer", exact=True).click()
 
     for gpu in ("H100", "A100"):
-        expect(page.locator("label").filter(has_text=gpu)).to_have_text(re.compile(rf"{gpu}[\d.]+ (µs|ms)"))
+        expect(page.locator("label").filter(has_text=gpu)).to_have_text(re.compile(rf"{gpu}[\d.]+\s(µs|ms)"))
 
 
 def test_run_of_last_week_is_compared_with_two_clicks(page, address, mine):
