@@ -22,7 +22,7 @@ from gpuexplore.charts.over_sizes import (
     time,
     time_notes,
 )
-from gpuexplore.charts.points import Lines, labelled_rule, panels, shown_lines, with_halo
+from gpuexplore.charts.points import Lines, labelled_rule, levels, panels, shown_lines, with_halo
 from gpuexplore.charts.series import (
     LABEL_LIMIT,
     LAYERED,
@@ -60,6 +60,7 @@ __all__ = [
     "labelled_rule",
     "layer",
     "left_out",
+    "levels",
     "log_axis",
     "log_ticks",
     "nominal",

@@ -17,7 +17,17 @@ import pandas as pd
 from gpuexplore.analysis.model import AnalyzedResult, RunAnalysis
 from gpuexplore.analysis.run.summary_rules import CONDITIONS
 from gpuexplore.analysis.utilization import PEAK_SOURCES, shape_label, shapes_by_work, size_of
-from gpuexplore.charts.series import NEUTRAL, series_name, series_of, x_value, y_value
+from gpuexplore.charts.series import (
+    NEUTRAL,
+    Spec,
+    layer,
+    nominal,
+    number,
+    series_name,
+    series_of,
+    x_value,
+    y_value,
+)
 from gpuexplore.core import (
     Device,
     Measurement,
@@ -389,3 +399,12 @@ def panels(
     if len(dtypes) > 1 and ((apart and crowded) or (by_peak and len(peaks) > 1)):
         return {panel: frozenset(line for line in lines if line[1] == panel) for panel in dtypes}
     return {None: lines if hidden else None}
+
+
+def levels(sizes: Mapping[str, float]) -> list[Spec]:
+    """Return a dashed line for each value by its label, which stands above its end."""
+    rows = {"data": {"values": [{"value": value, "label": label} for label, value in sizes.items()]}}
+    words = {"x": {"value": 0}, "y": number("value"), "text": nominal("label")}
+    line = layer("rule", {"y": words["y"]}, rows, color=NEUTRAL, strokeDash=[2, 3], strokeWidth=1.5)
+    text = layer("text", words, rows, color=NEUTRAL, align="left", dx=4, dy=-8)
+    return [line, *with_halo(text)] if sizes else []

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, groupby, pairwise
 
-from gpuexplore.charts import LAYERED, NEUTRAL, Spec, layer, nominal, number, si_label, with_halo
+from gpuexplore.charts import LAYERED, NEUTRAL, Spec, layer, levels, nominal, number, si_label, with_halo
 from gpuexplore.core.units import format_gigabytes
 from gpuexplore.features.model.analysis.memory_model import KINDS_OF_MEMORY
 from gpuexplore.features.model.analysis.training import MemoryTimeline, TimelinePoint
@@ -57,20 +57,11 @@ def memory_timeline(memory: MemoryTimeline, capacities: Mapping[str, int]) -> Sp
     layers = [
         layer("rect", base, strokeWidth=0),
         *_phases(points, edges),
-        *_levels(near),
+        *levels(near),
         *_peak(memory, points, edges, above=any(abs(size - peak_bytes) < 0.1 * top for size in near.values())),
     ]
     said = _describe_memory(memory, capacities)
     return {**LAYERED, "data": {"values": bars}, "layer": layers, "height": 360, "description": said}
-
-
-def _levels(levels: Mapping[str, int]) -> list[Spec]:
-    """Return a dashed line for each size by its label, which stands above its end."""
-    rows = {"data": {"values": [{"value": size, "label": label} for label, size in levels.items()]}}
-    words = {"x": {"value": 0}, "y": number("value"), "text": nominal("label")}
-    line = layer("rule", {"y": words["y"]}, rows, color=NEUTRAL, strokeDash=[2, 3], strokeWidth=1.5)
-    text = layer("text", words, rows, color=NEUTRAL, align="left", dx=4, dy=-8)
-    return [line, *with_halo(text)] if levels else []
 
 
 def _describe_memory(memory: MemoryTimeline, capacities: Mapping[str, int]) -> str:

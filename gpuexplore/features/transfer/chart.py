@@ -8,6 +8,7 @@ from gpuexplore.charts import (
     NEUTRAL,
     Spec,
     layer,
+    levels,
     log_axis,
     nominal,
     number,
@@ -62,19 +63,10 @@ def transfer_rates(readings: Sequence[TransferReading], peaks: Mapping[str, floa
         layer("rule", {**base, "y": number("low"), "y2": {"field": "high"}}, strokeWidth=2, opacity=0.5),
         layer("line", words),
         layer("point", words, filled=True, size=55, opacity=1),
-        *_levels(peaks),
+        *levels(peaks),
     ]
     said = _describe_rates(readings, peaks, title)
     return {**LAYERED, "data": {"values": rows}, "layer": layers, "height": 320, "description": said}
-
-
-def _levels(levels: Mapping[str, float]) -> list[Spec]:
-    """Return a dashed line for each value by its label, which stands above its end."""
-    rows = {"data": {"values": [{"value": value, "label": label} for label, value in levels.items()]}}
-    words = {"x": {"value": 0}, "y": number("value"), "text": nominal("label")}
-    line = layer("rule", {"y": words["y"]}, rows, color=NEUTRAL, strokeDash=[2, 3], strokeWidth=1.5)
-    text = layer("text", words, rows, color=NEUTRAL, align="left", dx=4, dy=-8)
-    return [line, *with_halo(text)] if levels else []
 
 
 def _describe_rates(readings: Sequence[TransferReading], peaks: Mapping[str, float], title: str) -> str:
