@@ -36,7 +36,8 @@ from tempfile import TemporaryDirectory
 from benchmarks.bias import busy_loop
 from gpuexplore.analysis.compare import Side, compare_runs
 from gpuexplore.analysis.diagnosis import DISTURBANCES
-from gpuexplore.analysis.model import Speedup
+from gpuexplore.analysis.diagnosis.limits import BOUND_FROM, _nearest
+from gpuexplore.analysis.model import AnalyzedResult, Speedup
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.speedup import speedup
 from gpuexplore.analysis.verdict import time_of
@@ -222,12 +223,21 @@ def _conclusions(process: Process) -> Conclusions:
     for results in by_operation.values():
         for analyzed in analyze(results).results:
             first = next((each for each in analyzed.diagnoses if each.kind not in DISTURBANCES), None)
-            found["limit", analyzed.case] = first.kind if first else None
+            found["limit", analyzed.case] = _limit(analyzed, first.kind) if first else None
     for group in groups_of(list(process)):
         pairs = {(a, b): _faster(process[a], process[b]) for a, b in combinations(group, 2)}
         found |= {("pair", *pair): said for pair, said in pairs.items()}
         found["fastest", group[0].group] = _fastest(group, pairs)
     return found
+
+
+def _limit(analyzed: AnalyzedResult, kind: str) -> str:
+    """Return a kind of limit; that a roof is the nearest contradicts none where its share may be above or below."""
+    nearest = _nearest(analyzed)
+    if kind != "below_limits" or nearest is None:
+        return kind
+    share = nearest[0]
+    return EQUAL if share.low is not None and share.high is not None and share.low < BOUND_FROM <= share.high else kind
 
 
 def _faster(this: Result, other: Result) -> str | None:
@@ -255,7 +265,7 @@ def _fastest(group: Sequence[Case], pairs: Mapping[tuple[Case, Case], str | None
 def _agreement(found: Sequence[Conclusions]) -> str:
     """Return how many comparisons are conclusive, and how many of those agree with most processes.
 
-    That two are about equal contradicts neither of both.
+    That two are about equal, or a result about at the threshold of a limit, contradicts neither of both.
     """
     count = sum(map(len, found))
     told = agreeing = 0

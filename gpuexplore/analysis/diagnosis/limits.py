@@ -1,7 +1,7 @@
 """The limit of a result on the roofline, how near it came, and what would help.
 
-A result is bound by a roof from `BOUND_FROM` of it on. Below, the nearest roof is named with what is known to take the
-rest; below `FAR_FROM_A_LIMIT` no roof bounds it. A share that is not well known is printed as a range.
+A result is bound by a roof from `BOUND_FROM` of it on, if its interval lies there too. Below, the nearest roof is named
+with what is known to take the rest; below a quarter no roof bounds it. A share that is not well known is a range.
 """
 
 from dataclasses import replace
@@ -101,7 +101,7 @@ def below_limits(analyzed: AnalyzedResult) -> Diagnosis | None:
     if nearest is None or analyzed.bound == "overhead" or slow_blas(analyzed):
         return None
     fraction, of, rates = nearest
-    if fraction.value >= BOUND_FROM:
+    if _is_bound(fraction) or fraction.value > FAR_ABOVE_A_CEILING:
         return None
     far = ", so no hardware limit bounds it" if fraction.value < 0.25 else ", its nearest limit"
     reaches = f"{analyzed.label} {_alone(analyzed, ' and')}reaches {format_share(fraction)} of {of}"
@@ -185,8 +185,9 @@ def no_peak(analyzed: AnalyzedResult) -> Diagnosis | None:
 
 
 def _is_bound(fraction: Estimate) -> bool:
-    """Return whether a roof bounds a result: so near, and not passed by more than the roof is uncertain."""
-    return BOUND_FROM <= fraction.value <= FAR_ABOVE_A_CEILING
+    """Return whether a roof bounds a result: surely so near, and not passed by more than the roof is uncertain."""
+    least = fraction.value if fraction.low is None or fraction.value >= CLOSE_TO_A_LIMIT else fraction.low
+    return least >= BOUND_FROM and fraction.value <= FAR_ABOVE_A_CEILING
 
 
 def _near(analyzed: AnalyzedResult, limit: str, fraction: Estimate, of: str, *, beyond: str) -> str:

@@ -30,7 +30,7 @@ from gpuexplore.hardware.cpu_ceiling.loops import TILES_PER_FMA
 from gpuexplore.hardware.directories import cache_directory
 from gpuexplore.hardware.identity import device_key
 
-CEILING_VERSION = 4  # raise it when the loops change: older files are then measured again
+CEILING_VERSION = 5  # raise it when the loops change: older files are then measured again
 ATTEMPTS = 5  # attempts on a machine that is never quiet, and at later starts
 DOT_PRODUCT = "bf16"  # its instruction sums pairs of products: useless for element-wise operations
 
@@ -62,7 +62,7 @@ def ensure_ceiling(
     later: bool = False,
     hurried: Callable[[], bool] = lambda: False,
 ) -> Device:
-    """Return the CPU with measured peaks, measuring for about 3 s when none are saved.
+    """Return the CPU with measured peaks, measuring for about 2 s when none are saved.
 
     What was measured while others used the CPU is measured again, not within a minute and up to five times, and the
     best is kept.

@@ -161,6 +161,37 @@ exit:
 """
 
 
+def flush_code(name: str, features: Mapping[str, bool]) -> str | None:
+    """Return LLVM code of `void name(i64 first, i64 last, double *a, double *b, double *c)`: no cache keeps a line.
+
+    Writes lines back to memory and drops them from every cache level, in steps of 64 bytes; None where the host has no
+    such instruction for programs. Arrays need not overflow the caches then.
+    """
+    x86 = "clflushopt ($0)" if features.get("clflushopt") else "clflush ($0)" if features.get("sse2") else None
+    instruction = x86 or ("dc civac, $0" if features.get("neon") else None)
+    if instruction is None:
+        return None
+    steps = "\n".join(
+        f"""  %p{array} = getelementptr double, ptr %{array}, i64 %i
+  call void asm sideeffect "{instruction}", "r,~{{memory}}"(ptr %p{array})"""
+        for array in "abc"
+    )
+    return f"""
+define void @{name}(i64 %first, i64 %last, ptr %a, ptr %b, ptr %c) {{
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [%first, %entry], [%next, %loop]
+{steps}
+  %next = add i64 %i, 8
+  %more = icmp ult i64 %next, %last
+  br i1 %more, label %loop, label %exit
+exit:
+  ret void
+}}
+"""
+
+
 CACHED_TRIAD_VECTORS = 4  # of an iteration of the inner loop: counting costs next to nothing
 
 

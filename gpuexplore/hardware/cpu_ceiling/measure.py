@@ -26,6 +26,7 @@ from gpuexplore.hardware.cpu_ceiling.loops import (
     CACHED_TRIAD_VECTORS,
     MultiplyAddLoop,
     cached_triad_code,
+    flush_code,
     loop_code,
     loops_for,
     register_bytes,
@@ -38,6 +39,7 @@ from gpuexplore.hardware.cpu_times import cpu_lost_share, read_cpu_times
 TRIAL_S = 0.002  # shorter than a scheduler's time slice: some trials have the core to themselves, however busy it is
 FIRST_ITERATIONS = 10_000
 TRIAD_ARRAYS = 3
+FLUSHED_BYTES = 64 * 2**20  # a thread of three arrays that no cache keeps: milliseconds, however many threads
 LINE_ELEMENTS = 8  # a cache line of doubles: where one thread's part ends and the next begins
 CACHED_LENGTH = 8 * CACHED_TRIAD_VECTORS  # doubles of an iteration in the widest registers: arrays are multiples of it
 TRIADS: Mapping[str, Callable[[str, int], str]] = {
@@ -57,7 +59,7 @@ class _ThreadTeam:
     threads: int
     pool: ThreadPoolExecutor
     hurried: Callable[[], bool]
-    trials: int = 60
+    trials: int = 30
 
     def seconds(self, part: Callable[[int], None]) -> float:
         """Return the time until every thread has done its part; raise Cancelled where others wait."""
@@ -76,27 +78,39 @@ def _parsed_loops(loops: Mapping[str, MultiplyAddLoop], features: Mapping[str, b
     lanes = register_bytes(features) // 8
     texts = {dtype: loop_code(dtype, loop) for dtype, loop in loops.items()}
     texts |= {name: code(name, lanes) for name, code in TRIADS.items()}
-    return {name: llvm.parse_assembly(text) for name, text in texts.items()}
+    flush = flush_code("flush", features)
+    return {name: llvm.parse_assembly(text) for name, text in (texts | ({"flush": flush} if flush else {})).items()}
 
 
 def _host_machine() -> Any:
     """Return LLVM's target machine of this host."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    llvm.initialize_native_asmparser()
     return llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3, jit=True
     )
 
 
+def _compiled(loops: Mapping[str, MultiplyAddLoop], features: Mapping[str, bool]) -> Functions:
+    """Return the loops and the triads as functions of this process."""
+    modules = _parsed_loops(loops, features)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _host_machine())
+    for module in modules.values():
+        engine.add_module(module)
+    engine.finalize_object()
+    return {name: _function(engine, name) for name in modules}
+
+
 def _function(engine: Any, name: str) -> Callable[..., None]:
-    arguments = (ctypes.c_int64,) * 5 if name in TRIADS else (ctypes.c_int64,) * 3
+    arguments = (ctypes.c_int64,) * 5 if name in (*TRIADS, "flush") else (ctypes.c_int64,) * 3
     function: Any = ctypes.CFUNCTYPE(None, *arguments)(engine.get_function_address(name))
     function.engine = engine  # keeps its machine code in memory
     return function
 
 
 def measure_ceiling(threads: int, hurried: Callable[[], bool] = lambda: False) -> Ceiling:
-    """Return the best rates that `threads` threads reach, in about 3 s, where last-level caches are huge 5.
+    """Return the best rates that `threads` threads reach, in about 2 s.
 
     No more threads run than there are cores: two that alternate on one core would count it twice.
 
@@ -106,16 +120,11 @@ def measure_ceiling(threads: int, hurried: Callable[[], bool] = lambda: False) -
     features = _host_features()
     before = read_cpu_times()
     loops = loops_for(features)
-    modules = _parsed_loops(loops, features)
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _host_machine())
-    for module in modules.values():
-        engine.add_module(module)
-    engine.finalize_object()
-    functions = {name: _function(engine, name) for name in modules}
+    functions = _compiled(loops, features)
     used = min(threads, physical_cores(affinity()))
     with ThreadPoolExecutor(used) as pool:
         team = _ThreadTeam(used, pool, hurried)
-        arrays = _stream_arrays(functions["triad"], team)
+        arrays = _stream_arrays(functions, team)
         together = _measured(functions, loops, team, arrays)
         # Fewer trials do: nothing disturbs one thread but other processes of this machine.
         alone = _measured(functions, loops, _ThreadTeam(1, pool, hurried, 15), arrays) if used > 1 else None
@@ -138,8 +147,8 @@ def _measured(functions: Functions, loops: Mapping[str, MultiplyAddLoop], team: 
         cpu_name=cpu_name(),
         threads=team.threads,
         flop_per_s={dtype: _loop_rate(functions[dtype], loop.flop_count, dtype, team) for dtype, loop in loops.items()},
-        bytes_per_s=_stream_rate(functions["triad"], team, arrays),
-        ordinary_bytes_per_s=_stream_rate(functions["ordinary_triad"], team, arrays),
+        bytes_per_s=_stream_rate(functions, "triad", team, arrays),
+        ordinary_bytes_per_s=_stream_rate(functions, "ordinary_triad", team, arrays),
         trials=team.trials,
         measured_utc=datetime.now(UTC).isoformat(timespec="seconds"),
         unreached=unreached_dtypes(_host_features()),
@@ -174,28 +183,34 @@ def _seconds(run: Callable[[], object]) -> float:
     return perf_counter() - start
 
 
-def _stream_arrays(function: Callable[..., None], team: _ThreadTeam) -> Arrays:
-    """Return the arrays of a triad through memory, of four last-level caches together."""
-    wanted = CACHES_OVERFLOWN * (cache_bytes() or ASSUMED_CACHE_BYTES)
+def _stream_arrays(functions: Functions, team: _ThreadTeam) -> Arrays:
+    """Return the arrays of a triad through memory; where no instruction flushes caches, of four last-level caches."""
+    overflowing = CACHES_OVERFLOWN * (cache_bytes() or ASSUMED_CACHE_BYTES)
+    wanted = FLUSHED_BYTES * team.threads if "flush" in functions else overflowing
     size = min(wanted, (memory_bytes() or 8 * wanted) // 8)
     line = LINE_ELEMENTS * team.threads
     length = max(1, size // (TRIAD_ARRAYS * 8 * line)) * line
     a, b, c = (_aligned(length) for _ in range(TRIAD_ARRAYS))
     for out in (a, b, c):  # the thread that writes a page first has it in its own memory
-        _stream_seconds(function, team, (c, c, out))
+        _stream_seconds(functions["triad"], team, (c, c, out))
     return a, b, c
 
 
-def _stream_rate(function: Callable[..., None], team: _ThreadTeam, arrays: Arrays) -> float:
-    """Return the best bytes/s of a triad over `arrays`."""
-    first_s = _stream_seconds(function, team, arrays)
-    best_s = min(first_s, *(_stream_seconds(function, team, arrays) for _ in range(_trials_of(first_s, team))))
-    return sum(array.nbytes for array in arrays) / best_s
+def _stream_rate(functions: Functions, name: str, team: _ThreadTeam, arrays: Arrays) -> float:
+    """Return the best bytes/s of a triad over `arrays`, which no cache has."""
+
+    def trial() -> float:
+        if flush := functions.get("flush"):
+            _stream_seconds(flush, team, arrays)
+        return _stream_seconds(functions[name], team, arrays)
+
+    first_s = _seconds(trial)
+    return sum(array.nbytes for array in arrays) / min(trial() for _ in range(_trials_of(first_s, team)))
 
 
 def _trials_of(trial_s: float, team: _ThreadTeam) -> int:
-    """Return how many trials follow the first, in 0.2 s: where caches are huge, each takes a tenth of them."""
-    return min(team.trials, max(2, int(0.2 / trial_s)))
+    """Return how many trials follow the first, in 0.1 s."""
+    return min(team.trials, max(2, int(0.1 / trial_s)))
 
 
 def _stream_seconds(function: Callable[..., None], team: _ThreadTeam, arrays: Arrays) -> float:
@@ -209,12 +224,16 @@ def _cache_roof(
 ) -> CacheRoof:
     """Return the best bytes/s of a cache level, all threads at once; `plan` is one of `plan_caches`.
 
-    Large levels are read in `arrays`, which are there: pages of new ones take longer than the measurement.
+    Large levels are read in `arrays`, which are there: pages of new ones take longer than the measurement. Of a level
+    larger than these, only as much is known to be a cache.
     """
     level, size_bytes, thread_bytes = plan
+    most_bytes = sum(array.nbytes for array in arrays) // team.threads
+    if thread_bytes > most_bytes:
+        size_bytes, thread_bytes = most_bytes * team.threads, most_bytes
     length = max(1, thread_bytes // (TRIAD_ARRAYS * 8 * CACHED_LENGTH)) * CACHED_LENGTH
     # shorter arrays that lie apart by a power of two would share sets of the L1 cache
-    is_large = 2**20 < length <= arrays[0].size // team.threads
+    is_large = length > 2**20
     best_s = [0.0] * team.threads
     together = Barrier(team.threads)
     iteration_s = _iteration_seconds(function, length, arrays if is_large else _zeros(length))
@@ -245,11 +264,14 @@ def _iteration_seconds(function: Callable[..., None], length: int, arrays: Array
 
 
 def _zeros(length: int) -> Arrays:
-    """Return the three arrays of a triad, written once so that their pages are there."""
-    arrays = tuple(_aligned(length) for _ in range(TRIAD_ARRAYS))
-    for array in arrays:
-        array.fill(0.0)
-    return arrays
+    """Return the three arrays of a triad, written once so that their pages are there, a third of 4 KiB apart.
+
+    A load whose address equals that of a store before it in the last 12 bits waits for it: a quarter of the rate.
+    """
+    stride = length - length % -512 + 168
+    buffer = _aligned(TRIAD_ARRAYS * stride)
+    buffer.fill(0.0)
+    return tuple(buffer[number * stride :][:length] for number in range(TRIAD_ARRAYS))
 
 
 def _aligned(length: int) -> np.typing.NDArray[np.float64]:

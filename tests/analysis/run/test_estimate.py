@@ -43,14 +43,14 @@ def test_estimate_of_two_sizes_and_of_a_larger_budget():
 
 
 def test_kernels_that_were_never_run_here_are_compiled_first():
-    """Numba compiles one for each dtype; what is not known of earlier runs adds nothing."""
-    asked = experiment(dtypes=("fp32", "bf16"), implementations=("numba-cpu", "numpy"))
+    """Numba compiles one for each dtype, two at once; what is not known of earlier runs adds nothing."""
+    asked = experiment(dtypes=("fp32", "bf16", "fp16"), implementations=("numba-cpu", "numpy"))
     here = device()
     cold = estimate(asked, [here], cold=True).seconds
     ran = ok(size=100, dtype="bf16", implementation="numba-cpu")
 
-    assert estimate(asked, [here], [], cold=True).seconds == pytest.approx(cold + 2 * COMPILE_PRODUCT_S)
-    assert estimate(asked, [here], [ran], cold=True).seconds < cold + 1.5 * COMPILE_PRODUCT_S
+    assert estimate(asked, [here], [], cold=True).seconds == pytest.approx(cold + 1.5 * COMPILE_PRODUCT_S)
+    assert estimate(asked, [here], [ran], cold=True).seconds == pytest.approx(cold + COMPILE_PRODUCT_S)
     assert estimate(experiment(), [here], [], cold=True).seconds == estimate(experiment(), [here], cold=True).seconds
 
 

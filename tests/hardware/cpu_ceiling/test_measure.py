@@ -22,8 +22,15 @@ from gpuexplore.hardware.cpu_ceiling.cache import (
     with_ceiling,
 )
 from gpuexplore.hardware.cpu_ceiling.ceiling import Ceiling, plan_caches
-from gpuexplore.hardware.cpu_ceiling.loops import loops_for, tile_dtypes, unreached_dtypes
-from gpuexplore.hardware.cpu_ceiling.measure import _host_features, _host_machine, _parsed_loops, measure_ceiling
+from gpuexplore.hardware.cpu_ceiling.loops import flush_code, loops_for, tile_dtypes, unreached_dtypes
+from gpuexplore.hardware.cpu_ceiling.measure import (
+    _compiled,
+    _host_features,
+    _host_machine,
+    _parsed_loops,
+    _zeros,
+    measure_ceiling,
+)
 from gpuexplore.hardware.identity import device_key
 from gpuexplore.operations import OPERATIONS
 from tests.hardware.processors import ZEN_4, ZEN_5
@@ -380,3 +387,35 @@ def test_without_it_the_users_own_directories_are_used(monkeypatch, tmp_path):
     monkeypatch.delenv("GPUEXPLORE_HOME")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
     assert cache_directory().name == "gpuexplore"
+
+
+@pytest.mark.parametrize(
+    ("features", "instruction"),
+    [
+        ({"sse2": True, "clflushopt": True}, "clflushopt ($0)"),
+        ({"sse2": True}, "clflush ($0)"),
+        ({"neon": True}, "dc civac, $0"),
+    ],
+)
+def test_caches_are_flushed_by_the_instruction_of_the_processor(features, instruction):
+    assert flush_code("flush", features).count(f'"{instruction}"') == 3
+    assert flush_code("flush", {}) is None
+
+
+def test_a_triad_of_flushed_arrays_leaves_their_values():
+    functions = _compiled({}, _host_features())
+    if "flush" not in functions:
+        pytest.skip("no instruction of this processor flushes caches")
+    a, b, c = _zeros(4096)
+    a[:], b[:] = 1.0, 2.0
+    pointers = [array.ctypes.data for array in (a, b, c)]
+    functions["triad"](0, 4096, *pointers)
+    functions["flush"](0, 4096, *pointers)
+    assert (c == 7.0).all()
+
+
+def test_arrays_in_a_cache_differ_in_the_last_bits_of_their_addresses():
+    for length in (32, 1024, 5000 * 32):
+        first, second, third = (array.ctypes.data % 4096 for array in _zeros(length))
+        assert len({first, second, third}) == 3
+        assert all(min(gap % 4096, -gap % 4096) >= 1024 for gap in (second - first, third - second, first - third))
