@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from gpuexplore.analysis.prediction import predict
-from gpuexplore.analysis.prediction.calibration import calibrate, from_published
+from gpuexplore.analysis.prediction.calibration import calibrate, from_published, from_results
+from gpuexplore.analysis.utilization import device_of
 from gpuexplore.core.model import Bandwidth, Case, Shape
 from gpuexplore.core.units import format_seconds
 from gpuexplore.recorded import recorded_results
@@ -41,5 +42,6 @@ def test_recordings_of_another_processor_of_this_name_draw_no_point_and_predict_
     tables, captions, said = look(page)
     assert tables == 3, "those of the example, and of roofs"
     assert LEFT_OUT in captions
-    found = predict(PRODUCT, OTHER, calibrate(from_published()))
+    others = [result for _, result in recorded_results() if device_of(result).name != OTHER.name]
+    found = predict(PRODUCT, OTHER, calibrate((*from_published(), *from_results(others, "recorded"))))
     assert f"On AMD EPYC (Zen 5), fp32 is predicted to take {format_seconds(found.time_s)}" in said

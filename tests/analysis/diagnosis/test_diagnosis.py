@@ -218,7 +218,7 @@ SPEAKS = {
     "below_limits": [
         (
             ok(7e-4, size=600, flags=[NOISY]),  # it may be compute-bound, or not
-            "numpy in fp32 reaches 47.5 % to 80.2 % of the measured peak, its nearest limit: ",
+            "reaches 47.5 % to 80.2 % of the measured peak, its nearest limit: ",
         ),
         (
             ok(2e-3, size=600, implementation="numba-cpu", flags=[DRIFTED]),

@@ -10,6 +10,7 @@ from gpuexplore.analysis.prediction.calibration import calibrate as calibrated_o
 from gpuexplore.analysis.prediction.calibration import from_published, from_results
 from gpuexplore.analysis.prediction.gpu import fitted
 from gpuexplore.analysis.prediction.priors import PRIORS, components_of, covariance
+from gpuexplore.analysis.utilization import device_of
 from gpuexplore.analysis.utilization.peak_sources import PUBLISHED
 from gpuexplore.core.dtypes import FORMATS
 from gpuexplore.core.model import Case, Flag, Options, Shape
@@ -167,12 +168,13 @@ def test_the_recordings_that_ship_teach_another_processor_of_their_name_nothing(
     recorded = next(result.environment.device for _, result in recorded_results() if result.environment)
     rate = 2.2 * recorded.peak("fp64", "matrix").flop_per_s
     namesake = replace(recorded, identity=ZEN_5.identity, peaks=ceilings(2 * rate))
-    published = calibrated_on(from_published())
+    others = [result for _, result in recorded_results() if device_of(result).name != recorded.name]
+    of_others = calibrated_on((*from_published(), *from_results(others, "recorded")))
 
     for operation in ("matmul", "vector_add", "softmax"):
         asked = case(operation=operation, shape=operation_named(operation).shape_of_size(1024))
-        assert predict(asked, namesake, HERE) == predict(asked, namesake, published)
-        assert "recorded" not in predict(asked, namesake, HERE).basis
+        assert predict(asked, namesake, HERE) == predict(asked, namesake, of_others)
+        assert recorded.title not in predict(asked, namesake, HERE).basis
         assert "recorded" in predict(asked, recorded, HERE).basis
 
 
