@@ -79,7 +79,7 @@ def execute(arguments: argparse.Namespace) -> int:
         print_json({"predictions": predicted, "readings": list(readings(split(asked.gpus)))})
     else:
         say_readings(split(asked.gpus))
-        heading = ("gpu", "shape", "dtype", "predicted", "9 in 10 within", "rate", "MFU", "bound", "units")
+        heading = ("gpu", "shape", "dtype", "predicted", "9 in 10 within", "rate", "MFU", "roof", "units")
         rows = [heading, *map(_columns, found)]
         if len({prediction.calls for prediction in found}) > 1:
             kinds = ["calls", *(prediction.calls for prediction in found)]

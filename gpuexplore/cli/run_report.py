@@ -52,7 +52,7 @@ def show(experiment: Experiment, analysis: RunAnalysis, *, as_json: bool) -> Non
     if as_json:
         print_json(run_report(experiment, analysis))
         return
-    heading = ("size", "dtype", "implementation", "device", "time", "speedup", "rate", "MFU", "bound", "status")
+    heading = ("size", "dtype", "implementation", "device", "time", "speedup", "rate", "MFU", "roof", "status")
     print_columns([heading, *(_table_row(analyzed) for analyzed in analysis.results)])
     _print_summary(analysis)
 

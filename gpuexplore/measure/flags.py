@@ -160,7 +160,7 @@ def _drifted(environment: Environment, core_speeds: Sequence[float]) -> Flag | N
     slow = [share for share in core_speeds if is_slow(share)]
     longer = sum(1 / share - 1 for share in slow if share)
     if len(slow) > 0.2 * len(core_speeds):  # fewer hardly move a median
-        rates = f"{format_percent(min(slow))} to {format_percent(max(slow))}"
+        rates = " to ".join(dict.fromkeys(map(format_percent, (min(slow), max(slow)))))
         return Flag(
             "drifted",
             f"in {len(slow)} of {len(core_speeds)} rounds a core ran a loop of multiply-adds at {rates} of its usual "

@@ -97,7 +97,7 @@ def test_run_as_text_prints_a_table_and_is_saved_for_the_app(capsys):
 
     told = capsys.readouterr()
     heading, *rows = told.out.splitlines()
-    assert " ".join(heading.split()) == "size dtype implementation device time speedup rate MFU bound status"
+    assert " ".join(heading.split()) == "size dtype implementation device time speedup rate MFU roof status"
     assert [row.split()[:5] for row in rows[:2]] == [["n", "=", size, "fp32", "numpy"] for size in ("8", "16")]
     assert told.err.splitlines()[-2].startswith("[2/2] vector_add n=")
     with open_store() as store:

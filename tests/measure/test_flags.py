@@ -120,6 +120,7 @@ def test_contended_by_threads_of_its_own_that_never_rest():
     ("shares", "text"),
     [
         ([1.0] * 8 + [0.5] * 2, None),  # a fifth hardly moves a median
+        ([1.0] * 2 + [0.87], "in 1 of 3 rounds a core ran a loop of multiply-adds at 87.0 % of its usual rate"),
         ([1.0] * 7 + [0.5, 0.6, 0.55], "in 3 of 10 rounds a core ran a loop of multiply-adds at 50.0 % to 60.0 %"),
         ([0.92] * 10, None),
         ([0.7], "in 1 of 1 rounds"),
