@@ -183,6 +183,10 @@ def test_a_size_of_memory_is_answered_by_what_fits_it_and_its_speed_is_unknown(a
         "fits 24 GB of memory, 21.0 GB of it usable. Its speed is unknown: a size of memory names no GPU."
     )
     assert speed.startswith("GPT-2 in bf16 on H100")
+    assert main(("model", "gpt2", "--gpu", "0GB")) == EXIT_UNUSABLE
+    assert "gpu '0GB': expected sizes of memory above 0 and up to 1,000,000 GB" in capsys.readouterr().err
+    assert main(("model", "gpt2", "--gpu", "1TB")) == EXIT_OK
+    assert "fits 1 TB of memory" in capsys.readouterr().out
 
 
 def test_a_model_too_large_for_this_cpu_is_said_to_be_by_how_much_and_no_cpus_share_one(capsys):

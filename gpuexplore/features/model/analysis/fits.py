@@ -37,7 +37,7 @@ WELL_KNOWN = (
     "b200-sxm-180gb",
     "mi300x",
 )
-CAPACITY = re.compile(r"([0-9][0-9.e+]{0,15})\s*(GB|GiB)", re.IGNORECASE)
+CAPACITY = re.compile(r"([0-9][0-9.e+]{0,15})\s*([GT]i?B)", re.IGNORECASE)
 LARGEST_CAPACITY = 10**15
 GB = 1e9
 
@@ -119,17 +119,24 @@ def capacity_named(text: str) -> Gpu | None:
     if size is None:
         return None
     number = read_number(size[1])
-    unit, unit_bytes = ("GB", 10**9) if size[2].lower() == "gb" else ("GiB", 2**30)
+    unit, unit_bytes = {"gb": ("GB", 10**9), "gib": ("GiB", 2**30), "tb": ("TB", 10**12), "tib": ("TiB", 2**40)}[
+        size[2].lower()
+    ]
     if number is None or not 0 < number * unit_bytes <= LARGEST_CAPACITY:
         return None
     return Gpu(f"{number:g}{unit}", f"{number:g} {unit} of memory", int(number * unit_bytes))
+
+
+def is_capacity(text: str) -> bool:
+    """Return whether a text is a size of memory, possible or not."""
+    return CAPACITY.fullmatch(text.strip()) is not None
 
 
 def _gpu_named(name: str) -> Gpu:
     capacity = capacity_named(name)
     if capacity is not None:
         return capacity
-    if CAPACITY.fullmatch(name.strip()):
+    if is_capacity(name):
         raise InvalidInput.of("gpu", name, f"sizes of memory above 0 and up to {LARGEST_CAPACITY // 10**9:,} GB")
     row = gpu_named(name, "; a memory size like 12GB or 24GiB; all")
     return Gpu(row.key, row.name, row.memory_bytes, row.memory_type)
