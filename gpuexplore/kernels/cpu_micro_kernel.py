@@ -287,8 +287,13 @@ class _Emitter:
         function = cgutils.get_or_insert_function(self.builder.module, kind, "llvm.prefetch.p0")
         for row, column in self.positions:
             self.builder.call(function, [self._at(self.sums, row, column, _I8), *hints])
-        with cgutils.for_range(self.builder, self.a.shape[1]) as loop:
-            self._step(loop.index, totals)
+        steps = self.a.shape[1]
+        with cgutils.for_range(self.builder, self.builder.lshr(steps, I64(1))) as loop:
+            even = self.builder.shl(loop.index, I64(1))
+            self._step(even, totals)
+            self._step(self.builder.add(even, I64(1)), totals)
+        with self.builder.if_then(self.builder.trunc(steps, ir.IntType(1))):
+            self._step(self.builder.sub(steps, I64(1)), totals)
         with self.builder.if_then(self.builder.not_(first)):
             self._add(totals)
         self._store(totals)

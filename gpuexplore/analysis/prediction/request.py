@@ -191,7 +191,8 @@ def _extent(device: Device) -> tuple[tuple[str, ...], int, int]:
     work = min(peaks[name] for name in formats) * SLOWEST_S
     large = next((size for size in (8192, 4096, 2048, 1024) if 2 * size**3 <= work), 512)
     most = min(SLOWEST_S * 2 * device.bandwidth.bytes_per_s, (device.memory_bytes or 2**32) / 16)
-    return formats, large, int(min(max(4 * (device.cache_bytes or 0), 2**26), most))
+    cached = max((roof.size_bytes for roof in device.caches), default=device.cache_bytes or 0)
+    return formats, large, int(min(max(4 * cached, 2**26), most))
 
 
 def _product(dtype: str, size: int, device: Device) -> Case:
