@@ -6,6 +6,7 @@ A lesson is a file that an instructor writes without Python: `*.md` in this fold
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -44,7 +45,9 @@ class Catalog:
 
 def catalog() -> Catalog:
     """Return the lessons there are now."""
-    own = sorted(lessons_directory().glob("*.md"))[:200] if lessons_directory().is_dir() else []
+    own: list[Path] = []
+    with suppress(InvalidInput):  # no folder can be written: what needs one says so
+        own = sorted(lessons_directory().glob("*.md"))[:200]
     return _read(tuple(_stamp(path) for path in (*FOLDER.glob("*.md"), *own)))
 
 

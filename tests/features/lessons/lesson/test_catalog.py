@@ -103,3 +103,8 @@ def test_what_a_check_finds_is_named_with_its_line(folder, block, message):
         InvalidInput, match=message.replace("line 10", f"line {text[: text.index(block)].count(chr(10)) + 1}")
     ):
         rehearse(step, DEVICES, "mine.md")
+
+
+def test_a_home_that_cannot_be_written_leaves_the_lessons_that_ship(monkeypatch):
+    monkeypatch.setenv("GPUEXPLORE_HOME", "/proc/none")
+    assert "half-the-bits" in catalog().lessons
