@@ -11,7 +11,7 @@ from math import isfinite
 from types import MappingProxyType
 from typing import Any
 
-from gpuexplore.core import InvalidInput, RunState, check_known, once
+from gpuexplore.core import RunState, check_known, once, require
 from gpuexplore.registry import ActivityKind, features
 
 Payload = Mapping[str, Any]
@@ -36,8 +36,12 @@ class Activity:
     expected_s: float = 5.0
 
     def __post_init__(self) -> None:
-        if not (isfinite(self.expected_s) and 0 < self.expected_s <= LONGEST_S):
-            raise InvalidInput.of("expected seconds", self.expected_s, f"above 0, up to {LONGEST_S:g}")
+        require(
+            isfinite(self.expected_s) and 0 < self.expected_s <= LONGEST_S,
+            "expected seconds",
+            self.expected_s,
+            f"above 0, up to {LONGEST_S:g}",
+        )
 
     @property
     def devices(self) -> tuple[str, ...]:

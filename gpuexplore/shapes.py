@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from itertools import product, takewhile
 from math import prod
 
-from gpuexplore.core import InvalidInput, Shape, read_length, read_whole
+from gpuexplore.core import InvalidInput, Shape, read_length, read_whole, require
 from gpuexplore.operations.contract import Operation
 
 MOST_SHAPES = 64
@@ -26,8 +26,7 @@ def parse_sizes(text: str) -> tuple[int, ...]:
     found: set[int] = set()
     for word in filter(None, re.split(r"[,;\s]+", re.sub(" ?: ?", ":", " ".join(text.strip().strip("[]()").split())))):
         found.update(_range(word) if ":" in word else (_length("size", word),))
-        if len(found) > MOST_SHAPES:
-            raise InvalidInput.of("sizes", text, f"at most {MOST_SHAPES} of them")
+        require(len(found) <= MOST_SHAPES, "sizes", text, f"at most {MOST_SHAPES} of them")
     if not found:
         raise InvalidInput("no size: give at least one, like 64,128,256 or 256:8192:x2 or 1k")
     return tuple(sorted(found))
@@ -42,11 +41,9 @@ def exact_shapes(text: str, operation: Operation, *, measured: bool = True) -> t
     texts = [word for word in text.split(";") if word.strip()]
     if not texts:
         raise InvalidInput(f"no shape of {operation.name}: give at least one: {_accepted_shapes(operation)}")
-    if len(texts) > MOST_EXACT_SHAPES:
-        raise InvalidInput.of("shapes", f"{len(texts)} of them", f"at most {MOST_EXACT_SHAPES}")
+    require(len(texts) <= MOST_EXACT_SHAPES, "shapes", f"{len(texts)} of them", f"at most {MOST_EXACT_SHAPES}")
     shapes = [shape for each in texts for shape in _shapes(each, operation)]
-    if len(shapes) > MOST_EXACT_SHAPES:
-        raise InvalidInput.of("shapes", f"{len(shapes)} of them", f"at most {MOST_EXACT_SHAPES}")
+    require(len(shapes) <= MOST_EXACT_SHAPES, "shapes", f"{len(shapes)} of them", f"at most {MOST_EXACT_SHAPES}")
     for shape in shapes:
         check_limits(shape, operation, measured=measured)
     return tuple(dict.fromkeys(shapes))
@@ -78,8 +75,7 @@ def _shape(text: str, operation: Operation) -> Shape:
         if axis in operation.flags and length not in ("0", "1"):
             raise InvalidInput.of(f"{axis} of {operation.name}", length, "0 and 1")
         given[axis] = 0 if length == "0" and axis in operation.flags else _length(f"axis {axis}", length)
-    if not set(operation.axes) <= set(given):
-        raise InvalidInput.of(f"shape of {operation.name}", text.strip(), wanted)
+    require(set(operation.axes) <= set(given), f"shape of {operation.name}", text.strip(), wanted)
     return Shape(tuple((axis, given[axis]) for axis in (*operation.axes, *operation.flags) if given.get(axis)))
 
 
@@ -122,8 +118,7 @@ def check_limits(shape: Shape, operation: Operation, *, measured: bool = True) -
     """
     for axis, length in shape.axes:
         limit = 1 if axis in operation.flags else operation.limits[axis] if measured else 2**40
-        if length > limit:
-            raise InvalidInput.of(f"{axis} of {operation.name}", length, f"1 to {limit}")
+        require(length <= limit, f"{axis} of {operation.name}", length, f"1 to {limit}")
     if problem := operation.problem(shape):
         raise InvalidInput(f"shape {shape} of {operation.name}: {problem}")
 

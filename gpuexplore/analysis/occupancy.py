@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import Literal
 
-from gpuexplore.core import InvalidInput, Result, whole_typed
+from gpuexplore.core import Result, require, whole_typed
 from gpuexplore.hardware import Accelerator, ComputeCapability, capability_named
 from gpuexplore.kernels.files.machine_code import CompiledKernel
 from gpuexplore.kernels.geometry import Block, Launch
@@ -104,8 +104,7 @@ def occupancy(
 
 
 def _check(what: str, value: int, least: int, most: int) -> None:
-    if not least <= value <= most:
-        raise InvalidInput.of(what, value, f"{least} to {most}")
+    require(least <= value <= most, what, value, f"{least} to {most}")
 
 
 def _limits(capability: ComputeCapability, warps: int, registers: int, shared_bytes: int) -> dict[Limiter, int]:
@@ -184,8 +183,7 @@ def waves(grid_blocks: int, blocks_per_multiprocessor: int, multiprocessors: int
         "multiprocessors": multiprocessors,
     }
     for what, count in counts.items():
-        if count < 1:
-            raise InvalidInput.of(what, count, "whole numbers from 1")
+        require(count >= 1, what, count, "whole numbers from 1")
     slots = blocks_per_multiprocessor * multiprocessors
     full, tail = divmod(grid_blocks, slots)
     return Waves(

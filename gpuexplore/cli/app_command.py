@@ -11,7 +11,7 @@ import sys
 from importlib.util import find_spec
 
 from gpuexplore.cli.output import declare, say
-from gpuexplore.core import LAUNCHER, InvalidInput
+from gpuexplore.core import LAUNCHER, InvalidInput, require
 from gpuexplore.jobs.server_settings import ALLOWED_HOSTS, LEADER_KEY, check_settings
 from gpuexplore.operations import additions
 
@@ -82,8 +82,7 @@ def _check_address(address: str, port: int) -> None:
     Raises:
         InvalidInput: there is no such port, or the address is none of this machine's.
     """
-    if not 1 <= port <= 65_535:
-        raise InvalidInput.of("--port", port, "whole numbers from 1 to 65,535")
+    require(1 <= port <= 65_535, "--port", port, "whole numbers from 1 to 65,535")
     try:
         (family, *_, found), *_ = socket.getaddrinfo(
             address or None, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -101,6 +100,10 @@ def _checked_proxy(host: str) -> str:
     Raises:
         InvalidInput: it is no such name (RFC 1123, 2.1).
     """
-    if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?", host):
-        raise InvalidInput.of("--behind-proxy", host, "a host name without scheme, port and path, like app.example.org")
+    require(
+        re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?", host),
+        "--behind-proxy",
+        host,
+        "a host name without scheme, port and path, like app.example.org",
+    )
     return host.lower()

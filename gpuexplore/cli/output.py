@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from gpuexplore.core import Case, InvalidInput, Result, Status, format_seconds, in_one_unit
+from gpuexplore.core import Case, InvalidInput, Result, Status, format_seconds, in_one_unit, require
 from gpuexplore.hardware import readings
 
 EXIT_OK = 0
@@ -67,10 +67,8 @@ def check_writable(path: Path, suffixes: Iterable[str]) -> None:
     Raises:
         InvalidInput: another type, no such folder, or a file that cannot be written.
     """
-    if not path.name.endswith(tuple(suffixes)):
-        raise InvalidInput.of("file type", path.suffix or path.name, suffixes)
-    if not path.parent.is_dir():
-        raise InvalidInput.of("folder", path.parent, "an existing one")
+    require(path.name.endswith(tuple(suffixes)), "file type", path.suffix or path.name, suffixes)
+    require(path.parent.is_dir(), "folder", path.parent, "an existing one")
     existed = path.exists()
     try:
         path.open("ab").close()

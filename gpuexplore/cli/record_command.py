@@ -19,7 +19,7 @@ from gpuexplore.analysis.run.estimate import check_threads
 from gpuexplore.cli.device_locking import locked
 from gpuexplore.cli.experiment_arguments import add_experiment_arguments, request_from
 from gpuexplore.cli.output import EXIT_FAILED, EXIT_OK, ProgressLine, check_writable, declare, exit_code, say
-from gpuexplore.core import Case, Device, Experiment, InvalidInput, Result, Status, encode
+from gpuexplore.core import Case, Device, Experiment, InvalidInput, Result, Status, encode, require
 from gpuexplore.hardware import discover, ensure_ceiling
 from gpuexplore.measure.conditions.environment import describe_environment, git_commit, utc_now
 from gpuexplore.measure.runner import sweep
@@ -99,14 +99,16 @@ def _given_commit(arguments: argparse.Namespace) -> str:
 
 def _refuse_without_provenance(provenance: Provenance, given_commit: str) -> None:
     """Raise before anything is measured when the file would be refused afterwards."""
-    if not provenance.recorded_by:
-        raise InvalidInput.of("--by", "", "the name of the person who measures and can answer questions")
-    if not provenance.commit:
-        raise InvalidInput.of("--commit", "", "the commit of this code, which git cannot report here")
+    require(provenance.recorded_by, "--by", "", "the name of the person who measures and can answer questions")
+    require(provenance.commit, "--commit", "", "the commit of this code, which git cannot report here")
     for commit in filter(None, (given_commit, provenance.commit)):
         check_commit(commit)
-    if not provenance.commit.startswith(given_commit[: len(provenance.commit)]):
-        raise InvalidInput.of("--commit", given_commit, f"{provenance.commit}, the commit that git reports")
+    require(
+        provenance.commit.startswith(given_commit[: len(provenance.commit)]),
+        "--commit",
+        given_commit,
+        f"{provenance.commit}, the commit that git reports",
+    )
     if missing := missing_provenance(encode(provenance)):
         raise InvalidInput(f"unknown on this machine: {', '.join(missing)}")
 

@@ -22,6 +22,7 @@ from gpuexplore.core.errors import (
     Unsupported,
     check_known,
     not_installed,
+    require,
 )
 from gpuexplore.core.hardware import (
     WIDENED,
@@ -252,6 +253,7 @@ __all__ = [
     "read_seconds",
     "read_whole",
     "readable",
+    "require",
     "round_significant",
     "shorten_spinning",
     "spreadsheet_safe",

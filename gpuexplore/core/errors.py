@@ -63,14 +63,23 @@ class InvalidInput(GpuExploreError):
         return cls(f"{what} repeat: {named}{more}")
 
 
+def require(holds: object, what: str, value: object, accepted: Iterable[object] | str) -> None:
+    """Accept a value of which a condition holds.
+
+    Raises:
+        InvalidInput: it does not; names the value and what is accepted.
+    """
+    if not holds:
+        raise InvalidInput.of(what, value, accepted)
+
+
 def check_known(what: str, value: object, accepted: Collection[object]) -> None:
     """Accept a value that is among those accepted.
 
     Raises:
         InvalidInput: it is not; names it and them.
     """
-    if value not in accepted:
-        raise InvalidInput.of(what, value, accepted)
+    require(value in accepted, what, value, accepted)
 
 
 def _shown(value: object) -> str:

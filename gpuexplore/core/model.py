@@ -9,7 +9,7 @@ from enum import StrEnum
 from math import isfinite
 from typing import Literal
 
-from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput, require
 from gpuexplore.core.hardware import Bandwidth, CacheRoof, Device, Identity, Peak, PeakKind, ThreadRoofs, Unit
 from gpuexplore.core.timed import OMIT_DEFAULT, Accuracy, Alignment, Contrast, Measurement, Phase, WorstElement
 from gpuexplore.core.typed_text import LONGEST_REASON, readable
@@ -198,10 +198,13 @@ class Options:
                 raise InvalidInput.of(name, value, accepted)
         if self.threads is not None and not 1 <= self.threads <= 1024:
             raise InvalidInput.of("threads", self.threads, "1 to 1024")
-        if not (isfinite(self.budget_s) and 0 < self.budget_s <= LARGEST_BUDGET_S):
-            raise InvalidInput.of("budget", self.budget_s, f"above 0, up to {LARGEST_BUDGET_S:g} seconds")
-        if not 1 <= self.repeat <= MOST_PROCESSES:
-            raise InvalidInput.of("fresh processes", self.repeat, f"1 to {MOST_PROCESSES}")
+        require(
+            isfinite(self.budget_s) and 0 < self.budget_s <= LARGEST_BUDGET_S,
+            "budget",
+            self.budget_s,
+            f"above 0, up to {LARGEST_BUDGET_S:g} seconds",
+        )
+        require(1 <= self.repeat <= MOST_PROCESSES, "fresh processes", self.repeat, f"1 to {MOST_PROCESSES}")
 
 
 @dataclass(frozen=True, slots=True)

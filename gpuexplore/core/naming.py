@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput, require
 from gpuexplore.core.model import Experiment, Shape
 from gpuexplore.core.typed_text import check_characters
 
@@ -35,8 +35,7 @@ def checked_tags(tags: str | Iterable[str]) -> tuple[str, ...]:
     """
     words = tags.split(",") if isinstance(tags, str) else list(tags)
     found = sorted({" ".join(checked("tag", word, 30).lower().split()) for word in words} - {""})
-    if len(found) > MOST_TAGS:
-        raise InvalidInput.of("tags", f"{len(found)} of them", f"at most {MOST_TAGS}")
+    require(len(found) <= MOST_TAGS, "tags", f"{len(found)} of them", f"at most {MOST_TAGS}")
     if commas := [tag for tag in found if "," in tag]:
         raise InvalidInput.of("tag", commas[0], "words without a comma")
     return tuple(found)
@@ -55,7 +54,6 @@ def checked(what: str, text: str, longest: int) -> str:
     Raises:
         InvalidInput: it is longer, or of characters that cannot be shown.
     """
-    if len(text) > longest:
-        raise InvalidInput.of(what, f"{len(text):,} characters", f"at most {longest:,}")
+    require(len(text) <= longest, what, f"{len(text):,} characters", f"at most {longest:,}")
     check_characters(what, text)
     return text

@@ -5,7 +5,7 @@ from itertools import accumulate
 from math import inf
 from typing import Literal
 
-from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput, require
 from gpuexplore.core.statistics import check_samples, interval_of_few, median, median_interval, quantile, widened
 
 Alignment = Literal["library", "pages"]
@@ -87,8 +87,7 @@ class Measurement:
         check_samples(self.samples_s)
         if self.processes and (min(self.processes) < 1 or sum(self.processes) != len(self.samples_s)):
             raise InvalidInput.of("samples of each process", self.processes, f"{len(self.samples_s)} together")
-        if self.per_round < 1:
-            raise InvalidInput.of("samples of a round", self.per_round, "whole numbers from 1")
+        require(self.per_round >= 1, "samples of a round", self.per_round, "whole numbers from 1")
 
     @property
     def is_single(self) -> bool:

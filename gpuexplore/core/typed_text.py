@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from numbers import Real
 
-from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput, require
 
 Words = str | Iterable[object]  # text values in Python: one, or a list
 LONGEST_TEXT = 200  # characters of a text, or of each value of a list
@@ -81,8 +81,7 @@ def name_typed(what: str, value: str, *, empty: bool = False) -> str:
     Raises:
         InvalidInput: it is no text, or none that can be shown.
     """
-    if not isinstance(value, str):
-        raise InvalidInput.of(what, value, "names, as text")
+    require(isinstance(value, str), what, value, "names, as text")
     check_text(what, value)
     if not value.strip() and not empty:
         raise InvalidInput.of(what, value, "names, as text")
@@ -103,8 +102,7 @@ def text_typed(what: str, value: Words | float | None, separator: str = ",") -> 
         raise InvalidInput.of(what, value, _ACCEPTED)
     most = 1000
     words = list(islice(value, most + 1))
-    if len(words) > most:
-        raise InvalidInput.of(what, f"more than {most} of them", f"at most {most}")
+    require(len(words) <= most, what, f"more than {most} of them", f"at most {most}")
     return separator.join(_word(what, word) for word in words)
 
 
@@ -117,5 +115,4 @@ def _word(what: str, value: object) -> str:
 
 
 def _check_length(what: str, text: str, longest: int) -> None:
-    if len(text) > longest:
-        raise InvalidInput.of(what, f"{len(text):,} characters", f"at most {longest:,}")
+    require(len(text) <= longest, what, f"{len(text):,} characters", f"at most {longest:,}")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from gpuexplore.core import Device, Identity, InvalidInput, check_known
+from gpuexplore.core import Device, Identity, check_known, require
 from gpuexplore.hardware.accelerators import with_row
 from gpuexplore.hardware.cpu import cpu_device
 from gpuexplore.hardware.cpu_ceiling.cache import load_ceiling, with_ceiling
@@ -134,8 +134,7 @@ def _simulated_devices(environment: Mapping[str, str] = os.environ) -> tuple[Dev
         InvalidInput: the setting is no number from 0 to 64.
     """
     asked = environment.get(VARIABLE) or "0"
-    if not (asked.isdecimal() and int(asked) <= MOST):
-        raise InvalidInput.of(VARIABLE, asked, f"whole numbers from 0 to {MOST}")
+    require(asked.isdecimal() and int(asked) <= MOST, VARIABLE, asked, f"whole numbers from 0 to {MOST}")
     return tuple(
         Device(f"simulated:{index}", "simulated", f"Simulated device {index}: nothing is measured")
         for index in range(int(asked))

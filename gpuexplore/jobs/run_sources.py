@@ -11,7 +11,7 @@ from typing import Any
 from gpuexplore.analysis.compare import Side
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.run.summary import summary_of
-from gpuexplore.core import Device, InvalidInput, NotFound, Result, Run, RunSummary, default_title
+from gpuexplore.core import Device, InvalidInput, NotFound, Result, Run, RunSummary, default_title, require
 from gpuexplore.hardware import accelerators
 from gpuexplore.jobs.reading import read_apart
 from gpuexplore.recorded import RUN_PREFIX, recorded_run, validate
@@ -51,8 +51,7 @@ def side_named(store: Store, name: str) -> Side:
                     "file", name, f"files that end in {', '.join(SUFFIXES)}, and ids of runs"
                 ) from error
             raise NotFound(f"{error}; expected ids of runs, and files that end in {', '.join(SUFFIXES)}") from error
-    if not path.is_file():
-        raise InvalidInput.of("file", name, "an existing file")
+    require(path.is_file(), "file", name, "an existing file")
     if path.suffix == ".json":
         runs = read_runs(path.name, path.read_bytes())
         return Side(runs[0].title, tuple(result for run in runs for result in run.results), path.name, None)

@@ -24,7 +24,7 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from threading import Event, Thread
 
-from gpuexplore.core import Device, GpuExploreError, InvalidInput, StoreUnavailable
+from gpuexplore.core import Device, GpuExploreError, InvalidInput, StoreUnavailable, require
 from gpuexplore.hardware import discover
 from gpuexplore.jobs import server_settings
 from gpuexplore.jobs.engines import Engine
@@ -97,8 +97,7 @@ def _this_host(devices: Sequence[Device], heartbeat: Heartbeat, stack: ExitStack
 def _cluster(scheduler: str, heartbeat: Heartbeat) -> Engine:
     """Return the engine of a cluster, whose nodes come and go, and warm up by themselves."""
     modules = [feature.cluster_engine for feature in features() if feature.cluster_engine]
-    if not modules:
-        raise InvalidInput.of("scheduler", scheduler, "none: no installed feature measures on other machines")
+    require(modules, "scheduler", scheduler, "none: no installed feature measures on other machines")
     LOG.info("Measuring on the nodes of %s", scheduler)
     return import_module(modules[0]).open_engine(scheduler, heartbeat.replace_devices)
 

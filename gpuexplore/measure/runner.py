@@ -34,10 +34,10 @@ from gpuexplore.core import (
     Experiment,
     Flag,
     IncorrectOutput,
-    InvalidInput,
     Measurement,
     Result,
     Status,
+    require,
 )
 from gpuexplore.core.dtypes import dtype_named
 from gpuexplore.hardware import cpu_loss, device_named, read, read_cpu_times
@@ -207,8 +207,12 @@ def sweep(
     Raises:
         InvalidInput: fresh processes are asked for.
     """
-    if experiment.options.repeat > 1:
-        raise InvalidInput.of("repeat", experiment.options.repeat, "1: only `gpuexplore run` starts fresh processes")
+    require(
+        experiment.options.repeat <= 1,
+        "repeat",
+        experiment.options.repeat,
+        "1: only `gpuexplore run` starts fresh processes",
+    )
     for device in [device_named(name, devices) for name in experiment.devices]:
         cases = [case for case in experiment.cases() if case.device == device.id]
         with lock(device):

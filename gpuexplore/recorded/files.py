@@ -28,6 +28,7 @@ from gpuexplore.core import (
     check_characters,
     decode_strictly,
     default_title,
+    require,
 )
 from gpuexplore.operations.families import BENCHMARK
 from gpuexplore.recorded.harnesses import READ, kind_of, results_of
@@ -78,8 +79,7 @@ def read_runs(name: str, content: bytes) -> tuple[ReadRun, ...]:
     check_characters("file", name)
     name, content = _unpacked(name, content)
     suffix = Path(name).suffix.lower()
-    if len(content) > MOST_BYTES:
-        raise InvalidInput.of("file", f"{len(content):,} bytes", f"at most {MOST_BYTES:,}")
+    require(len(content) <= MOST_BYTES, "file", f"{len(content):,} bytes", f"at most {MOST_BYTES:,}")
     if suffix not in SUFFIXES:
         if kind := kind_of(content.partition(b"\n")[0].decode("utf-8-sig", errors="replace").strip()):
             raise InvalidInput(f"{name[:LONGEST_NAME]} is {kind}")
@@ -101,8 +101,7 @@ def _unpacked(name: str, content: bytes) -> tuple[str, bytes]:
             unpacked = packed.read(MOST_BYTES + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise InvalidInput(f"{name[:LONGEST_NAME]}: not a complete gzip file") from error
-    if len(unpacked) > MOST_BYTES:
-        raise InvalidInput.of("file", f"over {MOST_BYTES:,} bytes when unpacked", f"at most {MOST_BYTES:,}")
+    require(len(unpacked) <= MOST_BYTES, "file", f"over {MOST_BYTES:,} bytes when unpacked", f"at most {MOST_BYTES:,}")
     return inside, unpacked
 
 
@@ -140,8 +139,7 @@ def _of_json(name: str, text: str) -> tuple[ReadRun, ...]:
 
 def _of_harness(name: str, harness: str, found: Sequence[Result]) -> tuple[ReadRun, ...]:
     """Return a run of the results of each operation under the same conditions, with what is unknown of them."""
-    if len(found) > MOST_ROWS:
-        raise InvalidInput.of("file", f"{len(found):,} benchmarks", f"at most {MOST_ROWS:,}")
+    require(len(found) <= MOST_ROWS, "file", f"{len(found):,} benchmarks", f"at most {MOST_ROWS:,}")
     groups: dict[tuple[str, Options], list[Result]] = {}
     for result in found:
         groups.setdefault((result.case.operation, result.case.options), []).append(result)
@@ -187,8 +185,7 @@ def _of_report(name: str, data: Mapping[str, Any]) -> ReadRun:
         check_names(experiment)
         shared, devices = _environment(data.get("environment"))
         rows = _list("results", data["results"])
-    if len(rows) > MOST_ROWS:
-        raise InvalidInput.of("file", f"{len(rows):,} rows", f"at most {MOST_ROWS:,}")
+    require(len(rows) <= MOST_ROWS, "file", f"{len(rows):,} rows", f"at most {MOST_ROWS:,}")
     results, refused = _results(rows, experiment, shared, devices)
     if refused:
         more = f"\n{len(refused) - MOST_NAMED} more rows were rejected" if len(refused) > MOST_NAMED else ""
@@ -306,12 +303,10 @@ def _parsed(name: str, text: str) -> Any:
 
 
 def _object(what: str, data: Any) -> Mapping[str, Any]:
-    if not isinstance(data, Mapping):
-        raise InvalidInput.of(what, type(data).__name__, "objects")
+    require(isinstance(data, Mapping), what, type(data).__name__, "objects")
     return data
 
 
 def _list(what: str, data: Any) -> Sequence[Any]:
-    if not isinstance(data, list):
-        raise InvalidInput.of(what, type(data).__name__, "lists")
+    require(isinstance(data, list), what, type(data).__name__, "lists")
     return data

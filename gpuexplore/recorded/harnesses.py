@@ -29,6 +29,7 @@ from gpuexplore.core import (
     Status,
     check_characters,
     decode_strictly,
+    require,
 )
 from gpuexplore.core.dtypes import UNKNOWN_DTYPE
 from gpuexplore.operations.families import BENCHMARK
@@ -84,8 +85,7 @@ def _keys(data: Any, depth: int = 2) -> frozenset[str]:
 
 
 def _pyperf(data: Object) -> Iterator[Result]:
-    if str(data["version"]) != "1.0":
-        raise InvalidInput.of("version of pyperf's format", data["version"], ["1.0"])
+    require(str(data["version"]) == "1.0", "version of pyperf's format", data["version"], ["1.0"])
     shared = _object("metadata", data.get("metadata") or {})
     for number, each in enumerate(_objects("benchmarks", data["benchmarks"]), start=1):
         about = {**shared, **_object("metadata", each.get("metadata") or {})}
@@ -252,14 +252,12 @@ def _device(device_id: str, name: str, **facts: Any) -> Device:
 
 
 def _object(what: str, data: Any) -> Object:
-    if not isinstance(data, Mapping):
-        raise InvalidInput.of(what, data, "objects")
+    require(isinstance(data, Mapping), what, data, "objects")
     return data
 
 
 def _objects(what: str, data: Any) -> Sequence[Object]:
-    if not isinstance(data, list):
-        raise InvalidInput.of(what, data, "lists")
+    require(isinstance(data, list), what, data, "lists")
     return [_object(what, each) for each in data]
 
 

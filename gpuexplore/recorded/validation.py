@@ -22,6 +22,7 @@ from gpuexplore.core import (
     ThreadRoofs,
     check_known,
     decode_strictly,
+    require,
 )
 from gpuexplore.core.dtypes import FORMATS, dtype_named
 from gpuexplore.measure.check import Reference, make_inputs, tolerance, widest_tolerance, work
@@ -102,15 +103,13 @@ def json_of(text: str) -> Any:
 
 def _whole(text: str) -> int:
     most = 300  # a floating-point number has no more
-    if len(text) > most:
-        raise InvalidInput.of("number", text, f"those of up to {most} digits")
+    require(len(text) <= most, "number", text, f"those of up to {most} digits")
     return int(text)
 
 
 def _finite(text: str) -> float:
     number = float(text)
-    if not isfinite(number):
-        raise InvalidInput.of("number", text, "finite numbers")
+    require(isfinite(number), "number", text, "finite numbers")
     return number
 
 
@@ -127,15 +126,13 @@ def _header(line: Mapping[str, Any], now: datetime) -> tuple[Provenance, tuple[E
         raise InvalidInput.repeated("devices", ids)
     for device in provenance.devices:
         check_device(device)
-    if _moment(provenance.recorded_utc) > now:
-        raise InvalidInput.of("recorded_utc", provenance.recorded_utc, "a time in the past")
+    require(_moment(provenance.recorded_utc) <= now, "recorded_utc", provenance.recorded_utc, "a time in the past")
     return provenance, _experiments(line, {device.id for device in provenance.devices})
 
 
 def check_commit(commit: str) -> None:
     """Raise when `commit` names no state of the code."""
-    if not re.fullmatch(r"[0-9a-f]{7,40}", commit):
-        raise InvalidInput.of("commit", commit, "7 to 40 hexadecimal digits")
+    require(re.fullmatch(r"[0-9a-f]{7,40}", commit), "commit", commit, "7 to 40 hexadecimal digits")
 
 
 def _experiments(line: Mapping[str, Any], device_ids: Collection[str]) -> tuple[Experiment, ...]:
@@ -191,8 +188,7 @@ def _moment(text: str) -> datetime:
         found = datetime.fromisoformat(text)
     except ValueError as error:
         raise InvalidInput.of("time", text, accepted) from error
-    if found.utcoffset() != timedelta(0):
-        raise InvalidInput.of("time", text, accepted)
+    require(found.utcoffset() == timedelta(0), "time", text, accepted)
     return found
 
 
@@ -212,12 +208,15 @@ def check_names(experiment: Experiment) -> None:
 
 def check_shape(shape: Shape, operation: Operation) -> None:
     """Raise when `shape` is none of `operation`, or beyond its limits."""
-    if tuple(name for name, _ in shape.axes) != (*operation.axes, *operation.flags_of(shape)):
-        raise InvalidInput.of(f"axes of {operation.name}", shape, operation.axes)
+    require(
+        tuple(name for name, _ in shape.axes) == (*operation.axes, *operation.flags_of(shape)),
+        f"axes of {operation.name}",
+        shape,
+        operation.axes,
+    )
     for axis, length in shape.axes:
         most = operation.limits.get(axis, 1)
-        if length > most:
-            raise InvalidInput.of(f"{axis} of {operation.name}", length, f"1 to {most}")
+        require(length <= most, f"{axis} of {operation.name}", length, f"1 to {most}")
     if problem := operation.problem(shape):
         raise InvalidInput(f"shape {shape} of {operation.name}: {problem}")
 
@@ -274,8 +273,12 @@ def check_result(result: Result, most_work: int = MOST_WORK) -> int:
     if not accuracy.within:
         raise InvalidInput(f"ok with an error of {accuracy.relative_error}, beyond its tolerance {accuracy.tolerance}")
     most, spent = _most_tolerance(result, accuracy.tolerance, most_work)
-    if accuracy.tolerance > most * (1 + ROUNDING):
-        raise InvalidInput.of("tolerance", accuracy.tolerance, f"up to {most}, the limit of rounding")
+    require(
+        accuracy.tolerance <= most * (1 + ROUNDING),
+        "tolerance",
+        accuracy.tolerance,
+        f"up to {most}, the limit of rounding",
+    )
     if (measurement.first_call_s is not None and measurement.first_call_s <= 0) or measurement.batch < 1:
         values = f"{measurement.first_call_s}, {measurement.batch}"
         raise InvalidInput.of("first call and batch", values, "seconds above 0, and whole numbers from 1")

@@ -10,7 +10,7 @@ from enum import StrEnum
 from threading import Lock
 from urllib.parse import urlsplit
 
-from gpuexplore.core import InvalidInput, check_characters, format_whole_seconds, whole_typed
+from gpuexplore.core import InvalidInput, check_characters, format_whole_seconds, require, whole_typed
 
 LONGEST_NAME = 24  # characters: what fits a tile of the wall
 LONGEST_TITLE = 80
@@ -81,8 +81,7 @@ def read_link(text: str, pages: Iterable[str], first_page: str) -> str:
     accepted = tuple(pages)
     if page not in accepted or parts.scheme not in ("", "http", "https"):
         raise InvalidInput.of("link", typed, f"addresses of this app, which end in one of {', '.join(accepted)}")
-    if len(parts.query) > 2000:
-        raise InvalidInput.of("link", f"{len(typed):,} characters", "at most 2,000")
+    require(len(parts.query) <= 2000, "link", f"{len(typed):,} characters", "at most 2,000")
     return f"{page}?{parts.query}" if parts.query else page
 
 
@@ -99,8 +98,7 @@ def _line(what: str, text: str, longest: int) -> str:
     """Return a text on one line, its spaces tidied; it may be empty."""
     check_characters(what, text)
     line = " ".join(text.split())
-    if len(line) > longest:
-        raise InvalidInput.of(what, line, f"at most {longest} characters")
+    require(len(line) <= longest, what, line, f"at most {longest} characters")
     return line
 
 

@@ -11,7 +11,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpuexplore.core import InvalidInput, StoreUnavailable, check_known, format_bytes
+from gpuexplore.core import InvalidInput, StoreUnavailable, check_known, format_bytes, require
 from gpuexplore.store.database import OWNER_ONLY, because, size_of, unavailable
 from gpuexplore.store.upgrade import revisions
 
@@ -83,10 +83,13 @@ def contents_of(backup: Path) -> Contents:
         InvalidInput: it is not a backup of gpuexplore, is damaged, or is of a newer version; the text says which.
     """
     accepted = "a file written by gpuexplore backup"
-    if not backup.is_file():
-        raise InvalidInput.of("file", backup, accepted)
-    if size_of(backup) > backup.stat().st_size:
-        raise InvalidInput.of("file", backup, f"{accepted}; this one has a write-ahead log, so it is in use")
+    require(backup.is_file(), "file", backup, accepted)
+    require(
+        size_of(backup) <= backup.stat().st_size,
+        "file",
+        backup,
+        f"{accepted}; this one has a write-ahead log, so it is in use",
+    )
     try:
         with closing(_opened(backup, READ_ONLY)) as connection:
             return _contents(connection, backup)
@@ -198,12 +201,12 @@ def _kept(database: Path, moment: str, sides: Iterable[str]) -> Path:
 def _contents(connection: sqlite3.Connection, backup: Path) -> Contents:
     accepted = "an intact copy"
     ((said,),) = connection.execute("PRAGMA integrity_check(1)").fetchall()
-    if said != "ok":
-        raise InvalidInput.of("file", backup, f"{accepted}; this one is damaged: {said}")
+    require(said == "ok", "file", backup, f"{accepted}; this one is damaged: {said}")
     if broken := connection.execute("PRAGMA foreign_key_check").fetchone():
         raise InvalidInput.of("file", backup, f"{accepted}; this one has orphaned rows in {broken[0]}")
-    if not _has(connection, "alembic_version"):
-        raise InvalidInput.of("file", backup, "a database of gpuexplore; this one has another schema")
+    require(
+        _has(connection, "alembic_version"), "file", backup, "a database of gpuexplore; this one has another schema"
+    )
     (revision,) = connection.execute("SELECT version_num FROM alembic_version").fetchone()
     check_known("schema", revision, revisions())
     counted = ("runs", "results", "observations", "answers", "rooms")

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Row, Table, and_, delete, func, insert, select, update
 
-from gpuexplore.core import Bandwidth, Device, InvalidInput, Peak, PeakKind, Unit, check_text, decode, encode
+from gpuexplore.core import Bandwidth, Device, InvalidInput, Peak, PeakKind, Unit, check_text, decode, encode, require
 from gpuexplore.hardware.identity import device_key
 from gpuexplore.store.database import Database
 from gpuexplore.store.tables import ANSWERS, OWN_BANDWIDTHS, OWN_PEAKS
@@ -174,10 +174,8 @@ def _usable(kind: type[P], row: Row[Any]) -> P | None:
 
 
 def _check(kind: PeakKind, what: str, rate: float, unit: str) -> None:
-    if kind != "own":
-        raise InvalidInput.of(f"kind of {what}", kind, ("own",))
-    if not (isfinite(rate) and rate > 0):
-        raise InvalidInput.of(what, rate, f"positive numbers of {unit}")
+    require(kind == "own", f"kind of {what}", kind, ("own",))
+    require(isfinite(rate) and rate > 0, what, rate, f"positive numbers of {unit}")
 
 
 def _is(table: Table, key: Mapping[str, str]) -> ColumnElement[bool]:

@@ -19,6 +19,7 @@ from gpuexplore.core import (
     decode,
     default_title,
     encode,
+    require,
 )
 from gpuexplore.store.database import Action, Database, note
 from gpuexplore.store.run_states import ACTIVE, LISTED, askers_in, run_row, searched, was_asked_for_by
@@ -111,8 +112,7 @@ class RunLists(Database):
         Raises:
             InvalidInput: a limit below 1 or above that.
         """
-        if not 1 <= limit <= MOST_LISTED:
-            raise InvalidInput.of("limit", limit, f"1 to {MOST_LISTED}")
+        require(1 <= limit <= MOST_LISTED, "limit", limit, f"1 to {MOST_LISTED}")
         # One condition a query: of two at once no index has the order.
         owner = wanted.owner
         whose: Sequence[ColumnElement[bool]] = (

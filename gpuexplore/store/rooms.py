@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, func, insert, or_, select, update
 
-from gpuexplore.core.errors import InvalidInput, NotFound
+from gpuexplore.core.errors import InvalidInput, NotFound, require
 from gpuexplore.rooms import MOST_EVER, MOST_PEOPLE, Participant, Room, RoomState, name_key, new_code, spoken
 from gpuexplore.store.database import Action, Database, epoch_s, insertion, note, seconds_since_1970
 from gpuexplore.store.tables import PARTICIPANTS, ROOM_LEADERS, ROOMS
@@ -271,8 +271,7 @@ def _check_name(connection: Connection, room: Room, name: str, *, but: int | Non
     taken = select(PARTICIPANTS.c.number).where(
         PARTICIPANTS.c.room == room.number, PARTICIPANTS.c.name_key == name_key(name)
     )
-    if connection.scalar(taken) not in (None, but):
-        raise InvalidInput.of("name", name, "a name that is not taken in this room")
+    require(connection.scalar(taken) in (None, but), "name", name, "a name that is not taken in this room")
 
 
 def _rename(connection: Connection, room: Room, number: int, name: str) -> bool:

@@ -84,8 +84,10 @@ async def bounded():
         patch.setattr(connections, "SPARE", 0)
         app, port = connections.bound_answers(Starlette(routes=routes)), free_port()
         here.servers = []
-        usual = connections.BoundedServer
-        patch.setattr(connections, "BoundedServer", lambda *each: here.servers.append(usual(*each)) or here.servers[-1])
+        usual = connections._BoundedServer
+        patch.setattr(
+            connections, "_BoundedServer", lambda *each: here.servers.append(usual(*each)) or here.servers[-1]
+        )
         here.bound(asyncio.get_running_loop())
         server = uvicorn.Server(uvicorn.Config(app, port=port, log_level="error", lifespan="off"))
         served = asyncio.create_task(server.serve())

@@ -25,6 +25,7 @@ from gpuexplore.core import (
     interval_of_few,
     median,
     paired_ratios,
+    require,
     widened,
 )
 
@@ -75,10 +76,9 @@ class Estimate:
     doubts: tuple[Doubt, ...] = ()
 
     def __post_init__(self) -> None:
-        if not isfinite(self.value):
-            raise InvalidInput.of("value", self.value, "finite numbers")
-        if (self.low is None) != (self.high is None):
-            raise InvalidInput.of("interval", (self.low, self.high), "two ends, or None and None")
+        require(isfinite(self.value), "value", self.value, "finite numbers")
+        is_whole = (self.low is None) == (self.high is None)
+        require(is_whole, "interval", (self.low, self.high), "two ends, or None and None")
         if self.low is not None and self.high is not None and not self.low <= self.value <= self.high:
             raise InvalidInput.of("interval", (self.low, self.high), f"ends around the value, {self.value}")
 

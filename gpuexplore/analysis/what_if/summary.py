@@ -20,6 +20,7 @@ from gpuexplore.core import (
     format_multiple,
     format_seconds,
     read_number,
+    require,
 )
 from gpuexplore.core.dtypes import format_named
 from gpuexplore.hardware import accelerator_named, near_names
@@ -101,8 +102,12 @@ def named_numbers(what: str, text: str, names: Collection[str], example: str) ->
     for word in (part.strip() for part in text.split(",") if part.strip()):
         try:
             name, number = _named_number(what, word, names, example)
-            if found.setdefault(name, number) != number:
-                raise InvalidInput.of(what, word, f"only one number for {name}; {found[name]:g} is used")
+            require(
+                found.setdefault(name, number) == number,
+                what,
+                word,
+                f"only one number for {name}; {found[name]:g} is used",
+            )
         except InvalidInput as error:
             problems.append(str(error))
     if len(problems) > MOST_NAMED:

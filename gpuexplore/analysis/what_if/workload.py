@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gpuexplore.analysis.utilization import exceeded_bandwidth, exceeded_peak, shape_label
-from gpuexplore.core import Device, InvalidInput, Peak, Run, Shape
+from gpuexplore.core import Device, InvalidInput, Peak, Run, Shape, require
 from gpuexplore.core.dtypes import DType
 from gpuexplore.operations import Operation, operation_named
 from gpuexplore.shapes import parse_shape
@@ -101,8 +101,7 @@ def parse_layers(text: str) -> Workload:
     """
     lines = [line.strip() for line in re.split(r"[;\n]", text) if line.strip()]
     most = 100
-    if len(lines) > most:
-        raise InvalidInput.of("layers", f"{len(lines)} lines", f"at most {most}; repeat a layer with x2")
+    require(len(lines) <= most, "layers", f"{len(lines)} lines", f"at most {most}; repeat a layer with x2")
     layers = []
     problems = []
     for line in lines:
@@ -162,8 +161,7 @@ def _parse_layer(line: str) -> WorkloadLayer:
     operation = operation_named(words[0])
     count = int(times[1]) if times else 1
     most = 100_000
-    if not 1 <= count <= most:
-        raise InvalidInput.of("count", count, f"x1 to x{most}")
+    require(1 <= count <= most, "count", count, f"x1 to x{most}")
     shape = parse_shape(" ".join(words[1:-1] if times else words[1:]), operation, measured=False)
     return WorkloadLayer(f"{operation.title}, {shape_label(shape)}", operation.name, shape, count)
 

@@ -13,7 +13,7 @@ from gpuexplore.analysis.run.json_report import run_report
 from gpuexplore.charts.exports.exported import Exported
 from gpuexplore.charts.exports.html_report import html_report, latex, markdown
 from gpuexplore.charts.series import to_frame
-from gpuexplore.core import Environment, InvalidInput, Measurement, encode, quantile
+from gpuexplore.core import Environment, Measurement, encode, quantile, require
 from gpuexplore.recorded.harnesses import CASE
 
 __all__ = ["EXPORTS", "Exported", "export", "format_of"]
@@ -46,8 +46,7 @@ def format_of(path: Path) -> str:
         InvalidInput: none; names those there are.
     """
     found = [suffix for suffix in EXPORTS if path.name.endswith(suffix)]
-    if not found:
-        raise InvalidInput.of("file type", path.suffix or path.name, EXPORTS)
+    require(found, "file type", path.suffix or path.name, EXPORTS)
     return max(found, key=len)
 
 

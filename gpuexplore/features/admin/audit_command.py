@@ -3,7 +3,7 @@
 import argparse
 
 from gpuexplore.cli.output import EXIT_OK, declare, print_columns, print_json, say, utc_before
-from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.errors import require
 from gpuexplore.store import open_store
 from gpuexplore.store.database import MOST_LISTED, noted
 
@@ -22,8 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print the log, the newest first."""
-    if not 1 <= arguments.limit <= MOST_LISTED:
-        raise InvalidInput.of("limit", arguments.limit, f"1 to {MOST_LISTED}")
+    require(1 <= arguments.limit <= MOST_LISTED, "limit", arguments.limit, f"1 to {MOST_LISTED}")
     since = "" if arguments.since is None else utc_before("since", arguments.since)
     with open_store() as store:
         found = noted(store, since, limit=arguments.limit)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from gpuexplore.analysis.prediction.request import PredictionRequest
 from gpuexplore.api import texts_of, warn_of_readings
-from gpuexplore.core import InvalidInput, Words, name_typed, text_typed
+from gpuexplore.core import Words, name_typed, require, text_typed
 from gpuexplore.features.atlas.analysis.answers import Atlas, Ranking, choices_asked, points_asked
 from gpuexplore.hardware import discover, ensure_ceiling
 from gpuexplore.shapes import split
@@ -44,8 +44,7 @@ def which_gpu(operation: str, *, by: str = "time", prices: Mapping[str, float] |
     """
     texts = texts_of("which_gpu", ("sizes", "shapes", "dtypes", "gpus", "calls"), case)
     asked = PredictionRequest(name_typed("operation", operation), **{"dtypes": "fp32", "gpus": ""} | texts)
-    if not isinstance(prices, Mapping | None):
-        raise InvalidInput.of("prices", prices, "amounts by keys of `specs`")
+    require(isinstance(prices, Mapping | None), "prices", prices, "amounts by keys of `specs`")
     typed = ",".join(f"{key}={amount}" for key, amount in (prices or {}).items())
     here = [ensure_ceiling(device) for device in discover() if device.id in split(asked.gpus)]
     warn_of_readings(",".join((asked.gpus, *(prices or {}))))

@@ -7,7 +7,7 @@ from typing import Any
 from gpuexplore.analysis.prediction.request import PredictionRequest
 from gpuexplore.api import texts_of, warn_of_readings
 from gpuexplore.cli.output import content_of
-from gpuexplore.core import InvalidInput, Words, name_typed
+from gpuexplore.core import InvalidInput, Words, name_typed, require
 from gpuexplore.features.fact_check.analysis.possible import Possibility
 from gpuexplore.features.fact_check.analysis.possible import is_possible as judged_time
 from gpuexplore.features.fact_check.analysis.referee import MOST_BYTES, MOST_CLAIMS, rows_of, verdicts_on
@@ -58,10 +58,8 @@ def check_claims(source: Any, **defaults: Words | float) -> dict[str, Any]:
     if isinstance(source, str | Path):
         is_text = "\n" in str(source) or str(source).lstrip().startswith(("{", "["))
         content = str(source).encode() if is_text else content_of(Path(source), MOST_BYTES)
-        if len(content) > MOST_BYTES:
-            raise InvalidInput.of("file", f"over {MOST_BYTES:,} bytes", f"at most {MOST_BYTES:,}")
+        require(len(content) <= MOST_BYTES, "file", f"over {MOST_BYTES:,} bytes", f"at most {MOST_BYTES:,}")
         rows = rows_of(content.decode("utf-8", errors="replace"))
     claims = list(rows)
-    if not 0 < len(claims) <= MOST_CLAIMS:
-        raise InvalidInput.of("number of claims", len(claims), f"1 to {MOST_CLAIMS:,}")
+    require(0 < len(claims) <= MOST_CLAIMS, "number of claims", len(claims), f"1 to {MOST_CLAIMS:,}")
     return verdicts_on(claims, defaults)

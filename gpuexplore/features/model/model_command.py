@@ -36,7 +36,7 @@ from gpuexplore.features.model.analysis.answers import (
     to_json,
     uncounted_words,
 )
-from gpuexplore.features.model.analysis.fits import DEFAULT_RESERVE, Gpu, gpus_named, is_capacity
+from gpuexplore.features.model.analysis.fits import CAPACITY, DEFAULT_RESERVE, Gpu, gpus_named
 from gpuexplore.features.model.analysis.models import LayeredModel, model_asked, model_reading, models
 from gpuexplore.features.model.analysis.own_module import USUAL_GPU, predict_module, tracer
 from gpuexplore.features.model.analysis.plan import DTYPES, EXECUTIONS, SHARDINGS, TASKS, ModelPlan, plan_of
@@ -103,8 +103,10 @@ def execute(arguments: argparse.Namespace) -> int:
     file = (arguments.trace.name, content_of(arguments.trace, MOST_BYTES), MOST_BYTES) if arguments.trace else None
     seen = read_step(*file) if file else None
     gpus = arguments.gpu or (seen and seen.spec_key) or (USUAL_GPU if seen is None or seen.is_gpu else "cpu")
-    sizes = [] if file or arguments.module else [gpus_named([each])[0] for each in split(gpus) if is_capacity(each)]
-    named = [each for each in split(gpus) if not sizes or not is_capacity(each)]
+    sizes = (
+        [] if file or arguments.module else [gpus_named([each])[0] for each in split(gpus) if CAPACITY.fullmatch(each)]
+    )
+    named = [each for each in split(gpus) if not sizes or not CAPACITY.fullmatch(each)]
     devices = [ensure_ceiling(target_named(each, known)) for each in named]
     if not devices and not sizes:
         raise InvalidInput("no gpu: give at least one of `gpuexplore specs`")

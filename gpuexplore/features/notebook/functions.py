@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 from gpuexplore.api import Outcome
 from gpuexplore.cli import execute_command, main, run_command
 from gpuexplore.cli.output import EXIT_OK, say
-from gpuexplore.core.errors import GpuExploreError, InvalidInput
+from gpuexplore.core.errors import GpuExploreError, InvalidInput, require
 from gpuexplore.hardware.directories import data_directory
 
 HOLDING: Mapping[str, str] = {  # commands that would keep the cell until they are interrupted, and what to do instead
@@ -298,8 +298,7 @@ def hand_over(*files: Path | str) -> Files:
     Raises:
         InvalidInput: one of them is no file.
     """
-    if not files:
-        raise InvalidInput.of("files", "", "at least one file name")
+    require(files, "files", "", "at least one file name")
     paths = tuple(_checked(file) for file in files)
     here = platform()
     if here == "colab":
@@ -316,15 +315,13 @@ def _checked(file: Path | str) -> Path:
     Raises:
         InvalidInput: it is none.
     """
-    if not isinstance(file, Path | str):
-        raise InvalidInput.of("file", file, "names of files, as text")
+    require(isinstance(file, Path | str), "file", file, "names of files, as text")
     path = Path(file)
     try:
         is_there = path.is_file()
     except (OSError, ValueError):  # too long, or with a sign that no name has
         is_there = False
-    if not is_there:
-        raise InvalidInput.of("file", file, "existing files: did the command that writes it succeed?")
+    require(is_there, "file", file, "existing files: did the command that writes it succeed?")
     return path.resolve()
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuexplore.core import InvalidInput, Shape
+from gpuexplore.core import InvalidInput, Shape, require
 from gpuexplore.features.own_functions.sources import OPERATIONS_OF_USERS
 from gpuexplore.operations import OPERATIONS, Array, Operation
 
@@ -130,8 +130,9 @@ def operation(
     sizes = tuple(sizes)
 
     def declare(reference: Callable[..., Any]) -> Operation:
-        if not hasattr(reference, "__name__"):
-            raise InvalidInput.of("reference", reference, "a named function, whose name the operation gets")
+        require(
+            hasattr(reference, "__name__"), "reference", reference, "a named function, whose name the operation gets"
+        )
 
         def output_of(shape: Shape) -> tuple[int, ...]:
             lengths = dict(shape.axes)
@@ -196,8 +197,9 @@ def _try(made: Operation) -> None:
     except Exception as error:
         raise InvalidInput(f"{made.name}: its shapes cannot be computed at {shape}: {error}") from error
     found = _expected(made.name, made.reference, arrays)
-    if found.shape != wanted:
-        raise InvalidInput.of(f"shape of the output of {made.name} at {shape}", wanted, f"{found.shape}: give output=")
+    require(
+        found.shape == wanted, f"shape of the output of {made.name} at {shape}", wanted, f"{found.shape}: give output="
+    )
     check_count(f"FLOPs of {made.name} at {shape}", flops)
 
 
@@ -212,8 +214,9 @@ def _expected(name: str, reference: Callable[..., Any], arrays: Sequence[Array])
         found = np.asarray(reference(*(array.copy() for array in arrays)))
     except (Exception, SystemExit) as error:
         raise InvalidInput(f"the reference of {name} fails on float64 arrays of NumPy: {error}") from error
-    if found.dtype.kind not in "fiub":
-        raise InvalidInput.of(f"what the reference of {name} returns", found.dtype, "one array of real numbers")
+    require(
+        found.dtype.kind in "fiub", f"what the reference of {name} returns", found.dtype, "one array of real numbers"
+    )
     return found.astype(np.float64)
 
 

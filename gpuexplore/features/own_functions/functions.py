@@ -10,7 +10,7 @@ import numpy as np
 
 from gpuexplore.api import Outcome, experiment_asked, measured_in_process
 from gpuexplore.backends import torch as torch_backend
-from gpuexplore.core import Case, Device, Experiment, InvalidInput, Result, name_typed
+from gpuexplore.core import Case, Device, Experiment, InvalidInput, Result, name_typed, require
 from gpuexplore.core.dtypes import DTYPES
 from gpuexplore.features.own_functions.declared import check_count, operation_of_arrays, shape_of_arrays
 from gpuexplore.features.own_functions.sources import (
@@ -102,8 +102,12 @@ def _operation_of(
     if operation is not None:
         if given := [name for name, value in facts.items() if value is not None]:
             raise InvalidInput(f"{given[0]}: {operation} defines its own; leave out one of the two")
-        if not isinstance(operation, str | Operation):
-            raise InvalidInput.of("operation", operation, "a name that `gpuexplore list` prints, or a declared one")
+        require(
+            isinstance(operation, str | Operation),
+            "operation",
+            operation,
+            "a name that `gpuexplore list` prints, or a declared one",
+        )
         return operation if isinstance(operation, Operation) else operation_named(operation)
     if not arrays or facts["reference"] is None:
         missing = "inputs" if not arrays else "reference"

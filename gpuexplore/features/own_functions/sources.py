@@ -20,7 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from gpuexplore.core.errors import InvalidInput, Unsupported, check_known
+from gpuexplore.core.errors import InvalidInput, Unsupported, check_known, require
 from gpuexplore.jobs.server_settings import ALLOWED_HOSTS
 from gpuexplore.operations import BACKEND_OF_USERS, OF_USERS, Build, Operation
 from gpuexplore.operations.own_code import Function, build_of_function, module_of, split_source
@@ -114,8 +114,7 @@ def check_app_arguments(arguments: argparse.Namespace) -> None:
         accepted = f"{' or '.join(LOOPBACK)}, without a proxy: anyone who opens the app runs the file with your rights"
         allowed = filter(None, (name.strip() for name in os.environ.get(ALLOWED_HOSTS, "").split(",")))
         for name in (arguments.address, *allowed):
-            if name not in LOOPBACK:
-                raise InvalidInput.of("--address with --own", name, accepted)
+            require(name in LOOPBACK, "--address with --own", name, accepted)
         if arguments.behind_proxy:
             raise InvalidInput.of("--behind-proxy with --own", arguments.behind_proxy, accepted)
     for file in arguments.own:
@@ -173,8 +172,7 @@ def _add_file(text: str, taken: Collection[str] = ()) -> str:
             found.add(node.id)
         elif isinstance(node, ast.alias):
             found.add(node.asname or node.name)
-    if wanted not in found:
-        raise InvalidInput.of(f"{wanted} in {path.name}", "missing", FORMS)
+    require(wanted in found, f"{wanted} in {path.name}", "missing", FORMS)
     library = _library_of_file(path, tree, is_function=bool(function))
     label = label_of(function or path.stem.removeprefix(f"{library}_"))
     name = _numbered(f"{library}{OF_USERS}{label}", taken)
@@ -254,8 +252,7 @@ def title_of(function: Function) -> str:
     Raises:
         InvalidInput: it is none.
     """
-    if not callable(function):
-        raise InvalidInput.of("implementation", function, "names that `gpuexplore list` prints, and functions")
+    require(callable(function), "implementation", function, "names that `gpuexplore list` prints, and functions")
     inner = getattr(function, "py_func", None) or getattr(function, "_torchdynamo_orig_callable", None) or function
     return str(getattr(inner, "__name__", None) or type(inner).__name__).strip("<>")
 

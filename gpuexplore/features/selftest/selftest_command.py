@@ -16,7 +16,7 @@ from platform import node
 import gpuexplore
 from gpuexplore.cli.device_locking import report_lock_holder
 from gpuexplore.cli.output import EXIT_FAILED, EXIT_OK, check_writable, declare, print_json, say
-from gpuexplore.core import Device, InvalidInput, encode, format_seconds, format_whole_seconds
+from gpuexplore.core import Device, InvalidInput, encode, format_seconds, format_whole_seconds, require
 from gpuexplore.features.selftest.suite.checks import CHECKS
 from gpuexplore.features.selftest.suite.contract import (
     DEFAULT_SOURCE,
@@ -72,8 +72,7 @@ def execute(arguments: argparse.Namespace) -> int:
     )
     if arguments.html:
         check_writable(arguments.html, [".html"])
-    if not arguments.by.strip():
-        raise InvalidInput.of("--by", arguments.by, "the name of the person who measures and can answer questions")
+    require(arguments.by.strip(), "--by", arguments.by, "the name of the person who measures and can answer questions")
     started_utc = utc_now()
     began_s = time.monotonic()
     bench = Bench(device, is_quick=arguments.quick, folder=_folder(arguments.out, started_utc), by=arguments.by)

@@ -25,6 +25,7 @@ from gpuexplore.core import (
     encode,
     paired_ratio,
     read_whole,
+    require,
 )
 from gpuexplore.core.dtypes import dtype_named
 from gpuexplore.features.tensors.analysis import TensorView, row_order
@@ -185,8 +186,7 @@ def _layout_of(arguments: Mapping[str, str]) -> TensorView:
     if len(layout.shape) != len(layout.strides) or len(layout.shape) > AXES:
         raise InvalidInput.of("strides", arguments["strides"], f"one value per axis, for at most {AXES} axes")
     cells = _cell_count(layout)
-    if cells > MOST_CELLS:
-        raise InvalidInput.of("tensor of", f"{cells:,} elements", f"at most {MOST_CELLS:,}")
+    require(cells <= MOST_CELLS, "tensor of", f"{cells:,} elements", f"at most {MOST_CELLS:,}")
     return layout
 
 

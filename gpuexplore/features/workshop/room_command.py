@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gpuexplore.cli.output import EXIT_OK, declare, print_columns, print_json
 from gpuexplore.cli.run_command import OWNER
-from gpuexplore.core import InvalidInput, NotFound, whole_typed
+from gpuexplore.core import InvalidInput, NotFound, require, whole_typed
 from gpuexplore.features.lessons.lesson import catalog
 from gpuexplore.features.workshop.goals import KINDS, goal_of
 from gpuexplore.features.workshop.report import FORMATS, names_of
@@ -162,8 +162,7 @@ def _share(store: Store, room: Room, arguments: argparse.Namespace) -> int:
 
 def _ask(store: Store, room: Room, arguments: argparse.Namespace) -> int:
     for text in arguments.settings:
-        if "=" not in text:
-            raise InvalidInput.of("setting", text, "NAME=VALUE")
+        require("=" in text, "setting", text, "NAME=VALUE")
     settings = dict(text.split("=", 1) for text in arguments.settings)
     if arguments.kind == LESSON:
         lesson = catalog().lesson(settings.get("lesson", ""))

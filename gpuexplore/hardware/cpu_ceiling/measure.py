@@ -39,7 +39,6 @@ from gpuexplore.hardware.cpu_times import cpu_lost_share, read_cpu_times
 TRIAL_S = 0.002  # shorter than a scheduler's time slice: some trials have the core to themselves, however busy it is
 FIRST_ITERATIONS = 10_000
 TRIAD_ARRAYS = 3
-FLUSHED_BYTES = 64 * 2**20  # a thread of three arrays that no cache keeps: milliseconds, however many threads
 LINE_ELEMENTS = 8  # a cache line of doubles: where one thread's part ends and the next begins
 CACHED_LENGTH = 8 * CACHED_TRIAD_VECTORS  # doubles of an iteration in the widest registers: arrays are multiples of it
 TRIADS: Mapping[str, Callable[[str, int], str]] = {
@@ -185,8 +184,10 @@ def _seconds(run: Callable[[], object]) -> float:
 
 def _stream_arrays(functions: Functions, team: _ThreadTeam) -> Arrays:
     """Return the arrays of a triad through memory; where no instruction flushes caches, of four last-level caches."""
-    overflowing = CACHES_OVERFLOWN * (cache_bytes() or ASSUMED_CACHE_BYTES)
-    wanted = FLUSHED_BYTES * team.threads if "flush" in functions else overflowing
+    if "flush" in functions:
+        wanted = team.threads * 64 * 2**20  # a trial takes milliseconds, however many threads
+    else:
+        wanted = CACHES_OVERFLOWN * (cache_bytes() or ASSUMED_CACHE_BYTES)
     size = min(wanted, (memory_bytes() or 8 * wanted) // 8)
     line = LINE_ELEMENTS * team.threads
     length = max(1, size // (TRIAD_ARRAYS * 8 * line)) * line
@@ -230,7 +231,8 @@ def _cache_roof(
     level, size_bytes, thread_bytes = plan
     most_bytes = sum(array.nbytes for array in arrays) // team.threads
     if thread_bytes > most_bytes:
-        size_bytes, thread_bytes = most_bytes * team.threads, most_bytes
+        size_bytes = most_bytes * team.threads
+        thread_bytes = most_bytes
     length = max(1, thread_bytes // (TRIAD_ARRAYS * 8 * CACHED_LENGTH)) * CACHED_LENGTH
     # shorter arrays that lie apart by a power of two would share sets of the L1 cache
     is_large = length > 2**20

@@ -9,7 +9,7 @@ from math import isfinite
 from typing import Literal, get_args
 from urllib.parse import unquote, urlsplit
 
-from gpuexplore.core import InvalidInput, Shape, check_known, once
+from gpuexplore.core import InvalidInput, Shape, check_known, once, require
 from gpuexplore.core.dtypes import format_named
 from gpuexplore.hardware import ACCELERATORS
 from gpuexplore.operations import operation_named
@@ -119,11 +119,9 @@ def read_measurements(text: str, refused: list[str] | None = None) -> tuple[Publ
     for cells in lines:
         try:
             with named(f"measurements.csv, line {lines.line_num}"):
-                if len(cells) != len(heading):
-                    raise InvalidInput.of("row", f"{len(cells)} cells", heading)
+                require(len(cells) == len(heading), "row", f"{len(cells)} cells", heading)
                 row = dict(zip(heading, cells, strict=True))
-                if row["gpu_key"] not in keys:
-                    raise InvalidInput.of("gpu_key", row["gpu_key"], "keys of the table of accelerators")
+                require(row["gpu_key"] in keys, "gpu_key", row["gpu_key"], "keys of the table of accelerators")
                 place = row["operation"], row["shape"]
                 if place not in shapes:
                     shapes[place] = _shape(*place)
@@ -139,8 +137,7 @@ def _measurement(row: Mapping[str, str], shape: Shape, known: Mapping[str, Sourc
     """Return the measurement of a row; `known` are the collections that it may come from, None: any site."""
     time_s = float(row["time_s"])
     timing = row["timing"]
-    if not (isfinite(time_s) and time_s > 0):
-        raise InvalidInput.of("time_s", row["time_s"], "seconds above 0")
+    require(isfinite(time_s) and time_s > 0, "time_s", row["time_s"], "seconds above 0")
     check_known("timing", timing, get_args(Timing))
     dtype = format_named(row["dtype"])
     if reason := operation_named(row["operation"]).unsupported(dtype):
@@ -176,8 +173,7 @@ def _shape(operation: str, text: str) -> Shape:
     parts = [part.partition("=") for part in text.split(";")]
     lengths = {name: length for name, _, length in parts}
     axes = (*contract.axes, *(flag for flag in contract.flags if flag in lengths))
-    if sorted(name for name, _, _ in parts) != sorted(axes):
-        raise InvalidInput.of(f"axes of {operation}", text, contract.axes)
+    require(sorted(name for name, _, _ in parts) == sorted(axes), f"axes of {operation}", text, contract.axes)
     shape = Shape.of(**{axis: int(lengths[axis]) for axis in axes})
     for axis, length in shape.axes:
         if not 1 <= length <= (most := contract.limits.get(axis, 1)):

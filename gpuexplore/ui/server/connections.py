@@ -96,7 +96,7 @@ class _Connections:
         async def create_server(*arguments: Any, **options: Any) -> Any:
             factory, *others = arguments
             server = await start(factory, *others, **options, start_serving=False)
-            return BoundedServer(server, partial(self._take, factory, options.get("ssl")), self)
+            return _BoundedServer(server, partial(self._take, factory, options.get("ssl")), self)
 
         with suppress(AttributeError):
             loop.create_server = create_server  # type: ignore[method-assign]
@@ -206,7 +206,7 @@ class _Watched(asyncio.Protocol):
         self._open.pop(self, None)
 
 
-class BoundedServer:
+class _BoundedServer:
     """A server that accepts a connection when there is capacity for it."""
 
     def __init__(self, server: asyncio.Server, take: Callable[[socket], None], connections: _Connections) -> None:

@@ -11,7 +11,7 @@ from typing import Literal
 
 from gpuexplore.analysis.prediction.calls import CALLS, USUAL_CALLS, Calls, Conditions, arithmetic, conditions_of
 from gpuexplore.analysis.utilization import PUBLISHED, PublishedResult, cache_mode, is_ranked
-from gpuexplore.core import Case, Device, InvalidInput, Peak, Result, Shape, once
+from gpuexplore.core import Case, Device, InvalidInput, Peak, Result, Shape, once, require
 from gpuexplore.core.dtypes import format_named
 from gpuexplore.hardware import ACCELERATORS, table_device
 from gpuexplore.operations import OPERATIONS, operation_named
@@ -183,8 +183,7 @@ def points(
         operation_named(operation)
     known = {row.key for row in ACCELERATORS}
     for key in spec_keys:
-        if key not in known:
-            raise InvalidInput.of("gpu", key, "keys of `specs`")
+        require(key in known, "gpu", key, "keys of `specs`")
     for name in dtypes:
         format_named(name)
     return tuple(

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from gpuexplore.analysis.prediction import Calls, UncertainValue
 from gpuexplore.analysis.what_if.what_if import Known, WhatIf, what_if
 from gpuexplore.analysis.what_if.workload import Workload, WorkloadLayer, of_operation
-from gpuexplore.core import Device, InvalidInput, Origin, Shape, once
+from gpuexplore.core import Device, InvalidInput, Origin, Shape, once, require
 from gpuexplore.features.atlas.analysis import AtlasPoint, points
 from gpuexplore.hardware import ACCELERATORS, as_device
 from gpuexplore.operations import operation_named
@@ -76,8 +76,7 @@ def _read_prices(text: str, today: date) -> tuple[Price, ...]:
     for listed in tomllib.loads(text)["list"]:
         with named(f"prices.toml, {listed.get('provider')}"):
             for name in ("page", "read_at"):
-                if urlsplit(listed[name]).scheme != "https":
-                    raise InvalidInput.of(name, listed[name], "https links")
+                require(urlsplit(listed[name]).scheme == "https", name, listed[name], "https links")
             read_on = listed["read_on"]
             if not isinstance(read_on, date) or read_on > today:
                 raise InvalidInput.of("read_on", read_on, f"days up to {today}")
@@ -86,8 +85,7 @@ def _read_prices(text: str, today: date) -> tuple[Price, ...]:
 
 
 def _price(listed: Mapping[str, Any], key: str, amount: object) -> Price:
-    if key not in {row.key for row in ACCELERATORS}:
-        raise InvalidInput.of("gpu", key, "keys of the table of accelerators")
+    require(key in {row.key for row in ACCELERATORS}, "gpu", key, "keys of the table of accelerators")
     if isinstance(amount, bool) or not isinstance(amount, int | float) or not (isfinite(amount) and amount > 0):
         raise InvalidInput.of(f"price of {key}", amount, "US dollars above 0")
     about = {name: listed[name] for name in ("provider", "read_on", "page", "read_at", "note")}

@@ -24,6 +24,7 @@ from gpuexplore.core import (
     format_seconds,
     read_rate,
     read_seconds,
+    require,
 )
 from gpuexplore.core.dtypes import FORMATS, format_named
 from gpuexplore.hardware import ACCELERATORS, row_of
@@ -212,8 +213,7 @@ def seconds_at(rate: float | str | None, case: Case) -> float:
         units = "FLOP/s and B/s with the prefixes k, M, G, T and P: 1.2PFLOP/s, 900 TFLOPS, 3.35TB/s"
         raise InvalidInput.of("rate", rate, units)
     amount = operation_named(case.operation).flop_count(case.shape) if stated[1] == "FLOP/s" else _byte_count(case)
-    if not amount:
-        raise InvalidInput.of("rate", rate, f"bytes per second, like 3TB/s: {case.operation} computes nothing")
+    require(amount, "rate", rate, f"bytes per second, like 3TB/s: {case.operation} computes nothing")
     found = amount / stated[0] if stated[0] > 0 else inf
     if not SHORTEST_S <= found <= LONGEST_S:
         least, most = (f"{amount / seconds:.3g} {stated[1]}" for seconds in (LONGEST_S, SHORTEST_S))

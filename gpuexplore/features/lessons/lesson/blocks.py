@@ -22,7 +22,7 @@ from gpuexplore.analysis.figure import (
     format_with_interval,
 )
 from gpuexplore.analysis.prediction.calls import USUAL_CALLS
-from gpuexplore.core.errors import InvalidInput, NotFound, check_known
+from gpuexplore.core.errors import InvalidInput, NotFound, check_known, require
 from gpuexplore.features.lessons.lesson.expression import (
     FACTS,
     OUTCOMES,
@@ -270,8 +270,12 @@ class CheckBlock:
             raise InvalidInput.of("check", ", ".join(rules) or "no rule", "one of exact, near, option, choice, reach")
         if not self.reach and not self.guess:
             raise InvalidInput("check: guess is missing: the id of the guess it judges")
-        if not 1 <= self.right <= self.close:
-            raise InvalidInput.of("right and close", f"{self.right:g} and {self.close:g}", "1 <= right <= close")
+        require(
+            1 <= self.right <= self.close,
+            "right and close",
+            f"{self.right:g} and {self.close:g}",
+            "1 <= right <= close",
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from gpuexplore.analysis.prediction.request import PredictionRequest, prediction
 from gpuexplore.analysis.run.analyze import analyze
 from gpuexplore.analysis.run.estimate import check_limits, estimate
 from gpuexplore.analysis.utilization.utilization import byte_count, flop_count
-from gpuexplore.core import Device, Experiment, GpuExploreError, InvalidInput, NotFound, Origin, Result
+from gpuexplore.core import Device, Experiment, GpuExploreError, InvalidInput, NotFound, Origin, Result, require
 from gpuexplore.features.lessons.lesson.blocks import (
     COMPUTED,
     MEASURED,
@@ -281,8 +281,7 @@ def _rehearse(
     conditions: list[str] = [part.when] if isinstance(part, SayBlock) else []
     if isinstance(part, CheckBlock):
         conditions = [*part.choice.values(), part.reach]
-    if expression.text in map(str.strip, conditions):
-        raise InvalidInput.of("condition", expression.text, "what is true or false")
+    require(expression.text not in map(str.strip, conditions), "condition", expression.text, "what is true or false")
     if isinstance(part, CheckBlock) and isinstance(value, LessonFigure):
         unit = guesses[part.guess].unit
         if value.dimension != UNITS[unit].dimension:

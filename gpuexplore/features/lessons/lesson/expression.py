@@ -25,7 +25,7 @@ from gpuexplore.analysis.figure import (
     mapped,
     raised,
 )
-from gpuexplore.core.errors import InvalidInput, NotFound, check_known
+from gpuexplore.core.errors import InvalidInput, NotFound, check_known, require
 
 Value = LessonFigure | bool | str | None  # None: true and false both fit the intervals
 Selectors = Mapping[str, str]
@@ -125,8 +125,7 @@ def parse(text: str, guesses: tuple[str, ...] = ()) -> Expression:
         InvalidInput: it is too long, no expression, or uses what the grammar does not have; says what is accepted.
     """
     longest = 400
-    if len(text) > longest:
-        raise InvalidInput.of("expression", f"{len(text):,} characters", f"at most {longest}")
+    require(len(text) <= longest, "expression", f"{len(text):,} characters", f"at most {longest}")
     try:
         tree = ast.parse(text.strip(), mode="eval").body
         _check(tree, guesses)
@@ -239,8 +238,7 @@ def _compared(left: LessonFigure, right: LessonFigure, sign: ast.cmpop) -> bool 
 def _check(node: ast.expr, guesses: tuple[str, ...], depth: int = 1) -> None:
     """Accept a tree of the grammar."""
     deepest = 20
-    if depth > deepest:
-        raise InvalidInput.of("expression", "nested too deeply", f"at most {deepest} levels")
+    require(depth <= deepest, "expression", "nested too deeply", f"at most {deepest} levels")
     if isinstance(node, ast.Constant):
         is_number = isinstance(node.value, int | float) and not isinstance(node.value, bool)
         if not isinstance(node.value, str) and not (is_number and abs(float(str(node.value))) <= LARGEST):

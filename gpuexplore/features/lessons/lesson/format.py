@@ -10,7 +10,7 @@ from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
 
-from gpuexplore.core import GpuExploreError, InvalidInput, check_characters, check_known, check_text
+from gpuexplore.core import GpuExploreError, InvalidInput, check_characters, check_known, check_text, require
 from gpuexplore.features.lessons.lesson.blocks import (
     BLOCKS,
     CANNOT_TELL,
@@ -101,10 +101,12 @@ def read_lesson(path: Path) -> Lesson:
             raise InvalidInput.of(f"{path.name}: file", "a pipe", "files of text")
         with path.open("rb") as file:  # a device has no size that could be asked for
             written = file.read(LARGEST_BYTES + 1)
-        if len(written) > LARGEST_BYTES:
-            raise InvalidInput.of(
-                f"{path.name}: file", f"more than {LARGEST_BYTES:,} bytes", f"at most {LARGEST_BYTES:,}"
-            )
+        require(
+            len(written) <= LARGEST_BYTES,
+            f"{path.name}: file",
+            f"more than {LARGEST_BYTES:,} bytes",
+            f"at most {LARGEST_BYTES:,}",
+        )
         text = written.decode("utf-8-sig")  # editors on Windows begin a file with a byte order mark
     except OSError as error:
         raise InvalidInput(f"{path}: cannot be read: {error.strerror}") from error
@@ -161,16 +163,19 @@ def _front_matter(lines: Sequence[str], file: str) -> tuple[Mapping[str, Any], i
     missing = [key for key in required if key not in found]
     if missing:
         raise InvalidInput(f"{file}, line 1: front matter lacks {', '.join(missing)}")
-    if not 1 <= found["minutes"] <= longest_minutes:
-        raise InvalidInput.of(f"{file}, line 1: minutes", found["minutes"], f"1 to {longest_minutes}")
+    require(
+        1 <= found["minutes"] <= longest_minutes,
+        f"{file}, line 1: minutes",
+        found["minutes"],
+        f"1 to {longest_minutes}",
+    )
     if Prose.of(found["title"] + found["question"]).expressions:
         raise InvalidInput(f"{file}, line 1: title and question must not contain figures")
     return found, ends[1] + 1
 
 
 def _check_heading(what: str, text: str) -> None:
-    if not text.strip():
-        raise InvalidInput.of(what, text, "a non-empty text")
+    require(text.strip(), what, text, "a non-empty text")
     check_text(what, text)
 
 
@@ -182,8 +187,7 @@ def _steps(lines: Sequence[str], body: int, file: str) -> tuple[LessonStep, ...]
             is_fenced = not is_fenced
         elif lines[index].startswith("## ") and not is_fenced:
             starts.append(index)
-    if len(starts) > len(ascii_lowercase):
-        raise InvalidInput.of(f"{file}: steps", len(starts), f"at most {len(ascii_lowercase)}")
+    require(len(starts) <= len(ascii_lowercase), f"{file}: steps", len(starts), f"at most {len(ascii_lowercase)}")
     before = next(filter(None, map(str.strip, lines[body : starts[0] if starts else None])), "")
     if before:
         raise InvalidInput.of(f"{file}, line {body + 1}", before[:60], "a step first: a line like ## How long is it?")
@@ -252,10 +256,12 @@ def _checked(step: LessonStep, file: str, line: int) -> LessonStep:
         with located(f"{file}, line {at}"):
             tuple(expressions(part, tuple(guesses)))
         if isinstance(part, CheckBlock) and part.guess:
-            if part.guess not in guesses:
-                raise InvalidInput.of(
-                    f"{file}, line {at}: guess", part.guess, guesses or ("none: the step has no guess",)
-                )
+            require(
+                part.guess in guesses,
+                f"{file}, line {at}: guess",
+                part.guess,
+                guesses or ("none: the step has no guess",),
+            )
             with located(f"{file}, line {at}"):
                 _check_options(part, guesses[part.guess])
     return step

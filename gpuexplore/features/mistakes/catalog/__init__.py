@@ -24,6 +24,7 @@ from gpuexplore.core import (
     format_flop_per_s,
     format_percent,
     format_seconds,
+    require,
 )
 from gpuexplore.hardware import check_measured_on, ensure_ceiling
 from gpuexplore.measure.conditions.isolation import Isolation, ProgressHooks
@@ -291,8 +292,7 @@ def perform(
         Unsupported: it cannot be made on this kind of device.
         Cancelled: the user asked to stop.
     """
-    if "name" not in arguments:
-        raise InvalidInput.of("mistake", None, MISTAKES)
+    require("name" in arguments, "mistake", None, MISTAKES)
     mistake = mistake_named(arguments["name"])
     is_known = bool(device.peaks) or not mistake.live_on
     stage = Stage(device if is_known else ensure_ceiling(device), clock, isolation, progress)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from gpuexplore.core import InvalidInput, read_length
+from gpuexplore.core import InvalidInput, read_length, require
 
 ITEMSIZES: Mapping[str, int] = MappingProxyType({"fp32": 4, "bf16": 2, "fp16": 2, "fp64": 8})
 MIXED = ("none", "bf16", "fp16")
@@ -111,8 +111,7 @@ def check_choices(*choices: tuple[str, str, Iterable[str]]) -> None:
         InvalidInput: one is not.
     """
     for what, value, accepted in choices:
-        if value not in accepted:
-            raise InvalidInput.of(what, value, accepted)
+        require(value in accepted, what, value, accepted)
 
 
 def check_count(

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput, require
 
 LARGEST_FILE = 4_000_000  # characters: configs have 500 to 5,000, those that list quantized weights 3 million
 MOST = {"layers": 1000, "tokens": 10**7}
@@ -112,14 +112,12 @@ def layers_of_text(text: str, source: str) -> str:
     Raises:
         InvalidInput: it is no JSON object, or describes what is not known; says why.
     """
-    if len(text) > LARGEST_FILE:
-        raise InvalidInput.of(source, f"more than {LARGEST_FILE:,} characters", "a config.json")
+    require(len(text) <= LARGEST_FILE, source, f"more than {LARGEST_FILE:,} characters", "a config.json")
     try:
         config = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{source} is not complete JSON ({str(error)[:80]}): expected a config.json") from error
-    if not isinstance(config, dict):
-        raise InvalidInput.of(source, type(config).__name__, "a JSON object, as a config.json is")
+    require(isinstance(config, dict), source, type(config).__name__, "a JSON object, as a config.json is")
     return layers_of(config, source)
 
 
@@ -167,10 +165,9 @@ def _sizes(kind: str, config: Mapping[str, Any], source: str) -> dict[str, int]:
     for name in needed:
         if not sizes[name]:
             raise InvalidInput(f"{source} has no {' or '.join(NAMES[name])}: expected a whole number from 1")
-    if sizes["layers"] > MOST["layers"]:
-        raise InvalidInput.of(f"layers of {source}", sizes["layers"], f"at most {MOST['layers']:,}")
-    if config.get("word_embed_proj_dim", sizes["width"]) != sizes["width"]:
-        raise InvalidInput.of(f"word_embed_proj_dim of {source}", config["word_embed_proj_dim"], (str(sizes["width"]),))
+    require(sizes["layers"] <= MOST["layers"], f"layers of {source}", sizes["layers"], f"at most {MOST['layers']:,}")
+    projected = config.get("word_embed_proj_dim", sizes["width"])
+    require(projected == sizes["width"], f"word_embed_proj_dim of {source}", projected, (str(sizes["width"]),))
     return sizes
 
 

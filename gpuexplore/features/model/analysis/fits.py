@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpuexplore.core import InvalidInput, in_any_case, read_number
+from gpuexplore.core import InvalidInput, in_any_case, read_number, require
 from gpuexplore.core.dtypes import spelled
 from gpuexplore.features.model.analysis import LIMITS, OPTIMIZERS, Serving, Training, check_count
 from gpuexplore.features.model.analysis.memory_model import Moment
@@ -57,8 +57,12 @@ class Reserve:
     stacked_share: float = 0.02  # torch finds 79.25 GiB of an A100's 80, 39.50 of 40, 23.53 of an A30's 24
 
     def __post_init__(self) -> None:
-        if not (0 <= self.context_bytes <= LARGEST_CAPACITY and 0 <= self.share < 1 and 0 <= self.stacked_share < 1):
-            raise InvalidInput.of("reserve", f"{self.context_bytes} B and {self.share}", "bytes from 0, and a share")
+        require(
+            0 <= self.context_bytes <= LARGEST_CAPACITY and 0 <= self.share < 1 and 0 <= self.stacked_share < 1,
+            "reserve",
+            f"{self.context_bytes} B and {self.share}",
+            "bytes from 0, and a share",
+        )
 
     def usable_bytes(self, memory_bytes: int, memory_type: str | None = None) -> int:
         """Return what is left of `memory_bytes` for tensors."""
@@ -127,16 +131,11 @@ def capacity_named(text: str) -> Gpu | None:
     return Gpu(f"{number:g}{unit}", f"{number:g} {unit} of memory", int(number * unit_bytes))
 
 
-def is_capacity(text: str) -> bool:
-    """Return whether a text is a size of memory, possible or not."""
-    return CAPACITY.fullmatch(text.strip()) is not None
-
-
 def _gpu_named(name: str) -> Gpu:
     capacity = capacity_named(name)
     if capacity is not None:
         return capacity
-    if is_capacity(name):
+    if CAPACITY.fullmatch(name.strip()):
         raise InvalidInput.of("gpu", name, f"sizes of memory above 0 and up to {LARGEST_CAPACITY // 10**9:,} GB")
     row = gpu_named(name, "; a memory size like 12GB or 24GiB; all")
     return Gpu(row.key, row.name, row.memory_bytes, row.memory_type)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.errors import require
 from gpuexplore.features.model.analysis import Optimizer, Training
 from gpuexplore.features.model.analysis.tape import FULL_BYTES, NOTHING, Size, Tape, TapeStep
 
@@ -68,8 +68,7 @@ def _segments(tape: Tape, count: int) -> list[tuple[int, int, bool]]:
     if not count:
         return [(0, steps, False)]
     most = len(tape.items)
-    if count > most:
-        raise InvalidInput.of("checkpoints", count, f"whole numbers from 0 to {most}, the layers to cut between")
+    require(count <= most, "checkpoints", count, f"whole numbers from 0 to {most}, the layers to cut between")
     cuts = [tape.items[segment * (most // count)] for segment in range(count)]
     return [(start, stop, stop != steps) for start, stop in zip(cuts, [*cuts[1:], steps], strict=True)]
 

@@ -21,7 +21,7 @@ from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 
-from gpuexplore.core import LONGEST_LIST, InvalidInput, check_text, once, read_whole
+from gpuexplore.core import LONGEST_LIST, InvalidInput, check_text, once, read_whole, require
 from gpuexplore.features.model.analysis import ITEMSIZES, Training
 from gpuexplore.features.model.analysis.config import LARGEST_FILE, layers_of, layers_of_text
 from gpuexplore.features.model.analysis.layer_kinds import INDEX_BYTES, KINDS, LayerKind, ModelLayer, WrongShape
@@ -223,8 +223,7 @@ def _parse_layers(text: str, *, source: str = "layers") -> tuple[ModelLayer, ...
     Raises:
         InvalidInput: too long, or a line is no layer; names the line and what is accepted.
     """
-    if len(text) > LONGEST_LIST:
-        raise InvalidInput.of(source, f"more than {LONGEST_LIST:,} characters", f"at most {LONGEST_LIST:,}")
+    require(len(text) <= LONGEST_LIST, source, f"more than {LONGEST_LIST:,} characters", f"at most {LONGEST_LIST:,}")
     check_text(source, text, "\n;")
     rows = enumerate(text.replace(";", "\n").splitlines(), 1)
     lines = [(number, words) for number, row in rows if (words := row.partition("#")[0].split())]

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from gpuexplore.backends import load_backend
-from gpuexplore.core import UNKNOWN, Device, GpuExploreError, InvalidInput, format_gigabytes, in_any_case
+from gpuexplore.core import UNKNOWN, Device, GpuExploreError, InvalidInput, format_gigabytes, in_any_case, require
 from gpuexplore.features.model.analysis import OPTIMIZERS, Optimizer, prediction
 from gpuexplore.features.model.analysis.fits import DEFAULT_RESERVE, gpus_named
 from gpuexplore.features.model.analysis.layer_kinds import ModelLayer
@@ -134,12 +134,10 @@ def _check_module(module: Any, inputs: object, loss: object, *, is_trained: bool
     Raises:
         InvalidInput: naming it, and what is accepted.
     """
-    if not isinstance(module, import_module("torch").nn.Module):
-        raise InvalidInput.of("module", module, "a torch.nn.Module")
+    require(isinstance(module, import_module("torch").nn.Module), "module", module, "a torch.nn.Module")
     if is_trained and all(not weight.requires_grad for weight in module.parameters()):
         raise InvalidInput.of("module", type(module).__name__, "a module with trainable parameters")
-    if not (loss is None or callable(loss)):
-        raise InvalidInput.of("loss", loss, "None, or a function of the module's output")
+    require(loss is None or callable(loss), "loss", loss, "None, or a function of the module's output")
     if isinstance(inputs, Mapping | Iterator):
         raise InvalidInput.of("inputs", type(inputs).__name__, "a tensor, or a list or tuple of the module's inputs")
 
@@ -286,8 +284,7 @@ def _check_plan(plan: ModelPlan) -> None:
     Raises:
         InvalidInput: names it.
     """
-    if plan.task not in ("train", "prefill"):
-        raise InvalidInput.of("task", plan.task, "train and prefill, the forward pass, of a module")
+    require(plan.task in ("train", "prefill"), "task", plan.task, "train and prefill, the forward pass, of a module")
     if plan.gpus * plan.accumulation > 1 or plan.checkpoint or plan.weights or plan.cache:
         raise InvalidInput(
             "a module is predicted on one GPU, by one batch, as it is: leave out gpus, accumulation, checkpoint, "

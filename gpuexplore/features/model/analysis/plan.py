@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
 
-from gpuexplore.core import InvalidInput, in_any_case, read_number
+from gpuexplore.core import InvalidInput, in_any_case, read_number, require
 from gpuexplore.core.dtypes import spelled
 from gpuexplore.features.model.analysis import OPTIMIZERS, SERVED, check_choices, check_count
 
@@ -196,6 +196,10 @@ def _read(name: str, text: str) -> object:
         return rate
     if name in ("checkpoint", "fused_attention"):
         return text.casefold() in ("yes", "true", "1", "on")
-    if name not in (*NAMED, "dtype", "weights", "cache"):
-        raise InvalidInput.of("setting", name, (*LIMITS, *NAMED, "dtype", "weights", "cache", "checkpoint"))
+    require(
+        name in (*NAMED, "dtype", "weights", "cache"),
+        "setting",
+        name,
+        (*LIMITS, *NAMED, "dtype", "weights", "cache", "checkpoint"),
+    )
     return in_any_case(text, NAMED[name]) if name in NAMED else spelled(text)

@@ -7,7 +7,7 @@ from functools import lru_cache
 from importlib.resources import files
 
 from gpuexplore.analysis.prediction import Calibration
-from gpuexplore.core import Device, InvalidInput, format_multiple, read_number
+from gpuexplore.core import Device, InvalidInput, format_multiple, read_number, require
 from gpuexplore.features.model.analysis.models import LayeredModel, model_named
 from gpuexplore.features.model.analysis.parts import tokens_of
 from gpuexplore.features.model.analysis.plan import ModelPlan, Sharding, Task
@@ -165,8 +165,7 @@ def _trained(row: Mapping[str, str], model: LayeredModel) -> MeasuredStep:
     times = _whole(row, "grad_accum") if row.get("grad_accum") else 1
     parallel = _whole(row, "tensor_parallel") if row.get("tensor_parallel") else 1
     sharding = row.get("sharding") or "FULL_SHARD"
-    if sharding not in SHARDINGS:
-        raise InvalidInput.of("sharding", sharding, SHARDINGS)
+    require(sharding in SHARDINGS, "sharding", sharding, SHARDINGS)
     precision = row["precision"].removeprefix("amp_")
     checkpoint = row.get("checkpointing", "").casefold() in ("true", "yes", "1")
     link = _number(row, "interconnect") / 8 if row.get("interconnect") else None  # Gb/s of a host
@@ -198,6 +197,5 @@ def _number(row: Mapping[str, str], name: str) -> float:
 
 def _whole(row: Mapping[str, str], name: str) -> int:
     number = _number(row, name)
-    if number != int(number):
-        raise InvalidInput.of(name, row[name], "whole numbers from 1")
+    require(number == int(number), name, row[name], "whole numbers from 1")
     return int(number)

@@ -128,8 +128,8 @@ def read_step(name: str, content: bytes, most_bytes: int, flop_counts: Sequence[
     table = table_of(trace, on)
     busy_s = table.self_cpu_s if table.busy_s is None else table.busy_s
     rows = [row for row in table.rows if row.time_s or row.flop_count]
-    silent = busy_ns([kernel for kernel in trace.kernels if group_of(kernel.name)[0] != "communication"]) * NS
-    exchanged = sum(row.time_s for row in rows if group_of(row.operation, row.kind)[0] == "communication")
+    silent = busy_ns([kernel for kernel in trace.kernels if _group_of(kernel.name)[0] != "communication"]) * NS
+    exchanged = sum(row.time_s for row in rows if _group_of(row.operation, row.kind)[0] == "communication")
     exposed = (busy_s - silent) / exchanged if exchanged and trace.kernels else 1.0
     return SeenStep(
         trace.name,
@@ -145,7 +145,7 @@ def read_step(name: str, content: bytes, most_bytes: int, flop_counts: Sequence[
     )
 
 
-def group_of(name: str, kind: str | None = None) -> tuple[str, str]:
+def _group_of(name: str, kind: str | None = None) -> tuple[str, str]:
     """Return the group of an operation or kernel, a key of GROUPS, and what a reader calls it.
 
     Args:
@@ -180,7 +180,7 @@ def _starts(trace: ProfilerTrace, flop_counts: Sequence[float]) -> tuple[list[in
         return sorted(marked), many if len(marked) > 1 else "that of the ProfilerStep marker"
     ops = sorted((call for call in trace.calls if call.category == "cpu_op"), key=BEGAN)
     table = table_of(trace, traced_on(trace))
-    products = [row for row in table.rows if row.flop_count and group_of(row.operation, row.kind)[0] == "products"]
+    products = [row for row in table.rows if row.flop_count and _group_of(row.operation, row.kind)[0] == "products"]
     flop_count = sum(row.calls * (row.flop_count or 0) for row in products)
     names = {row.operation for row in products}
     events: list[Call | Kernel] = [call for call in ops if call.name in names or not products]
@@ -242,7 +242,7 @@ def _in_context(trace: ProfilerTrace) -> Iterator[Call]:
     """
     calls = trace.calls
     parents, _ = nest(calls)
-    products = [group_of(call.name, kind_of(call.name))[0] == "products" for call in calls]
+    products = [_group_of(call.name, kind_of(call.name))[0] == "products" for call in calls]
     leaving = {parents[index] for index, is_product in enumerate(products) if is_product and not trace.has_shapes}
     contexts: dict[int | None, str] = {None: ""}
     for index in sorted(range(len(calls)), key=lambda index: (calls[index].start_ns, -calls[index].end_ns)):
@@ -264,7 +264,7 @@ def _seen(row: TraceRow, exposed: float, *, is_gpu: bool) -> _StepOperation:
         exposed: share of the time of communication in which nothing else ran.
         is_gpu: whether the time is of kernels.
     """
-    group, title = group_of(row.operation, row.kind)
+    group, title = _group_of(row.operation, row.kind)
     if not is_gpu and VIEWS.search(row.operation) and group == "elementwise":
         group, title = "host", "views and allocation"
     shapes = row.shapes or ()

@@ -10,7 +10,7 @@ from typing import Any
 
 from gpuexplore.activity import LONGEST_S, Activity, of_kind
 from gpuexplore.backends import Clock
-from gpuexplore.core import Device, InvalidInput
+from gpuexplore.core import Device, InvalidInput, require
 from gpuexplore.features.model.analysis.models import LayeredModel, model_asked
 from gpuexplore.features.model.analysis.parts import forward_pass
 from gpuexplore.features.model.analysis.plan import ModelPlan, plan_of
@@ -80,10 +80,8 @@ def _asked(arguments: Mapping[str, str], device: Device) -> tuple[LayeredModel, 
             "models with attention to all tokens, and no encoder: gpt2, llama-3.2-1b, bert-base, vit-b-16, resnet-50"
         )
         raise InvalidInput.of("model", model.name, f"{measured}; `{unbuilt[0]}` is predicted, and not built in torch")
-    if plan.task == "serve":
-        raise InvalidInput.of("task", plan.task, "train, prefill and decode to be measured")
-    if plan.dtype not in DTYPES:
-        raise InvalidInput.of("dtype", plan.dtype, DTYPES)
+    require(plan.task != "serve", "task", plan.task, "train, prefill and decode to be measured")
+    require(plan.dtype in DTYPES, "dtype", plan.dtype, DTYPES)
     if plan.gpus > 1 or plan.checkpoint or plan.accumulation > 1:
         raise InvalidInput("a model is measured on one device, by one batch: leave out gpus, checkpoint, accumulate")
     return model, plan

@@ -9,7 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from gpuexplore.analysis.prediction import calibrate
-from gpuexplore.core import InvalidInput, format_multiple, format_percent, round_significant
+from gpuexplore.core import InvalidInput, format_multiple, format_percent, require, round_significant
 from gpuexplore.features.model.analysis import SERVED
 from gpuexplore.features.model.analysis.answers import (
     MFU_WORDS,
@@ -243,8 +243,9 @@ def _read_upload(file: Any) -> None:
     if file is None or st.session_state.get("model.read") == file.file_id:
         return
     try:
-        if file.size > LARGEST_FILE:
-            raise InvalidInput.of(file.name, f"{file.size:,} bytes", f"a config.json of at most {LARGEST_FILE:,}")
+        require(
+            file.size <= LARGEST_FILE, file.name, f"{file.size:,} bytes", f"a config.json of at most {LARGEST_FILE:,}"
+        )
         layers = read_apart(
             "gpuexplore.features.model.analysis.config:layers_of_text", file.getvalue().decode("utf-8-sig"), file.name
         )

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from gpuexplore.core.dtypes import DTYPES, DType
-from gpuexplore.core.errors import InvalidInput, check_known
+from gpuexplore.core.errors import InvalidInput, check_known, require
 from gpuexplore.features.tensors.analysis import MOST_LISTED, Chain, ChainStep, Indices, Storage, TensorView, row_order
 from gpuexplore.features.tensors.analysis.expression import FUNCTIONS, TensorCall, read_expression
 from gpuexplore.features.tensors.analysis.operations import METHODS, ViewRefused, called, indexed
@@ -71,8 +71,7 @@ def _take(chain: Chain, step: TensorCall) -> None:
         _write(chain, *step.arguments)
         return
     most = 64
-    if len(chain.steps) == most:
-        raise InvalidInput.of("expression of", f"more than {most} steps", f"at most {most}")
+    require(len(chain.steps) != most, "expression of", f"more than {most} steps", f"at most {most}")
     if step.name == "name":
         taken = ChainStep(_named(chain, step.text), "start")
     elif step.name in (*FUNCTIONS, "shape"):
@@ -117,8 +116,7 @@ def _called(chain: Chain, step: TensorCall) -> ChainStep:
 
 
 def _named(chain: Chain, name: str) -> TensorView:
-    if name not in chain.names:
-        raise InvalidInput.of("name", name, chain.names or "none yet: name a tensor first, as in x = 4x4")
+    require(name in chain.names, "name", name, chain.names or "none yet: name a tensor first, as in x = 4x4")
     return chain.names[name]
 
 
@@ -160,8 +158,7 @@ def _stored(chain: Chain, view: TensorView, values: Iterable[float] | None) -> T
 
 
 def _check_size(shape: tuple[int, ...]) -> None:
-    if len(shape) > 8:
-        raise InvalidInput.of("tensor of", f"{len(shape)} axes", "at most 8")
+    require(len(shape) <= 8, "tensor of", f"{len(shape)} axes", "at most 8")
     most = 2**27  # 512 MiB in fp32: what fits a laptop
     if prod(shape) > most:
         raise InvalidInput.of("tensor of", f"{prod(shape):,} elements", f"at most {most:,}")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gpuexplore.core.errors import InvalidInput
+from gpuexplore.core.errors import InvalidInput, require
 from gpuexplore.features.tensors.analysis import ChainStep, TensorView, row_order
 
 
@@ -49,8 +49,7 @@ def _axis_of(view: TensorView, axis: int, more: int = 0) -> int:
         InvalidInput: there is no such axis.
     """
     count = max(view.axes + more, 1)
-    if not -count <= axis < count:
-        raise InvalidInput.of("axis", axis, f"{-count} to {count - 1}")
+    require(-count <= axis < count, "axis", axis, f"{-count} to {count - 1}")
     return axis % count
 
 
@@ -69,8 +68,7 @@ def _reshape(view: TensorView, *lengths: int) -> ChainStep:
 def _flatten(view: TensorView, first: int = 0, last: int = -1) -> ChainStep:
     start = _axis_of(view, first)
     end = _axis_of(view, last)
-    if start > end:
-        raise InvalidInput.of("flatten from axis", first, f"axes up to the last one, {last}")
+    require(start <= end, "flatten from axis", first, f"axes up to the last one, {last}")
     if start == end and view.axes:
         return ChainStep(view, "same", "a single axis is already flat")
     return _reshape(view, *view.shape[:start], prod(view.shape[start : end + 1]), *view.shape[end + 1 :])
@@ -83,8 +81,7 @@ def _contiguous(view: TensorView) -> ChainStep:
 
 
 def _t(view: TensorView) -> ChainStep:
-    if view.axes > 2:
-        raise InvalidInput.of("t of", f"{view.axes} axes", "at most 2; transpose and permute take more")
+    require(view.axes <= 2, "t of", f"{view.axes} axes", "at most 2; transpose and permute take more")
     return _permute(view, *range(view.axes)[::-1])
 
 
@@ -95,16 +92,14 @@ def _transpose(view: TensorView, first: int, second: int) -> ChainStep:
 
 def _permute(view: TensorView, *order: int) -> ChainStep:
     axes = [_axis_of(view, axis) for axis in order]
-    if sorted(axes) != list(range(view.axes)):
-        raise InvalidInput.of("order", order, f"each of the {view.axes} axes once")
+    require(sorted(axes) == list(range(view.axes)), "order", order, f"each of the {view.axes} axes once")
     return ChainStep(view.seen(view.pairs[axis] for axis in axes))
 
 
 def _expand(view: TensorView, *lengths: int) -> ChainStep:
     """Axes of length 1, and new ones in front, are repeated by a stride of 0."""
     new = len(lengths) - view.axes
-    if new < 0:
-        raise InvalidInput.of("expand to", f"{len(lengths)} axes", f"at least {view.axes}")
+    require(new >= 0, "expand to", f"{len(lengths)} axes", f"at least {view.axes}")
     found: list[tuple[int, int]] = []
     for axis in reversed(range(len(lengths))):
         length, stride = (1, prod(found[0]) if view.axes else 0) if axis < new else view.pairs[axis - new]
@@ -119,8 +114,7 @@ def _expand(view: TensorView, *lengths: int) -> ChainStep:
 def _squeeze(view: TensorView, *axes: int) -> ChainStep:
     named = [_axis_of(view, axis) for axis in axes]
     dropped = set(named) or set(range(view.axes))
-    if len(dropped) < len(named):
-        raise InvalidInput.of("axes to squeeze", axes, "each axis once")
+    require(len(dropped) >= len(named), "axes to squeeze", axes, "each axis once")
     return ChainStep(view.seen(pair for axis, pair in enumerate(view.pairs) if axis not in dropped or pair[0] != 1))
 
 
@@ -131,11 +125,9 @@ def _at(view: TensorView, axis: int, item: Any) -> ChainStep:
 def _narrow(view: TensorView, axis: int, start: int, length: int) -> ChainStep:
     dim = _axis_of(view, axis)
     available = view.shape[dim]
-    if not -available <= start <= available:
-        raise InvalidInput.of("start", start, f"{-available} to {available}")
+    require(-available <= start <= available, "start", start, f"{-available} to {available}")
     first = start + available if start < 0 else start
-    if not 0 <= length <= available - first:
-        raise InvalidInput.of("length", length, f"0 to {available - first}")
+    require(0 <= length <= available - first, "length", length, f"0 to {available - first}")
     return _at(view, dim, slice(first, first + length))
 
 
@@ -202,8 +194,7 @@ def indexed(view: TensorView, items: Sequence[Any]) -> TensorView:
         InvalidInput: more items than axes, an index outside its axis, or a step below 1.
     """
     named = sum(isinstance(item, int | slice) for item in items)
-    if named > view.axes:
-        raise InvalidInput.of("index of", f"{named} items", f"at most {view.axes}: the tensor has {view.axes} axes")
+    require(named <= view.axes, "index of", f"{named} items", f"at most {view.axes}: the tensor has {view.axes} axes")
     left = list(view.pairs)
     found: list[tuple[int, int]] = []
     skipped = 0

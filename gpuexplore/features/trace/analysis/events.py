@@ -19,7 +19,7 @@ from itertools import starmap, zip_longest
 from math import isfinite
 from typing import Any
 
-from gpuexplore.core import InvalidInput, check_characters, readable
+from gpuexplore.core import InvalidInput, check_characters, readable, require
 from gpuexplore.hardware.nvml import GpuFacts
 
 OPERATIONS = ("cpu_op", "user_annotation")
@@ -139,8 +139,12 @@ def read_trace(name: str, content: bytes, most_bytes: int = MOST_BYTES) -> Profi
     if not work and not any(call.category == "cpu_op" for call in found):
         raise InvalidInput(f"{short}: a trace without torch operations: profile with ProfilerActivity.CPU")
     everything: list[Call | Kernel] = [*found, *work]
-    if max(each.end_ns for each in everything) - min(each.start_ns for each in everything) > LONGEST_S * 1e9:
-        raise InvalidInput.of(f"time between the events of {short}", "more", f"up to {LONGEST_S:,.0f} s")
+    require(
+        max(each.end_ns for each in everything) - min(each.start_ns for each in everything) <= LONGEST_S * 1e9,
+        f"time between the events of {short}",
+        "more",
+        f"up to {LONGEST_S:,.0f} s",
+    )
     used = {kernel.device for kernel in work}
     described = [
         gpu for entry in _list(data.get("deviceProperties")) if isinstance(entry, Mapping) and (gpu := _gpu(entry))

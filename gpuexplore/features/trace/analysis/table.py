@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from gpuexplore.analysis.utilization.utilization import cached_bytes, smallest_cache
-from gpuexplore.core import Device, InvalidInput, Peak, PeakKind
+from gpuexplore.core import Device, InvalidInput, Peak, PeakKind, require
 from gpuexplore.features.trace.analysis.attribution import Parents, attribute, busy_ns, nest
 from gpuexplore.features.trace.analysis.call_kinds import MULTIPLIES, kind_of
 from gpuexplore.features.trace.analysis.counterpart import Counterpart, counterpart
@@ -58,8 +58,7 @@ def traced_on(trace: ProfilerTrace, *, gpu: str = "", device: str = "", here: It
     Raises:
         InvalidInput: no such device, or none that such a trace can be of.
     """
-    if device not in ("", CPU):
-        raise InvalidInput.of("device", device, f"{CPU}, for a trace taken on this machine; use --gpu for a GPU")
+    require(device in ("", CPU), "device", device, f"{CPU}, for a trace taken on this machine; use --gpu for a GPU")
     if trace.kernels:
         if device:
             raise InvalidInput("device cpu: this trace has GPU kernels; expected --gpu with the GPU's name")

@@ -16,6 +16,7 @@ from gpuexplore.core import (
     in_any_case,
     read_number,
     read_whole,
+    require,
     whole_typed,
 )
 from gpuexplore.operations import Operation, operation_named
@@ -227,8 +228,12 @@ def _model_named(text: str) -> TrainedModel:
         raise TooLarge(f"model {text!r}: {parameters:,} parameters; expected at most 50,000,000")
     model = _mlp(text, widths)
     for axis, length in model.axes:
-        if length > model.contract.limits[axis]:
-            raise InvalidInput.of(f"{axis} of model {text}", length, f"1 to {model.contract.limits[axis]}")
+        require(
+            length <= model.contract.limits[axis],
+            f"{axis} of model {text}",
+            length,
+            f"1 to {model.contract.limits[axis]}",
+        )
     return model
 
 
@@ -258,6 +263,5 @@ def _modes(text: str) -> tuple[str, ...]:
 
 def _one_of(what: str, text: str, accepted: Mapping[str, object]) -> str:
     name = in_any_case(text, accepted)
-    if name not in accepted:
-        raise InvalidInput.of(what, text, accepted)
+    require(name in accepted, what, text, accepted)
     return name

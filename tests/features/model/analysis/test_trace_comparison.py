@@ -7,7 +7,7 @@ import pytest
 
 from gpuexplore.core.errors import InvalidInput
 from gpuexplore.features.model.analysis.own_module import predict_model
-from gpuexplore.features.model.analysis.trace_comparison import compared_step, flops_of, group_of, read_step
+from gpuexplore.features.model.analysis.trace_comparison import _group_of, compared_step, flops_of, read_step
 from tests.features.trace.analysis.made import DATA, H100, as_bytes, event, kernel, launch, operation
 
 MOST = 10**8
@@ -196,4 +196,4 @@ def test_marker_without_anything_in_it_is_refused():
     ],
 )
 def test_kernels_without_an_operation_are_classed_by_their_names(name, group):
-    assert group_of(name)[0] == group
+    assert _group_of(name)[0] == group
