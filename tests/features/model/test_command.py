@@ -171,6 +171,14 @@ def test_a_pipeline_is_predicted_with_its_bubble_and_the_bandwidths_of_collectiv
     assert "pipeline '5': expected divisors of the 32 blocks" in capsys.readouterr().err
 
 
+def test_a_usual_prompt_leaves_learned_positions_for_its_answer(answered):
+    plans = [
+        answered("model", name, "--task", "serve", "--json")[1]["predictions"][0]["plan"]
+        for name in ("gpt2", "llama-3-8b")
+    ]
+    assert [(plan["tokens"], plan["answer"]) for plan in plans] == [(512, 256), (1024, 256)]
+
+
 def test_a_size_of_memory_is_answered_by_what_fits_it_and_its_speed_is_unknown(answered, capsys):
     _, told = answered("model", "llama-3-8b", "--gpu", "12GB,24GiB", "--weights", "fp8", "--json")
 

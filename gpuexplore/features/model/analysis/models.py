@@ -66,8 +66,10 @@ class LayeredModel:
 
     @property
     def prompt(self) -> int:
-        """Tokens of a usual prompt: few where an encoder reads what it is about."""
-        return min(self.tokens, 4 if any(layer.kind == "encode" for layer in self.layers) else 1024)
+        """Tokens of a usual prompt: few where an encoder reads what it is about, half of learned positions, if any."""
+        is_limited = self.generates and any(layer.settings.get("positions") for layer in self.layers)
+        most = self.tokens // 2 if is_limited else self.tokens  # the answer has positions, too
+        return min(most, 4 if any(layer.kind == "encode" for layer in self.layers) else 1024)
 
     @property
     @lru_cache(maxsize=128)  # noqa: B019 a bounded cache of values
