@@ -6,6 +6,7 @@ Names and positions of arguments are those of `aten/src/ATen/native/native_funct
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from itertools import chain
 from typing import Any, NamedTuple
 
 
@@ -118,11 +119,22 @@ ATTENTION: Mapping[str, Attention] = (
 FUSED_FORWARD = tuple(
     name for name, positions in ATTENTION.items() if not (positions.by_tokens or positions.is_backward)
 )
-_LIKE_ATTENTION = re.compile(
-    r"^(?!aten::|autograd::|triton_(poi|red|per)_)(?>.*(?:attn|attention|fmha|\bmha_))(?!.*(?-i:Backward))",
-    re.IGNORECASE,
-)
-_LIKE_CONVOLUTION = re.compile(r"^(aten|mkldnn|onednn|quantized)::(?!.*(reorder|prepack|unpack))\w*conv(?!ert)")
+_NAMED_LIKE: Mapping[str, re.Pattern[str]] = {  # operations of other packages, and kernels that no operation launched
+    kind: re.compile(
+        r"^(?!aten::(?!\w*conv)|autograd::|triton_(poi|red|per)_|.*(?:reorder|prepack|unpack|(?-i:Backward)))"
+        rf"(?>.*?(?:{marks}))",
+        re.IGNORECASE,
+    )
+    for kind, marks in {
+        "attention": r"attn|attention|fmha|\bmha_|flash_(fwd|bwd)|paged_?kv",
+        "communication": "[hnr]ccl|gloo:|c10d|param_comms|symm_mem|all_?(reduce|gather|to_?all)|reduce_?scatter",
+        "convolutions": "conv(?!er)|fprop|[dw]grad|winograd|igemm_(fwd|bwd|wrw)",
+        "matrix products": r"(?<!fb)gemm|gemv|matmul|^cijk_|nvjet|splitk(?!v)|fused_moe_kernel|triton_tem_\w*mm",
+        "copies": "^mem(cpy|set) |^copy(host|device)|^fillbuffer|fillfunctor|copy_kernel|catarraybatched",
+        "softmax and normalisation": "softmax|(layer|rms|batch)_?norm",
+        "element-wise operations": "elementwise_kernel",
+    }.items()
+}
 
 ELEMENT_WISE: Mapping[tuple[int, str], tuple[str, ...]] = {  # by inputs, and the type of the output
     (1, "as the first"): (
@@ -172,8 +184,6 @@ MULTIPLIES = ("matrix products", "attention", "convolutions")  # what matrix uni
 
 @lru_cache(maxsize=10_000)
 def kind_of(name: str) -> str | None:
-    """Return the kind of an operation; None where it is of none."""
-    found = next((kind for kind, names in KINDS.items() if name in names), None)
-    if found is None and _LIKE_CONVOLUTION.search(name):
-        return "convolutions"
-    return found or ("attention" if _LIKE_ATTENTION.search(name) else None)
+    """Return the kind of an operation or a kernel; None where it is of none."""
+    known = (kind for kind, names in KINDS.items() if name in names)
+    return next(chain(known, (kind for kind, marks in _NAMED_LIKE.items() if marks.search(name))), None)

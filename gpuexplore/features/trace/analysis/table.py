@@ -360,7 +360,7 @@ def table_of(trace: ProfilerTrace, on: _TracedOn) -> TraceTable:
         least = None if is_unknown else _least_time(on.device, computes_in, row.flop_count, row.byte_count)
         rows.append(replace(row, calls=len(indices), self_cpu_s=spent_s, gpu_s=gpu_s, least=least))
     rows += [
-        TraceRow(name, None, None, (), len(own), gpu_s=_time_ns(own) * NS)
+        TraceRow(name, kind_of(name), None, (), len(own), gpu_s=_time_ns(own) * NS)
         for name, own in launched.items()
         if isinstance(name, str)
     ]

@@ -259,9 +259,19 @@ def test_keys_in_pages_have_no_known_number():
         ("autograd::engine::evaluate_function: FlashAttnFuncBackward", None),
         ("triton_poi_fused__scaled_dot_product_flash_attention_cat_3", None),
         ("aten::relu_", "element-wise operations"),
+        ("void flash::flash_fwd_splitkv_kernel<Flash_fwd_kernel_traits<128, 64, 128>>", "attention"),
+        ("Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_UserArgs_MT256x32x64", "matrix products"),
+        ("void cublasLt::splitKreduce_kernel<32, 16, int, float>", "matrix products"),
+        ("sm80_xmma_dgrad_implicit_gemm_indexed_f32f32", "convolutions"),
+        ("ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "communication"),
+        ("record_param_comms", "communication"),
+        ("fbgemm::split_embedding_codegen_lookup_rowwise_adagrad_function", None),
+        ("void vllm::convert_fp8_kernel<unsigned char>", None),
+        ("Memcpy DtoD (Device -> Device)", "copies"),
+        ("void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>", "copies"),
     ],
 )
-def test_attention_of_other_packages_is_told_by_its_name(name, kind):
+def test_other_packages_and_kernels_are_of_the_kind_in_their_names(name, kind):
     assert kind_of(name) == kind
 
 
