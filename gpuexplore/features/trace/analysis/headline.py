@@ -95,7 +95,10 @@ def _notes_on_time(table: TraceTable) -> Iterator[str]:
     elif not table.has_shapes:
         yield "Shapes were not recorded, so FLOPs, bytes and roofs are unknown: profile with record_shapes=True."
     if table.busy_s is None:
-        yield "Times are self times on the host, and include the overhead of profiling."
+        yield "Times are self times on the host, and include the overhead of profiling." + (
+            " Kernels were launched, but the trace has none: what the GPU did is unknown."
+            * any("LaunchKernel" in row.operation or "GraphLaunch" in row.operation for row in table.rows)
+        )
     elif table.span_s:
         share = format_percent(table.busy_s / table.span_s)
         yield f"The GPU was busy in {share} of the {format_seconds(table.span_s)} of the trace."

@@ -19,6 +19,8 @@ BAD = {
     "number": (b"5", "JSON, but not a trace"),
     "other object": (b'{"results": []}', "JSON, but not a trace"),
     "events that are no list": (b'{"traceEvents": {}}', "JSON, but not a trace"),
+    "rows of another program": (b'[{"rank": 0, "file": "rank0.json"}]', "JSON, but not a trace"),
+    "packed twice": (gzip.compress(gzip.compress(GOOD)), "packed by gzip once"),
     "no events": (b'{"traceEvents": []}', "without torch operations"),
     "events of another program": (
         b'[{"ph": "X", "cat": "v8", "name": "gc", "ts": 1, "dur": 2}]',

@@ -138,6 +138,20 @@ def test_without_a_known_gpu_no_roof_is_known_and_the_user_can_say_which(propert
     assert rows(named)["aten::addmm"].roof_share == rows(table())["aten::addmm"].roof_share
 
 
+def test_the_number_of_multiprocessors_is_taken_from_where_cuda_states_it():
+    made = table(gpu_trace(deviceProperties=[H100 | {"numSms": 233_472, "multiProcessorCount": 132}]))
+
+    assert made.on.device
+
+
+def test_launches_without_kernels_leave_the_gpu_unknown():
+    events = [each for each in gpu_trace()["traceEvents"] if each["cat"] not in ("kernel", "gpu_memcpy")]
+    without = [each for each in events if each["cat"] != "cuda_runtime"]
+
+    assert "what the GPU did is unknown" in "\n".join(notes(table(gpu_trace(traceEvents=events))))
+    assert "what the GPU did is unknown" not in "\n".join(notes(table(gpu_trace(traceEvents=without))))
+
+
 def test_unlike_gpus_have_no_common_roof():
     other = H100 | {"id": 1, "name": "Tesla T4"}
     events = [*gpu_trace()["traceEvents"], kernel("k", 500.0, 1.0, 30, device=1)]
