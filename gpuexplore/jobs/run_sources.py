@@ -40,7 +40,7 @@ def side_named(store: Store, name: str) -> Side:
         InvalidInput: the file holds no recording; says in which line and why.
     """
     path = Path(name)
-    if path.suffix not in SUFFIXES:
+    if not name.endswith((*SUFFIXES, ".json.gz")):
         try:
             return side_of(recorded_run(name) if name.startswith(RUN_PREFIX) else store.load(name))
         except NotFound as error:
@@ -52,7 +52,7 @@ def side_named(store: Store, name: str) -> Side:
                 ) from error
             raise NotFound(f"{error}; expected ids of runs, and files that end in {', '.join(SUFFIXES)}") from error
     require(path.is_file(), "file", name, "an existing file")
-    if path.suffix == ".json":
+    if not name.endswith(".jsonl"):
         runs = read_runs(path.name, path.read_bytes())
         return Side(runs[0].title, tuple(result for run in runs for result in run.results), path.name, None)
     recording = validate(path)

@@ -85,7 +85,7 @@ def read_runs(name: str, content: bytes) -> tuple[ReadRun, ...]:
             raise InvalidInput(f"{name[:LONGEST_NAME]} is {kind}")
         raise InvalidInput.of("file type", suffix or name[:LONGEST_NAME], SUFFIXES)
     try:
-        text = content.decode("utf-8")
+        text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{name}: not UTF-8 text: byte {error.start}") from error
     return _of_recording(name, text) if suffix == ".jsonl" else _of_json(name, text)

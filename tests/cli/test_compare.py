@@ -1,5 +1,7 @@
 """`compare`: two runs beside each other, with an exit code for CI."""
 
+import gzip
+import json
 from dataclasses import replace
 
 import pytest
@@ -69,6 +71,16 @@ def test_runs_without_a_common_case_are_no_success(stored, capsys):
     said = capsys.readouterr()
     assert "The two runs have no case in common." in said.out
     assert "there is nothing to compare" in said.err
+
+
+def test_a_packed_file_of_another_harness_is_compared(tmp_path, capsys):
+    runs = [{"metadata": {}, "values": [second]} for second in (1e-3, 1.1e-3, 1.2e-3)]
+    content = {"version": "1.0", "metadata": {"name": "sort"}, "benchmarks": [{"runs": runs}]}
+    path = tmp_path / "sort.json.gz"
+    path.write_bytes(gzip.compress(json.dumps(content).encode()))
+
+    assert main(["compare", str(path), str(path)]) == EXIT_OK
+    assert "sort" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,10 @@ def test_a_file_that_gzip_packed_is_read_as_what_it_holds_whatever_its_suffix(na
     )
 
 
+def test_a_file_with_a_byte_order_mark_is_read():
+    assert read_runs("x.json", b"\xef\xbb\xbf" + PYPERF.read_bytes())[0].results
+
+
 @pytest.mark.parametrize("content", [gzip.compress(b"{}" * 100, mtime=0)[:-9], b"\x1f\x8bnothing"])
 def test_a_gzip_file_that_is_cut_off_is_refused(content):
     with pytest.raises(InvalidInput, match=r"x\.json\.gz: not a complete gzip file"):

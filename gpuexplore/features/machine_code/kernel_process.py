@@ -62,7 +62,8 @@ def _assembled_answer(ptx: str, compute_capability: str) -> dict[str, Any]:
     try:
         return {"assembled": encode(assemble(read_ptx(ptx), compute_capability))}
     except InvalidInput as error:
-        return {"invalid": str(error)}
+        older = "'Compile only(-c)' requires PTX ISA .version 3.1 or later"  # nvJitLink's words
+        return {"invalid": str(error).replace(older, "the assembler reads PTX of .version 3.1 and later")}
     except GpuExploreError as error:
         return {"reason": str(error)}
 

@@ -405,7 +405,7 @@ def _read(path: Path) -> KernelFile:
         raise InvalidInput(f"{path}: no such file")
     try:
         with path.open("rb") as file:
-            return read_kernel_file(file.read(MOST_BYTES + 1))
+            return read_kernel_file(file.read(MOST_BYTES + 1).removeprefix(b"\xef\xbb\xbf"))
     except OSError as error:
         raise InvalidInput(f"{path}: {error.strerror}") from error
 

@@ -7,6 +7,7 @@ import pytest
 
 from gpuexplore.cli import main
 from gpuexplore.cli.output import EXIT_OK, EXIT_UNUSABLE
+from gpuexplore.core import InvalidInput
 from gpuexplore.features.machine_code import kernel_files
 from gpuexplore.features.machine_code.kernel_process import _assembled_answer
 from gpuexplore.kernels.files import MOST_BYTES
@@ -228,6 +229,24 @@ def test_a_file_that_holds_no_kernel_is_a_sentence(capsys, tmp_path, name, conte
     path.write_bytes(content)
 
     assert said in refused(capsys, path, *ON_H100)
+
+
+def test_a_file_that_windows_wrote_is_read(capsys, tmp_path):
+    path = tmp_path / "k.ptx"
+    text = ".version 8.0\r\n.target sm_80\r\n.address_size 64\r\n.visible .entry one()\r\n{\r\nret;\r\n}\r\n"
+    path.write_bytes(text.encode("utf-8-sig"))
+
+    assert "expected one" in refused(capsys, path, *ON_H100, "--kernel", "two")
+
+
+def test_ptx_older_than_the_assembler_reads_is_refused_with_the_versions_it_reads(monkeypatch):
+    def refuse(*_):
+        raise InvalidInput("this PTX cannot be compiled: 'Compile only(-c)' requires PTX ISA .version 3.1 or later")
+
+    monkeypatch.setattr("gpuexplore.kernels.cuda_compile.assemble", refuse)
+    text = ".version 2.0\n.target sm_20\n.entry k ()\n{\nexit;\n}\n"
+
+    assert _assembled_answer(text, "9.0")["invalid"].endswith("the assembler reads PTX of .version 3.1 and later")
 
 
 def test_a_folder_is_a_sentence(capsys, tmp_path):

@@ -341,7 +341,7 @@ def _show_file_code(gpu: TargetGpu) -> None:
         st.info("Drop a file to see its machine code: no GPU is needed.", icon=":material/upload_file:")
         return
     try:
-        content = dropped.getvalue()
+        content = dropped.getvalue().removeprefix(b"\xef\xbb\xbf")
         digest = sha256(content).hexdigest()
         with st.spinner(f"Reading {plain(dropped.name)} …"):
             file: KernelFile = FILES.get(

@@ -137,7 +137,9 @@ def read_trace(name: str, content: bytes, most_bytes: int = MOST_BYTES) -> Profi
     work = tuple(event for event in known if isinstance(event, Kernel))
     short = name[:LONGEST_NAME]
     if not work and not any(call.category == "cpu_op" for call in found):
-        raise InvalidInput(f"{short}: a trace without torch operations: profile with torch.profiler and ProfilerActivity.CPU")
+        raise InvalidInput(
+            f"{short}: a trace without torch operations: profile with torch.profiler and ProfilerActivity.CPU"
+        )
     everything: list[Call | Kernel] = [*found, *work]
     require(
         max(each.end_ns for each in everything) - min(each.start_ns for each in everything) <= LONGEST_S * 1e9,
@@ -190,7 +192,9 @@ def _open_trace(name: str, content: bytes, most_bytes: int) -> dict[str, Any]:
     trace = {"traceEvents": found} if isinstance(found, list) else found  # Chrome's format is either
     is_of_others = isinstance(found, list) and not any(isinstance(each, Mapping) and "ph" in each for each in found)
     if is_of_others or not isinstance(trace, dict) or not isinstance(trace.get("traceEvents"), list):
-        raise InvalidInput(f"{short}: JSON, but not a trace: a trace is an object with a list traceEvents, or a list of events")
+        raise InvalidInput(
+            f"{short}: JSON, but not a trace: a trace is an object with a list traceEvents, or a list of events"
+        )
     return trace
 
 
@@ -215,7 +219,9 @@ def _decoded(name: str, text: bytes) -> str:
     try:
         return text.decode("utf-8-sig", "replace" if is_json else "strict")
     except UnicodeDecodeError as error:
-        raise InvalidInput(f"{name}: not UTF-8 text: byte {error.start}; a trace is JSON, plain or packed by gzip once") from error
+        raise InvalidInput(
+            f"{name}: not UTF-8 text: byte {error.start}; a trace is JSON, plain or packed by gzip once"
+        ) from error
 
 
 @lru_cache(maxsize=10_000)  # a few hundred names and values stand in a trace again and again

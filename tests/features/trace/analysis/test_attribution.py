@@ -34,7 +34,9 @@ def test_kernels_of_a_graph_have_their_own_names(name, around):
     found = table(around, launch(5.0, 801, 1, name), *layers(4, 801))
 
     assert times_us(found) == {"gemm": (4, 1200.0), "attention": (4, 360.0), "norm": (4, 40.0)}
-    assert headline(found).startswith("75.0 % of 1.60 ms of kernel time on H100 SXM5 80GB is in matrix products (gemm);")
+    assert headline(found).startswith(
+        "75.0 % of 1.60 ms of kernel time on H100 SXM5 80GB is in matrix products (gemm);"
+    )
     assert found.total_s == pytest.approx(1600e-6)
 
 
