@@ -52,14 +52,16 @@ example = None if view.points or view.measured or not choice.here else recorded_
 if example:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.badge("Recorded example", icon=ICON, color="violet")
-        st.caption(f"{example.device.title}, by gpuexplore on another machine. {choice.device.title} follows below.")
+        st.caption(
+            f"{example.device.title}, by gpuexplore on another machine. {choice.device.short_title} follows below."
+        )
     show_roofline(view_of(example), example, said)
-    st.subheader(choice.device.title, anchor=False)
+    st.subheader(choice.device.short_title, anchor=False)
     show_actions()
 if not view.roofs:
     st.info(
-        f"No roof of {choice.device.title} is known. A CPU's are measured during its first run; a GPU's come from the "
-        "table of accelerators.",
+        f"No roof of {choice.device.short_title} is known. A CPU's are measured during its first run; a GPU's come "
+        "from the table of accelerators.",
         icon=":material/roofing:",
     )
     open_benchmark()
@@ -69,8 +71,8 @@ if not choice.here and not view.measured:
     origins = [words for origin, words in labels.items() if any(point.origin == origin for point in view.points)]
     shown = f"The points are results {' and '.join(origins)}." if origins else ""
     st.info(
-        f"No measurements of {choice.device.title} on this server: its peaks come from the table of accelerators. "
-        f"{shown or 'No result from elsewhere matches these choices.'}",
+        f"No measurements of {choice.device.short_title} on this server: its peaks come from the table of "
+        f"accelerators. {shown or 'No result from elsewhere matches these choices.'}",
         icon=":material/info:",
     )
 show_roofline(view, choice, st.container() if example else said)

@@ -221,7 +221,9 @@ class Device:
     @property
     def short_title(self) -> str:
         """The title as people say it: ``Intel Xeon Gold 6248`` of Intel(R) ... CPU @ 2.50GHz."""
-        extra = r"\((?:R|TM|C)\)|[®™]|\(with [^)]*\)|@ ?[\d.]+ ?[GM]Hz|\b(?:\d+-Core|Processor|CPU)\b|\bwith Radeon.*"
+        extra = (
+            r"\((?:R|TM|C)\)|[®™]|\(with [^)]*\)|@ ?[\d.]+ ?[GM]Hz|\b(?:\d+-Core|(?-i:Processor)|CPU|with Radeon.*)\b"
+        )
         return " ".join(re.sub(extra, " ", self.title, flags=re.IGNORECASE).split()) or self.title
 
     @property

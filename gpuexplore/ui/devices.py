@@ -59,7 +59,7 @@ def show_warming_up() -> None:
 def show_device(device: Device) -> None:
     """Show a device as a card: its facts, its peaks and their sources."""
     with st.container(border=True):
-        st.subheader(device.title, anchor=device.id.replace(":", "-"))
+        st.subheader(device.short_title, anchor=device.id.replace(":", "-"))
         st.caption(" · ".join(_facts(device)))
         row = st.container(horizontal=True, gap="small")
         for dtype in ("fp64", "fp32", "bf16", "fp16") if device.peaks else ():
@@ -107,6 +107,7 @@ def _facts(device: Device) -> list[str]:
     generation = "architecture" if device.kind in TORCH_KINDS else "compute capability"
     found = [
         f"`{device.id}`",
+        plain(device.title) if device.title != device.short_title else None,
         f"{device.cores} {unit}" if device.cores else None,
         f"{format_bytes(device.memory_bytes)} memory" if device.memory_bytes else None,
         f"{format_bytes(device.cache_bytes)} last-level cache" if device.cache_bytes else None,

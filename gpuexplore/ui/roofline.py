@@ -62,7 +62,7 @@ def choose(devices: Sequence[Device]) -> _Choice:
             "Device",
             "device",
             [*known, *table],
-            shown=lambda key: f"{known[key].title} (this machine, {key})" if key in known else table[key].name,
+            shown=lambda key: f"{known[key].short_title} (this machine, {key})" if key in known else table[key].name,
         )
         device = known[name] if name in known else as_device(table[name])
         left, right = st.columns(2, gap="medium")
@@ -81,7 +81,7 @@ def choose(devices: Sequence[Device]) -> _Choice:
         f"{owners[runs].lower()} {'runs' if runs == 'all' else ''}".strip() if runs != "none" else "no runs",
         f"recorded runs {states[recorded].lower()}",
     ]
-    words.markdown(f"**{plain(device.title)}** {' · '.join(parts)}")
+    words.markdown(f"**{plain(device.short_title)}** {' · '.join(parts)}")
     return _Choice(
         device=device,
         here=name in known,
@@ -191,7 +191,7 @@ def show_roofline(view: _View, choice: _Choice, said: DeltaGenerator) -> None:
     sentences = explain(view.roofs, view.points)
     if sentences:
         first = next((each for each in sentences if each.startswith("Of ")), f"{sentences[0].partition(':')[0]}.")
-        said.markdown(f"#### {plain(choice.device.title)}: {first[0].lower()}{first[1:]}")
+        said.markdown(f"#### {plain(choice.device.short_title)}: {first[0].lower()}{first[1:]}")
     event: Any = show_chart(
         lambda: roofline(view.roofs, view.points), view, key=f"chart.roofline.{choice.device.id}", on_select="rerun"
     )

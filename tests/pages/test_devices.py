@@ -24,6 +24,15 @@ def test_a_device_without_known_peaks_shows_no_figures(page, monkeypatch):
     assert not app.metric
 
 
+def test_a_long_name_of_a_processor_is_short_in_headings_and_whole_in_its_facts(page, monkeypatch):
+    whole = "Intel(R) Xeon(R) Processor (with AMX, Sapphire Rapids or newer)"
+    monkeypatch.setattr(session, "discover", lambda: (replace(device(), name=whole),))
+    app, roofs = page("devices"), page("roofline")
+    assert app.subheader[0].value == "Intel Xeon"
+    assert "Intel(R) Xeon(R) Processor" in texts(app.caption)
+    assert "Intel Xeon" in [header.value for header in roofs.subheader]
+
+
 def test_a_warming_process_is_told(page, store, beat):
     beat("warming", device())
     assert "being measured" in texts(page("devices").info)

@@ -43,7 +43,7 @@ with provoking:
 with instead:
     st.markdown(f":material/check: **Instead.** {plain(error.instead)}")
     st.code(error.instead_code, language="python", wrap_lines=True)
+st.caption(f"In the notebooks: {titles(error.rows)}.")
 st.markdown("**Message of torch**")
 asked = of_kind("provoke", {"name": error.name}, device=chosen.id, expected_s=1.0)
 show_newest(asked, timedelta(days=30), _draw, missing="Not reproduced on this server yet.", label="Reproduce")
-st.caption(f"In the notebooks: {titles(error.rows)}.")

@@ -104,10 +104,10 @@ def show_mistakes() -> None:
         {},
         alt=f"Table of {len(MISTAKES)} timing mistakes, the notebook rows that make them, and what detects them",
         config={
-            "Mistake": st.column_config.TextColumn(width=150),
-            "Question": st.column_config.TextColumn(width=330),
-            "Detected by": st.column_config.TextColumn(width=150),
-            "Notebooks": st.column_config.TextColumn(width=110, help="Rows of the notebooks, named below"),
+            "Mistake": st.column_config.TextColumn(width=120),
+            "Question": st.column_config.TextColumn(width=300),
+            "Detected by": st.column_config.TextColumn(width=250),
+            "Notebooks": st.column_config.TextColumn(width=70, help="Rows of the notebooks, named below"),
         },
     )
 

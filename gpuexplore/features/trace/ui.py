@@ -89,7 +89,7 @@ def show_trace(table: TraceTable, said: DeltaGenerator) -> None:
         for row in rows[:MOST_ROWS]
     ]
     links = {name: st.column_config.LinkColumn(display_text=name.lower()) for name in ("Measure", "Predict")}
-    names = {name: st.column_config.TextColumn(width="medium") for name in ("Operation", "Shapes")}
+    names = {name: st.column_config.TextColumn(width=170) for name in ("Operation", "Shapes")}
     alt = f"Table of {len(shown)} operations with shape, dtype, calls, time, work and share of the roof"
     table_of(shown, UNITS).show(alt=alt, config={**names, **links})
     if len(rows) > MOST_ROWS:

@@ -85,19 +85,24 @@ def first_use(parts: Parts) -> Spec:
         for (where, part), span in parts.items()
         if span
     ]
+    drawn = [part for part in PARTS if any(row["part"] == part for row in rows)]
     axis = {"labelExpr": si_label("s"), "tickCount": 5, "labelOverlap": "greedy", "labelLimit": LABEL_LIMIT}
     y = nominal("where", title=None, sort=["CPU", "GPU"], axis={"labelFontSize": 13})
     encoding = {
         "x": number("seconds", title="Time of the first use", axis=axis, stack="zero"),
         "y": y,
-        "color": nominal("part", scale={"domain": list(PARTS)}, sort=list(PARTS), legend=_legend()),
+        "color": nominal("part", scale={"domain": list(PARTS)}, sort=list(PARTS), legend=_legend() | {"values": drawn}),
         "order": number("order"),
         "tooltip": [nominal(name) for name in ("where", "part", "shown")],
     }
     bars = layer("bar", encoding, {"data": {"values": rows}}, height={"band": 0.5})
     spans = [f"{where} {part} {_span_text(span)}" for (where, part), span in parts.items()]
-    said = f"Time of the first use, stacked: {', '.join(spans)}."
-    return {**LAYERED, "layer": [bars, *_unknown_parts(parts, y)], "height": 260, "description": said}
+    return {
+        **LAYERED,
+        "layer": [bars, *_unknown_parts(parts, y)],
+        "height": 260,
+        "description": f"Time of the first use, stacked: {', '.join(spans)}.",
+    }
 
 
 def _unknown_parts(parts: Parts, y: Spec) -> list[Spec]:

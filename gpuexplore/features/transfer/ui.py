@@ -146,7 +146,7 @@ def show_transfers(asked: _TransferChoice, picture: DeltaGenerator) -> None:
         path = measured_path(gpu[0].link, readings_of(gpu, "moves"), asked.memory)
     points = _points(asked, cpu, gpu, path)
     origin = (
-        f"{plain(asked.cpu.title)}: {_known_by(cpu, [point.cpu for point in points])}; {plain(asked.gpu.title)}: "
+        f"{plain(asked.cpu.short_title)}: {_known_by(cpu, [point.cpu for point in points])}; {plain(asked.gpu.title)}: "
         f"{_known_by(gpu, [point.gpu for point in points])}. Filled points are measured, hollow ones predicted; bands "
         "are 95 % intervals of measurements and 90 % prediction intervals."
     )
@@ -236,12 +236,13 @@ def _first_use(asked: _TransferChoice, points: Sequence[SizePoint], cpu: Observe
         {
             "On": where,
             "Part": part,
-            "Time": span and span.time_s,
-            "Low": span and span.low_s,
-            "High": span and span.high_s,
-            "Origin": span.origin if span else "unknown",
+            "Time": span.time_s,
+            "Low": span.low_s,
+            "High": span.high_s,
+            "Origin": span.origin,
         }
         for (where, part), span in parts.items()
+        if span  # the chart names those that are unknown
     ]
     units = {"Time": "s", "Low": "s", "High": "s"}
     show_table(lambda: rows, shown, units, alt="Table of the parts of a first use on the CPU and on the GPU")

@@ -103,7 +103,7 @@ def show_summary(
     summary = summarize(own, baseline=choice.baseline, elsewhere=[row for row in rows if row not in own])
     said.markdown(f"#### {summary.headline}")
     flops = format_si(workload.flop_count, "FLOPs")
-    parts = (choice.device.title, f"baseline {choice.baseline}", CALLS_WORDS[choice.calls])
+    parts = (choice.device.short_title, f"baseline {choice.baseline}", CALLS_WORDS[choice.calls])
     words.markdown(plain(f"{workload.title}: {flops} · {' · '.join(parts)}"))
     if summary.details:
         st.markdown("\n".join(f"- {sentence}" for sentence in summary.details))

@@ -44,7 +44,16 @@ def test_a_first_use_is_stacked_and_what_is_unknown_is_only_told():
         ("GPU", "device to host"),
     ]
     assert [row["label"] for row in inline(chart)] == ["GPU: first call unknown, not drawn"]
+    assert legend_of(chart) == ["first call", "host to device", "kernel", "device to host"]
     assert "GPU first call unknown" in chart["description"]
+
+
+def test_the_legend_names_only_the_parts_that_are_drawn():
+    assert "first call" not in legend_of(first_use(stack(POINTS[0], cpu_first=None, gpu_first=None)))
+
+
+def legend_of(chart):
+    return chart["layer"][0]["encoding"]["color"]["legend"]["values"]
 
 
 def test_the_break_even_is_marked():
