@@ -70,10 +70,7 @@ def test_a_kernel_has_its_page_with_source_and_ladder(page, operation, implement
     assert any("def " in one.value for one in views["code"].code)
 
 
-@pytest.mark.parametrize(
-    ("operation", "implementation"),
-    list(ON_GPU.items()),
-)
+@pytest.mark.parametrize(("operation", "implementation"), list(ON_GPU.items()))
 def test_a_kernel_of_every_operation_can_be_run_in_the_interpreter(page, operation, implementation):
     app = page("kernels", op=operation, impl=implementation, tab="interpreter")
 
@@ -217,12 +214,6 @@ def test_what_is_still_compiled_is_said_and_the_rest_is_there(page, monkeypatch)
     assert "Compiling: the kernel is run in some seconds." in told["interpreter"]
 
 
-def test_ptx_is_shown_on_demand(page):
-    app = page("kernels", impl="numba-cuda-naive", tab="code")
-    assert not any("made_up" in one.value for one in app.code)
-
-    app.toggle(key="kernels.ptx").set_value(True).run()
-    assert any("made_up" in one.value for one in app.code)
 
 
 def test_what_another_toolkit_makes_of_the_kernels_is_told(page):
@@ -234,17 +225,18 @@ def test_what_another_toolkit_makes_of_the_kernels_is_told(page):
     assert f"numba-cuda-naive ({made.registers_per_thread} registers, main loop of " in said
 
 
-def test_machine_code_is_shown_with_the_rate_it_allows_and_what_limits_it(page):
+def test_machine_code_is_shown_with_the_rate_it_allows_and_all_of_it_and_ptx_on_demand(page):
     app = page("kernels", impl="numba-cuda-naive", gpu="h100-sxm5-80gb", tab="code")
     shown = next(one.value for one in app.code if "FFMA" in one.value)
 
     assert (metrics(app)["Upper bound"], metrics(app)["Of its units' peak"]) == ("59.5 TFLOP/s", "88.9 %")
     assert (metrics(app)["Main loop"], metrics(app)["Multiply-adds"]) == ("9", "8 (88.9 %)")
     assert "**First bottleneck:** Instruction issue: 9 instructions" in texts(app.markdown)
-    assert "MOV" not in shown
     assert shown.splitlines()[1] == "   9     2     y     .    . ......  /*0010*/       FFMA R0, R90, R91, R0"
-    app.toggle(key="kernels.sass").set_value(True).run()
-    assert any("MOV R1, R9" in one.value for one in app.code)
+    for toggle, said in (("sass", "MOV R1, R9"), ("ptx", "made_up")):
+        assert said not in texts(app.code)
+        app.toggle(key=f"kernels.{toggle}").set_value(True).run()
+        assert said in texts(app.code)
 
 
 def test_without_a_disassembler_the_page_says_how_to_get_it(page, monkeypatch):
@@ -303,19 +295,17 @@ def test_measured_ladder_shows_shares_of_the_fastest_library(page, store):
     assert "Bars: measured in fp32 at 64 × 64 × 64 on a made-up processor, in the same rounds." in texts(app.caption)
 
 
-def test_without_a_gpu_the_page_says_what_can_be_measured_here(page):
-    app = page("kernels", impl="numba-cuda-naive", tab="ladder")
-
-    assert "No CUDA device was found" in texts(app.caption)
-    assert "Grey ticks: published results for comparable kernels" in texts(app.markdown)
-
-
-def test_a_ladder_of_cuda_kernels_is_offered_on_no_gpu_of_another_maker(page, monkeypatch, tmp_path):
-    monkeypatch.setattr(session, "discover", lambda: (device(), found_on(tmp_path, "rocm")))
+@pytest.mark.parametrize("maker", [None, "rocm"])
+def test_without_a_gpu_of_cuda_the_page_says_what_can_be_measured_here(page, monkeypatch, tmp_path, maker):
+    found = (device(), found_on(tmp_path, maker)) if maker else (device(),)
+    monkeypatch.setattr(session, "discover", lambda: found)
     app = page("kernels", impl="numba-cuda-naive", tab="ladder")
 
     assert not app.exception
     assert "No CUDA device was found" in texts(app.caption)
+    assert "Grey ticks: published results for comparable kernels" in texts(app.markdown)
+
+
 
 
 @pytest.fixture
@@ -405,13 +395,12 @@ def clicked(page, **query):
     return app
 
 
-@pytest.mark.parametrize("query", [{"tab": "interpreter"}])
 def test_the_page_opened_by_its_name_alone_runs_its_first_kernel_once_for_all_and_without_a_click(
-    page, asked, monkeypatch, query
+    page, asked, monkeypatch
 ):
     monkeypatch.setattr(interpreter, "kept_block", lambda _: block_run(pitch=8) if asked else None)
     for visitor in ("ada", "bob"):
-        app = page("kernels", owner=visitor, **query).run()
+        app = page("kernels", owner=visitor, tab="interpreter").run()
 
         assert [(one.operation, one.dtype, one.block) for one in asked] == [("matmul", "fp32", (0, 0, 0))]
         assert "No race and no error." in texts(app.markdown)
@@ -426,52 +415,44 @@ def test_no_other_view_runs_a_kernel(page, asked, tab):
     assert RUN not in [button.label for button in app.button]
 
 
-@pytest.mark.parametrize("query", [ADDING, {"impl": "numba-cuda-naive"}, {"shape": "64"}, {"interpret": "yes"}])
-def test_link_alone_does_not_run_the_interpreter_and_a_click_does(page, asked, query):
+
+
+
+
+def test_what_somebody_just_ran_is_there_for_the_next_who_comes_by_the_link(page, asked, monkeypatch):
+    monkeypatch.setattr(shared, "LOOK_S", 1000.0)  # one look for both
+    kept = []
+    monkeypatch.setattr(interpreter, "kept_block", lambda _: kept[0] if kept else None)
+    page("kernels", **ADDING)
+    kept.append(block_run(pitch=8))
+
+    assert "No race and no error." in texts(page("kernels", **ADDING).markdown)
+    assert asked == []
+
+
+
+
+@pytest.mark.parametrize(
+    ("query", "operation", "shape"),
+    [
+        (ADDING, "vector_add", Shape.of(n=128)),
+        ({"op": "vector_add", "impl": "numba-cuda-naive"}, "vector_add", Shape.of(n=256)),
+        ({"impl": "numba-cuda-naive"}, "matmul", None),
+        ({"shape": "64"}, "matmul", None),
+        ({"interpret": "yes"}, "matmul", None),
+    ],
+)
+def test_link_alone_does_not_run_the_interpreter_and_a_click_does(page, asked, query, operation, shape):
     app = page("kernels", **query, tab="interpreter")
     assert asked == []
     assert "Not run yet" in texts(app.caption)
     assert not app.warning
 
     next(button for button in app.button if button.label == RUN).click().run()
-    assert len(asked) == 1
+    (request,) = asked
+    assert (request.operation, request.dtype, request.block) == (operation, "fp32", (0, 0, 0))
+    assert shape in (None, request.shape)
     assert "No race and no error." in texts(app.markdown)
-
-
-def test_the_button_names_the_kernel_that_it_runs(page, asked):
-    app = page("kernels", impl="numba-cuda-shared", tab="interpreter")
-
-    assert "Run numba-cuda-shared" in [button.label for button in app.button]
-
-
-def test_what_somebody_just_ran_is_there_for_the_next_who_comes(page, asked, monkeypatch):
-    monkeypatch.setattr(shared, "LOOK_S", 1000.0)  # one look for both
-    kept = []
-    monkeypatch.setattr(interpreter, "kept_block", lambda _: kept[0] if kept else None)
-    page("kernels", **ADDING)
-    kept.append(block_run(pitch=8))
-    app = page("kernels", **ADDING)
-
-    assert "No race and no error." in texts(app.markdown)
-
-
-def test_what_somebody_ran_is_there_for_everybody_by_the_link(page, asked, monkeypatch):
-    monkeypatch.setattr(interpreter, "kept_block", lambda _: block_run(pitch=8))
-    app = page("kernels", **ADDING)
-
-    assert asked == []
-    assert "No race and no error." in texts(app.markdown)
-
-
-def test_kernel_is_run_in_the_interpreter_when_asked_for(page, asked):
-    app = page("kernels", op="vector_add", impl="numba-cuda-naive", tab="interpreter")
-    assert asked == []
-
-    next(button for button in app.button if button.label == RUN).click().run()
-    assert [(one.operation, one.dtype, one.shape, one.block) for one in asked] == [
-        ("vector_add", "fp32", Shape.of(n=256), (0, 0, 0))
-    ]
-    assert "nothing here is a time" in texts(app.caption)
 
 
 def test_block_is_told_with_its_result_and_what_a_step_costs(page, asked):
@@ -637,9 +618,6 @@ def test_the_notebooks_kernel_is_shown_as_wrong_beside_ours_and_compiled_but_nev
     assert store.history() == ()
 
 
-def test_an_operation_without_a_notebooks_kernel_shows_none(page):
-    for app in every_view(page, op="matmul").values():
-        assert "As in the notebook" not in texts(app.header)
 
 
 def small(target):

@@ -23,6 +23,8 @@ from tests.made_ceiling import save_made_ceiling
 from tests.unchanged import heavy
 
 HERE = {"isolated": False, "budget": 0.01, "threads": 1}
+ONES = [np.ones(4)]
+ADDED = {"inputs": ONES * 2, "operation": "vector_add"}
 
 
 @pytest.fixture(scope="module")
@@ -157,20 +159,6 @@ def test_a_function_that_never_returns_ends_at_the_limit_and_the_other_is_measur
     assert reason.startswith("no result within 1.")
 
 
-@pytest.mark.parametrize(
-    ("about", "said"),
-    [
-        *(({"time_limit": time}, f"time limit '{time}': expected times like 500ms") for time in ("soon", "4", "0s")),
-        *(({"memory_limit": size}, f"memory limit '{size}': expected sizes") for size in ("lots", "4", "0GB")),
-        ({"memory_limit": "1GB", **HERE}, "memory_limit: it needs a separate process; leave out isolated=False"),
-        ({"time_limit": "1s", **HERE}, "time_limit: it needs a separate process; leave out isolated=False"),
-    ],
-)
-def test_a_limit_that_is_none_or_of_no_process_is_refused(about, said):
-    with pytest.raises(InvalidInput, match=said):
-        gx.measure(np.negative, [numbers(300)], reference=np.negative, **about)
-
-
 @pytest.mark.long
 def test_a_fragile_function_is_not_called_the_fastest():
     def softmax_without_maximum(x):
@@ -199,10 +187,12 @@ def test_a_result_that_is_kept_from_an_earlier_call_is_named():
 
 
 @pytest.mark.long
-def test_sums_without_an_axis_are_measured():
-    outcome = gx.measure(lambda x: np.asarray(x.sum()), [numbers(300)], reference=np.sum, **HERE)
+def test_a_sum_without_an_axis_is_measured_and_without_flops_has_no_rate_of_arithmetic():
+    row = gx.measure(lambda x: np.asarray(x.sum()), [numbers(300)], reference=np.sum, **HERE).to_pandas().iloc[0]
 
-    assert [status for status, _ in by_status(outcome).values()] == ["ok"]
+    assert row.status == "ok"
+    assert not row.mfu
+    assert row.bytes_per_s > 0
 
 
 @pytest.mark.long
@@ -221,16 +211,6 @@ def test_functions_of_one_name_are_all_measured(tmp_path):
         "numpy:lambda": "ok",
         "numpy:lambda-2": "incorrect",
     }
-
-
-@pytest.mark.long
-def test_without_flops_no_rate_of_arithmetic_is_told():
-    outcome = gx.measure(doubled_sum, [numbers(300)] * 2, reference=lambda a, b: 2 * (a + b), **HERE)
-
-    row = outcome.to_pandas().iloc[0]
-    assert row.status == "ok"
-    assert not row.mfu
-    assert row.bytes_per_s > 0
 
 
 @pytest.mark.long
@@ -253,11 +233,6 @@ def test_an_operation_of_ones_own_is_swept_and_checked():
     assert "rectified" in str(outcome) or "right" in str(outcome)
 
 
-def test_a_name_to_compare_with_needs_the_operation_whose_it_is():
-    with pytest.raises(InvalidInput, match=r"against 'torch': expected functions; names need operation="):
-        gx.measure(lambda a: a, [numbers(8)], reference=lambda a: a, against=["torch"], **HERE)
-
-
 def test_what_cannot_be_sent_is_told_with_what_can_be_done(tmp_path):
     with (tmp_path / "open").open("w") as file:
 
@@ -278,13 +253,15 @@ def test_what_cannot_be_sent_is_told_with_what_can_be_done(tmp_path):
         ({"inputs": [[1.0, 2.0]], "operation": "copy"}, "inputs 'list': expected numeric arrays of NumPy, torch"),
         ({"inputs": [np.ones(0)], "reference": np.sin}, "inputs 'ndarray': expected numeric arrays"),
         ({"inputs": [np.array(1.0)], "reference": np.sin}, "inputs '1 of them'"),
+        ({"inputs": ONES, "reference": np.sin, "flops": -1}, "flops of a call '-1': expected whole numbers"),
+        ({"inputs": ONES, "reference": np.sin, "bytes": 2.5}, "bytes of a call '2.5'"),
+        ({"inputs": ONES, "reference": lambda x: None}, "what the reference of doubled_sum returns 'object'"),
+        ({"inputs": ONES, "reference": lambda x: x / "a"}, "the reference of doubled_sum fails on float64"),
         (
-            {"inputs": [np.ones(4)], "reference": np.sin, "flops": -1},
-            "flops of a call '-1': expected whole numbers",
+            {"inputs": ONES, "reference": np.sin, "against": ["torch"]},
+            "'torch': expected functions; names need operation=",
         ),
-        ({"inputs": [np.ones(4)], "reference": np.sin, "bytes": 2.5}, "bytes of a call '2.5'"),
-        ({"inputs": [np.ones(4)], "reference": lambda x: None}, "what the reference of doubled_sum returns 'object'"),
-        ({"inputs": [np.ones(4)], "operation": "copy", "dtypes": "fp32"}, "dtypes: the inputs already determine it"),
+        ({"inputs": ONES, "operation": "copy", "dtypes": "fp32"}, "dtypes: the inputs already determine it"),
         ({"operation": "copy", "against": "numpy"}, "against 'numpy': expected a list"),
         ({"operation": 3}, "operation '3': expected a name"),
         ({"inputs": [np.ones(4, np.float32)]}, "reference: give them, .* a wrong kernel is never timed"),
@@ -294,17 +271,20 @@ def test_what_cannot_be_sent_is_told_with_what_can_be_done(tmp_path):
         ),
         ({"inputs": [np.ones(4), np.ones(4, np.float32)], "operation": "vector_add"}, "'float32, float64'"),
         ({"inputs": [np.ones((4, 3)), np.ones((4, 5))], "operation": "matmul"}, "shapes of the inputs of matmul"),
-        ({"inputs": [np.ones(4)] * 2, "operation": "addition"}, "operation 'addition': expected"),
-        ({"inputs": [np.ones(4)] * 2, "operation": "vector_add", "flops": 4}, "flops: vector_add defines its own"),
-        ({"inputs": [np.ones(4)], "reference": lambda x: x / "a"}, "the reference of doubled_sum fails on float64"),
-        (
-            {"inputs": [np.ones(4)] * 2, "operation": "vector_add", "against": ["cublas"]},
-            "'cublas': expected numpy",
+        ({"inputs": ONES * 2, "operation": "addition"}, "operation 'addition': expected"),
+        ({**ADDED, "flops": 4}, "flops: vector_add defines its own"),
+        ({**ADDED, "against": ["cublas"]}, "'cublas': expected numpy"),
+        ({**ADDED, "against": [3]}, "implementation '3': expected names"),
+        *(
+            ({**ADDED, "isolated": True, "time_limit": time}, f"time limit '{time}': expected times like 500ms")
+            for time in ("soon", "4", "0s")
         ),
-        (
-            {"inputs": [np.ones(4)] * 2, "operation": "vector_add", "against": [3]},
-            "implementation '3': expected names",
+        *(
+            ({**ADDED, "isolated": True, "memory_limit": size}, f"memory limit '{size}': expected sizes")
+            for size in ("lots", "4", "0GB")
         ),
+        ({**ADDED, "memory_limit": "1GB"}, "memory_limit: it needs a separate process; leave out isolated=False"),
+        ({**ADDED, "time_limit": "1s"}, "time_limit: it needs a separate process; leave out isolated=False"),
     ],
 )
 def test_what_does_not_fit_is_named_with_what_is_accepted(given, said):
@@ -313,39 +293,36 @@ def test_what_does_not_fit_is_named_with_what_is_accepted(given, said):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "about", "said"),
+    ("axes", "inputs", "about", "said"),
     [
-        (("m, m", lambda m: [(m,)]), {}, "axes 'm, m'"),
-        (
-            ("m", lambda m: [(m,)]),
-            {"size": [3]},
-            "setting of an operation 'size': expected sizes, terms, title",
-        ),
-        (("m", lambda n: [(n,)]), {}, "its shapes cannot be computed at m=3"),
-        (
-            ("m", lambda m: [(m,)]),
-            {"output": lambda m: (m, 1)},
-            r"shape of the output of same at m=3 .*\(3,\): give output=",
-        ),
-        (("m", lambda m: [(m,)]), {"flops": lambda m: 1.5}, "FLOPs of same at m=3 '1.5'"),
+        ("m, m", lambda m: [(m,)], {}, "axes 'm, m'"),
+        ("m", lambda m: [(m,)], {"size": [3]}, "setting of an operation 'size': expected sizes, terms, title"),
+        ("m", lambda n: [(n,)], {}, "its shapes cannot be computed at m=3"),
+        ("m", lambda m: [(m,)], {"output": lambda m: (m, 1)}, r"output of same at m=3 .*\(3,\): give output="),
+        ("m", lambda m: [(m,)], {"flops": lambda m: 1.5}, "FLOPs of same at m=3 '1.5'"),
     ],
 )
-def test_an_operation_that_does_not_fit_together_is_refused_as_it_is_declared(arguments, about, said):
+def test_an_operation_that_does_not_fit_together_is_refused_as_it_is_declared(axes, inputs, about, said):
     def same(x):
         return x
 
     with pytest.raises(InvalidInput, match=said):
-        gx.operation(*arguments, **about)(same)
+        gx.operation(axes, inputs, **about)(same)
 
 
-def test_what_is_declared_again_is_another_operation():
+def test_what_is_declared_again_is_another_operation_and_takes_no_name_of_ours():
     def twice(x):
         return 2 * x
+
+    def matmul(x):
+        return x
 
     first, second = (gx.operation("m", lambda m: [(m,)])(twice) for _ in range(2))
 
     assert second.name == f"{first.name}_2"
     assert operation_named(first.name) is first
+    with pytest.raises(InvalidInput, match="name of an operation 'matmul'"):
+        gx.operation("m", lambda m: [(m,)])(matmul)
 
 
 def test_an_operation_has_the_sweep_it_was_declared_with_and_no_prediction():
@@ -358,14 +335,6 @@ def test_an_operation_has_the_sweep_it_was_declared_with_and_no_prediction():
     assert [tuple(shape) for shape in experiment.shapes] == [(8,), (16,)]
     with pytest.raises(InvalidInput, match=f"{declared.name} is declared by a user: no vendor library"):
         gx.predict(declared.name, "H100 SXM5 80GB", sizes=16)
-
-
-def test_an_operation_cannot_take_the_name_of_one_of_ours():
-    def matmul(x):
-        return x
-
-    with pytest.raises(InvalidInput, match="name of an operation 'matmul'"):
-        gx.operation("m", lambda m: [(m,)])(matmul)
 
 
 def test_other_inputs_hold_the_same_numbers_in_another_order():
@@ -381,37 +350,27 @@ def test_other_inputs_hold_the_same_numbers_in_another_order():
 
 
 def test_the_shape_of_an_operation_is_found_by_those_of_its_inputs():
+    attention = operation_named("attention")
+    shape = attention.shape_of_size(16)
+
     assert shape_of_arrays(operation_named("layer_norm"), [(4, 7), (7,), (7,)]) == Shape.of(m=4, n=7)
-    assert shape_of_arrays(
-        operation_named("attention"),
-        operation_named("attention").inputs(operation_named("attention").shape_of_size(16)),
-    ) == operation_named("attention").shape_of_size(16)
+    assert shape_of_arrays(attention, attention.inputs(shape)) == shape
 
 
 def test_functions_get_names_of_their_own_and_tell_whose_arrays_they_take():
     torch = pytest.importorskip("torch")
-    twice = [lambda x: x + 1, lambda x: np.add(x, 1)]
+    given = {"arrays": [np.ones(2)]}
+    by_torch, through_numpy = lambda x: torch.relu(x) + 1, lambda x: torch.from_numpy(x).numpy()
 
-    assert list(add_functions(twice)) == ["numpy:lambda", "numpy:lambda-2"]
-    assert list(add_functions([torch.softmax, np.matmul, lambda x: torch.relu(x) + 1])) == [
-        "torch:softmax",
-        "numpy:matmul",
-        "torch:lambda",
-    ]
-    assert list(add_functions([lambda x: x], arrays=[torch.ones(2)])) == ["torch:lambda"]
-    assert list(add_functions([lambda x: x], library="jax")) == ["jax:lambda"]
-    given = [np.ones(2)]
-    assert list(add_functions([torch.softmax, lambda x: torch.relu(x) + 1, lambda x: x], arrays=given)) == [
-        "torch:softmax",
-        "torch:lambda",
-        "numpy:lambda",
-    ]
-    assert list(
-        add_functions([lambda x: torch.from_numpy(x).numpy(), lambda x: np.exp(torch.e) * x], arrays=given)
-    ) == [
-        "numpy:lambda",
-        "numpy:lambda-2",
-    ]
+    for functions, others, names in (
+        ([lambda x: x + 1, lambda x: np.add(x, 1)], {}, ["numpy:lambda", "numpy:lambda-2"]),
+        ([torch.softmax, np.matmul, by_torch], {}, ["torch:softmax", "numpy:matmul", "torch:lambda"]),
+        ([lambda x: x], {"arrays": [torch.ones(2)]}, ["torch:lambda"]),
+        ([lambda x: x], {"library": "jax"}, ["jax:lambda"]),
+        ([torch.softmax, by_torch, lambda x: x], given, ["torch:softmax", "torch:lambda", "numpy:lambda"]),
+        ([through_numpy, lambda x: np.exp(torch.e) * x], given, ["numpy:lambda", "numpy:lambda-2"]),
+    ):
+        assert list(add_functions(functions, **others)) == names
     assert (_dtype_of([torch.ones(2, dtype=torch.bfloat16)]), _device_of([torch.ones(2)])) == ("bf16", "cpu")
 
 
