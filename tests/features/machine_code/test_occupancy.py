@@ -55,7 +55,7 @@ def test_all_limits_that_tie_are_named(answered, capsys):
     assert "32 of 64 warps per multiprocessor, limited by registers and shared memory" in capsys.readouterr().out
 
 
-def test_numbers_as_json(answered):
+def test_numbers_as_json_and_as_text(answered, capsys):
     code, told = answered("occupancy", *NUMBERS, "--json")
 
     assert code == EXIT_OK
@@ -73,64 +73,55 @@ def test_numbers_as_json(answered):
         "limiters": ["registers"],
         "reason": None,
     }
-
-
-def test_numbers_as_text(capsys):
     assert main(["occupancy", *NUMBERS]) == EXIT_OK
-
     printed = capsys.readouterr().out
     assert "256 threads per block, 64 registers per thread, 16.0 KiB shared memory per block" in printed
     assert "occupancy 66.7 %: 4 blocks, 32 of 48 warps per multiprocessor, limited by registers" in printed
     assert "registers  4\n" in printed
 
 
-def test_shared_memory_is_none_unless_it_is_given(answered):
-    _, told = answered("occupancy", "--cc", "7.5", "--registers", "32", "--block", "256", "--json")
+@pytest.mark.parametrize("block", ["1024", "32,32", "16, 8, 8"])
+def test_block_has_up_to_three_axes_and_no_shared_memory_unless_it_is_given(answered, block):
+    _, told = answered("occupancy", "--cc", "7.5", "--registers", "32", "--block", block, "--json")
 
-    assert told["shared_bytes_per_block"] == 0
+    assert (told["threads_per_block"], told["occupancy"], told["shared_bytes_per_block"]) == (1024, 1.0, 0)
     assert "shared" not in told["limits"]
 
 
-@pytest.mark.parametrize("block", ["1024", "32,32", "16, 8, 8"])
-def test_block_has_up_to_three_axes(answered, block):
-    _, told = answered("occupancy", "--cc", "9.0", "--registers", "32", "--block", block, "--json")
-
-    assert told["threads_per_block"] == 1024
-    assert told["occupancy"] == 1.0
-
-
-def test_what_cannot_be_launched_is_told_with_its_reason(answered, capsys):
-    words = ("occupancy", "--cc", "8.6", "--registers", "255", "--block", "1024")
+def test_what_cannot_be_launched_is_told_with_its_reason_and_has_no_waves(answered, capsys):
+    words = (
+        "occupancy",
+        "--cc",
+        "8.6",
+        "--registers",
+        "255",
+        "--block",
+        "1024",
+        "--size",
+        "1",
+        "--multiprocessors",
+        "1",
+    )
     code, told = answered(*words, "--json")
 
     assert code == main(words) == EXIT_OK
     assert (told["blocks_per_multiprocessor"], told["occupancy"], told["limiter"]) == (0, 0.0, None)
+    assert (told["grid_blocks"], told["waves"]) == (1, None)
     assert f"cannot be launched: {told['reason']}" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["NVIDIA A100-SXM4-80GB", "a100-sxm4-80gb"])
-def test_gpu_is_found_by_driver_name_and_by_key(answered, name):
-    _, told = answered("occupancy", "--gpu", name, "--registers", "32", "--block", "256", "--json")
-
-    assert told["compute_capability"] == "8.0"
-
-
-def test_every_nvidia_gpu_of_the_table_is_answered(answered):
-    nvidia = [row for row in ACCELERATORS if row.vendor == "NVIDIA"]
+def test_every_nvidia_gpu_of_the_table_is_answered_by_key_and_others_by_driver_name(answered):
+    nvidia = {row.key: row.compute_capability for row in ACCELERATORS if row.vendor == "NVIDIA"}
     words = ("--registers", "32", "--block", "128", "--json")
-    answers = {row: answered("occupancy", "--gpu", row.key, *words) for row in nvidia}
-    wrong = {
-        row.key: (code, told)
-        for row, (code, told) in answers.items()
-        if (code, told["compute_capability"]) != (EXIT_OK, row.compute_capability) or not told["active_warps"] > 0
-    }
+    answers = {key: answered("occupancy", "--gpu", key, *words) for key in (*nvidia, ON_A100[1])}
 
-    assert wrong == {}
+    assert {key: told["compute_capability"] for key, (_, told) in answers.items()} == {**nvidia, ON_A100[1]: "8.0"}
+    assert all(code == EXIT_OK and told["active_warps"] > 0 for code, told in answers.values())
 
 
 def test_kernel_is_compiled_for_the_gpu_and_its_needs_are_told(answered, asked_of_the_compiler):
-    words = ("occupancy", "matmul/numba-cuda", *ON_A100, "--block", "32,8", "--dtype", "bf16", "--json")
-    code, told = answered(*words)
+    words = ("--block", "32,8", "--dtype", "bf16", "--shape", "m=1024,k=8,n=1024", "--json")
+    code, told = answered("occupancy", "matmul/numba-cuda", *ON_A100, *words)
 
     assert code == EXIT_OK
     assert asked_of_the_compiler == [Target("matmul", "numba-cuda", "bf16", "8.0", (32, 8))]
@@ -138,6 +129,7 @@ def test_kernel_is_compiled_for_the_gpu_and_its_needs_are_told(answered, asked_o
     assert (told["blocks_per_multiprocessor"], told["limiter"]) == (6, "registers")
     assert (told["operation"], told["implementation"], told["dtype"]) == ("matmul", "numba-cuda", "bf16")
     assert (told["block"], told["local_bytes"], told["spill_bytes"]) == ([32, 8], 16, 8)
+    assert (told["multiprocessors"], told["grid_blocks"]) == (108, 32 * 128)
 
 
 def test_kernel_has_its_own_block_and_fp32_unless_asked_otherwise(asked_of_the_compiler, capsys):
@@ -241,39 +233,21 @@ BLOCKS_OF_1024 = ("--cc", "7.5", "--registers", "16", "--block", "1024")
 
 
 @pytest.mark.parametrize(
-    ("size", "multiprocessors", "blocks", "waves", "tail"),
-    [("5466", "16", 6, 1, 6), ("100000", "16", 98, 7, 2), ("100000", "14", 98, 7, 0)],
+    ("size", "multiprocessors", "blocks", "waves", "tail", "said"),
+    [
+        ("5466", "16", 6, 1, 6, "6 blocks on 16 multiprocessors, 16 at once: 1 wave"),
+        ("100000", "16", 98, 7, 2, "98 blocks on 16 multiprocessors, 16 at once: 7 waves, the last of 2 blocks"),
+        ("100000", "14", 98, 7, 0, "98 blocks on 14 multiprocessors, 14 at once: 7 waves, all full"),
+    ],
 )
-def test_a_size_has_waves(answered, size, multiprocessors, blocks, waves, tail):
-    words = ("--size", size, "--multiprocessors", multiprocessors)
-    code, told = answered("occupancy", *BLOCKS_OF_1024, *words, "--json")
+def test_a_size_has_waves(answered, capsys, size, multiprocessors, blocks, waves, tail, said):
+    words = ("occupancy", *BLOCKS_OF_1024, "--size", size, "--multiprocessors", multiprocessors)
+    code, told = answered(*words, "--json")
 
-    assert code == EXIT_OK
+    assert code == main(words) == EXIT_OK
     assert (told["grid_blocks"], told["multiprocessors"]) == (blocks, int(multiprocessors))
     assert (told["waves"]["count"], told["waves"]["tail_blocks"]) == (waves, tail)
-
-
-def test_waves_are_told_in_a_terminal(capsys):
-    main(("occupancy", *BLOCKS_OF_1024, "--size", "100000", "--multiprocessors", "16"))
-    main(("occupancy", *BLOCKS_OF_1024, "--size", "100000", "--multiprocessors", "14"))
-    told = capsys.readouterr().out
-
-    assert "98 blocks on 16 multiprocessors, 16 at once: 7 waves, the last of 2 blocks" in told
-    assert "98 blocks on 14 multiprocessors, 14 at once: 7 waves, all full" in told
-
-
-def test_a_gpu_of_the_table_brings_its_multiprocessors(answered, asked_of_the_compiler):
-    _, told = answered("occupancy", "matmul/numba-cuda", *ON_A100, "--shape", "m=1024,k=8,n=1024", "--json")
-
-    assert told["multiprocessors"] == 108
-    assert told["grid_blocks"] == 64 * 64
-
-
-def test_what_cannot_be_launched_has_no_waves(answered):
-    words = ("--cc", "8.6", "--registers", "255", "--block", "1024", "--size", "1", "--multiprocessors", "1")
-    _, told = answered("occupancy", *words, "--json")
-
-    assert (told["grid_blocks"], told["waves"]) == (1, None)
+    assert said in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

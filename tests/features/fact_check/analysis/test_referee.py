@@ -130,7 +130,7 @@ def test_a_claim_above_the_roof_is_explained_by_what_would_explain_it_alone(row,
     assert ("no other precision or data would explain it" in result["reason"]) == (not said)
 
 
-def test_what_is_stated_counts():
+def test_clocks_above_the_rated_one_rounding_and_what_is_stated_count():
     assert verdict_on(time_us=700)["verdict"] == "above_roof"
     sparse = verdict_on(time_us=700, sparsity="2:4")
     assert (sparse["verdict"], sparse["ratio"]) == ("as_known", pytest.approx(0.734, abs=1e-3))
@@ -142,8 +142,6 @@ def test_what_is_stated_counts():
     assert verdict_on(attention, mask="causal")["verdict"] == "as_known"
     assert verdict_on(attention, is_causal=False)["verdict"] == "above_roof"
 
-
-def test_a_clock_above_the_rated_one_and_rounding_excuse_a_claim():
     assert verdict_on(tflops=1060)["verdict"] == "as_known"  # 989 at 1,830 MHz, and the driver allows 1,980
     assert "above the datasheet's peak" in verdict_on(tflops=1060)["reason"]
     assert verdict_on(tflops=1090)["verdict"] == "above_roof"
@@ -152,12 +150,12 @@ def test_a_clock_above_the_rated_one_and_rounding_excuse_a_claim():
     assert verdict_on(gpu="a100", time="3.5ms")["verdict"] == "as_known"  # 3.52 ms at the peak
     assert verdict_on(gpu="a100", time="3.400ms")["verdict"] == "above_roof"
 
-
-def test_a_name_of_several_gpus_is_judged_by_the_one_that_can():
     copied = {"operation": "copy", "dtype": "fp32", "shape": "n=1000000000"}
     on_a100 = verdict_on(copied, gpu="a100 40gb", gb_s=1900)
     assert on_a100["verdict"] == "above_roof"
     assert verdict_on(copied, gpu="NVIDIA GeForce RTX 3080", gb_s=900)["gpu"] == "GeForce RTX 3080 12GB"
+
+    assert verdict_on(time="1ms", gpu="\x1b[31mred")["reason"].isprintable()
 
 
 @pytest.mark.parametrize(
@@ -228,10 +226,6 @@ def test_huge_shapes_take_no_longer_than_others(operation):
     (result,) = judged({**PRODUCT, "operation": operation, "dtype": "fp32", "shape": shape, "time": "1s"})
 
     assert result["verdict"] in ("above_roof", "invalid")
-
-
-def test_commands_to_a_terminal_are_left_out():
-    assert verdict_on(time="1ms", gpu="\x1b[31mred")["reason"].isprintable()
 
 
 def test_text_of_each_kind_is_read_alike():

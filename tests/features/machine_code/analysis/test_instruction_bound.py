@@ -23,9 +23,8 @@ MATMUL = OPERATIONS["matmul"]
 
 
 def full(gpu, registers=32):
-    return occupancy(
-        capability_of(gpu), threads_per_block=256, registers_per_thread=registers, shared_bytes_per_block=0
-    )
+    launch = {"threads_per_block": 256, "shared_bytes_per_block": 0}
+    return occupancy(capability_of(gpu), registers_per_thread=registers, **launch)
 
 
 def independent(count, first=0):
@@ -128,13 +127,11 @@ def test_a_loop_that_calls_a_subroutine_says_that_it_is_not_counted():
     assert some.evidence.endswith(". It calls a subroutine, whose instructions are not counted")
 
 
-def test_a_shuffle_takes_the_path_to_shared_memory():
+def test_a_shuffle_and_a_load_of_shared_memory_take_its_path_a_request_a_cycle_for_four_schedulers():
     reducing = code(*(["SHFL.DOWN PT,R100,R101,0x1,0x1f"] * 8), *independent(8), "@P0 BRA 0x0", "EXIT")
 
     assert _code_bound(facts_of(reducing), H100, full(H100)).cycles["shared_memory"] == 32
 
-
-def test_shared_memory_serves_one_request_a_cycle_for_four_schedulers():
     loop = code(*(["LDS R100,[R200]"] * 8), *independent(16), "@P0 BRA 0x0", "EXIT")
 
     bound = instruction_bound(facts_of(loop), H100, full(H100), math.inf)
@@ -177,19 +174,15 @@ def test_what_has_to_move_limits_an_operation_of_few_flops_for_each_byte():
     )
 
 
-def test_flops_that_are_a_convention_limit_nothing():
+def test_nothing_follows_from_flops_that_are_a_convention_nor_from_code_that_neither_computes_nor_loads():
     assert flop_per_byte(OPERATIONS["softmax"], Shape.of(m=8, n=8), "fp32") is None
     assert flop_per_byte(OPERATIONS["copy"], Shape.of(n=8), "fp32") is None
     raised = code("LDG.E.128 R4,[R2.64]", *independent(8), "@P0 BRA 0x0", "EXIT")
+    moved = instruction_bound(facts_of(code("MOV R1,R2", "EXIT")), H100, full(H100), math.inf)
 
     assert instruction_bound(facts_of(raised), H100, full(H100), None).flop_per_s is None
-
-
-def test_nothing_follows_from_code_that_neither_computes_nor_loads():
-    bound = instruction_bound(facts_of(code("MOV R1,R2", "EXIT")), H100, full(H100), math.inf)
-
-    assert (bound.flop_per_s, bound.bytes_per_s, bound.bottleneck, bound.evidence) == (None, None, None, "")
-    assert bound.no_rate == "it does no floating-point arithmetic and no products on tensor cores"
+    assert (moved.flop_per_s, moved.bytes_per_s, moved.bottleneck, moved.evidence) == (None, None, None, "")
+    assert moved.no_rate == "it does no floating-point arithmetic and no products on tensor cores"
 
 
 def bound_of(opcode, gpu, *others):
