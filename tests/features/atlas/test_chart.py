@@ -84,7 +84,7 @@ def test_every_point_has_its_id_time_rate_share_and_source_in_words(found, serie
     assert {each["field"] for each in point["encoding"]["tooltip"]} >= {"gpu", "case", "source", "licence", "timed"}
 
 
-def test_a_click_selects_the_id_of_a_point(found, series):
+def test_a_click_selects_the_id_of_a_point_and_those_without_a_share_are_left_out_of_shares_alone(found, series):
     spec = atlas("linear", series, found, "rate")
     alt.LayerChart.from_dict(spec).to_dict()  # valid
     (parameter,) = spec["params"]
@@ -92,8 +92,6 @@ def test_a_click_selects_the_id_of_a_point(found, series):
     assert (parameter["name"], parameter["select"]["fields"]) == (PICKED, ["id"])
     assert parameter["views"] == [layer["name"] for layer in layers(spec, "point")]
 
-
-def test_points_without_a_share_are_left_out_of_shares_alone(found, series):
     spec = atlas("linear", series, found, "share")
     (point,) = layers(spec, "point")
 

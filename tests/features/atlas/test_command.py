@@ -69,7 +69,7 @@ def test_json_has_every_measurement_with_its_licence_and_link(answered):
     assert [source["source"] for source in told["sources"]] == ["AIConfigurator"]
 
 
-def test_csv_has_the_same_rows(capsys):
+def test_csv_has_the_same_rows_and_a_spreadsheet_computes_nothing_of_it(capsys):
     rows = list(csv.DictReader(io.StringIO(printed(capsys, "atlas", "softmax", "--gpu", "t4", "--csv"))))
     found = points("softmax", ["t4"])
 
@@ -77,8 +77,6 @@ def test_csv_has_the_same_rows(capsys):
     assert {row["run"] for row in rows} == {""}
     assert rows[0]["shape"] == str(found[0].shape)
 
-
-def test_a_spreadsheet_computes_nothing_of_it():
     text = _csv_text([{"gpu": "=HYPERLINK(1)", "time_s": -1.5, "url": None}])
 
     assert text == "gpu,time_s,url\n'=HYPERLINK(1),-1.5,\n"
@@ -113,8 +111,13 @@ def test_gpus_are_ranked_and_it_is_said_what_is_measured_and_what_is_asked_for_i
     assert told.splitlines()[1].endswith("time is")
 
 
-def test_nobody_is_cited_where_all_is_predicted(capsys):
+def test_this_machines_cpu_can_be_ranked_too_and_nothing_is_cited_where_all_is_predicted(answered, capsys):
     assert "Sources:" not in printed(capsys, *WHICH, "--gpu", "l4")
+    code, told = answered("atlas", "matmul", "--which", "--size", "512", "--gpu", "cpu,t4", "--json")
+
+    assert code == EXIT_OK
+    assert {choice["spec_key"] for choice in told["choices"]} == {None, "t4"}
+    assert all(choice["time_s"] > 0 for choice in told["choices"])
 
 
 @pytest.mark.parametrize(("by", "first"), [("time", "l40"), ("energy", "t4"), ("memory", "l40"), ("price", "rtx-3090")])
@@ -136,14 +139,6 @@ def test_without_gpus_those_that_were_measured_or_have_a_price_are_ranked(capsys
     assert len(rows) > MOST_ROWS
     assert {"mi100", "rtx-4080", "t4"} <= {row["spec_key"] for row in rows}
     assert f"{len(rows) - MOST_ROWS} more with --json or --csv" in printed(capsys, *WHICH)
-
-
-def test_this_machines_cpu_can_be_ranked_too(answered):
-    code, told = answered("atlas", "matmul", "--which", "--size", "512", "--gpu", "cpu,t4", "--json")
-
-    assert code == EXIT_OK
-    assert {choice["spec_key"] for choice in told["choices"]} == {None, "t4"}
-    assert all(choice["time_s"] > 0 for choice in told["choices"])
 
 
 @pytest.mark.parametrize(

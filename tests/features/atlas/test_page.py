@@ -85,15 +85,6 @@ def test_every_operation_has_its_atlas(operation):
     assert any(series.line for series in facts.series)
 
 
-@pytest.mark.parametrize("operation", ["vector_add", "attention"])
-def test_an_operation_is_shown_as_shares(page, operation):
-    app = page("atlas", op=operation, show="share")
-
-    assert not app.exception
-    assert not app.error
-    assert spec(app)["description"].startswith(OPERATIONS[operation].title)
-
-
 def test_dtypes_that_were_measured_elsewhere_are_named(page):
     app = page("atlas", op="linear", dtype="fp64", gpus="h100-sxm5-80gb")
 
@@ -205,26 +196,26 @@ def test_the_point_of_the_link_is_selected_in_the_chart_as_it_was_drawn_first(pa
     assert app.session_state[FIRST] == {f"{KEY}.linear.time": "abc123"}
 
 
+MATMUL = {"op": "matmul", "dtype": "fp16", "shape": "8192"}
+
+
 @pytest.mark.parametrize(
-    "query", [{"by": "price"}, {"price": "t4:0.01"}, {"op": "matmul", "dtype": "fp16", "shape": "8192", "by": "energy"}]
+    ("query", "is_led"),
+    [
+        ({"by": "price"}, True),
+        ({"price": "t4:0.01"}, True),
+        ({**MATMUL, "by": "energy"}, True),
+        ({}, False),
+        ({**MATMUL, "calls": "single"}, False),
+    ],
 )
-def test_a_link_of_when_the_ranking_stood_here_leads_to_which_gpu(page, query, monkeypatch):
+def test_a_link_of_when_the_ranking_stood_here_alone_leads_to_which_gpu(page, query, is_led, monkeypatch):
     led = []
     monkeypatch.setattr("streamlit.switch_page", lambda file, query_params: led.append((file, query_params)))
 
     page("atlas", **query)
 
-    assert led == [(pages()["which-gpu"].file, query)]
-
-
-@pytest.mark.parametrize("query", [{}, {"op": "matmul", "dtype": "fp16", "shape": "8192", "calls": "single"}])
-def test_any_other_link_to_the_atlas_stays_there(page, query, monkeypatch):
-    led = []
-    monkeypatch.setattr("streamlit.switch_page", lambda *to, **parameters: led.append((to, parameters)))
-
-    page("atlas", **query)
-
-    assert led == []
+    assert led == ([(pages()["which-gpu"].file, query)] if is_led else [])
 
 
 def test_predictions_say_what_they_rest_on_and_points_are_listed_on_demand(page):

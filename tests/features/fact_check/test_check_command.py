@@ -155,14 +155,6 @@ def test_exit_code_of_claims_is_0_unless_one_is_above_a_roof_or_invalid(tmp_path
 
 
 def test_claims_in_a_data_frame_may_lack_values():
-    frame = pd.DataFrame(
-        {
-            "gpu": "h100",
-            "op": "gemm",
-            "dtype": "bf16",
-            "shape": [4096.0, 8192.0],
-            "ms": [0.2, None],
-            "tflops": [None, 7],
-        }
-    )
+    call = {"gpu": "h100", "op": "gemm", "dtype": "bf16"}
+    frame = pd.DataFrame({**call, "shape": [4096.0, 8192.0], "ms": [0.2, None], "tflops": [None, 7]})
     assert [each["verdict"] for each in gx.check_claims(frame)["results"]] == ["as_known", "slow"]

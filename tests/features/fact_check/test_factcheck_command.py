@@ -32,17 +32,14 @@ def test_one_row(answered):
     assert "3.88 TB/s" in claim["evidence"][0]
 
 
-def test_a_terminal_gets_the_evidence_of_a_row(capsys):
+@pytest.mark.parametrize("words", [(), ("",)])
+def test_a_terminal_gets_all_verdicts_or_the_evidence_of_a_row(capsys, words):
+    assert main(("factcheck", *words)) == EXIT_OK
+    assert len(capsys.readouterr().out.splitlines()) == 1 + len(claims())
     assert main(("factcheck", "B4")) == EXIT_OK
     told = capsys.readouterr().out
     assert "contradicts itself" in told
     assert "not about 9" in told
-
-
-@pytest.mark.parametrize("words", [(), ("",)])
-def test_a_terminal_gets_all_verdicts(capsys, words):
-    assert main(("factcheck", *words)) == EXIT_OK
-    assert len(capsys.readouterr().out.splitlines()) == 1 + len(claims())
 
 
 @pytest.mark.parametrize("row", ["Z9", "\ud83d", "x" * 100_000])

@@ -214,8 +214,6 @@ def test_what_is_still_compiled_is_said_and_the_rest_is_there(page, monkeypatch)
     assert "Compiling: the kernel is run in some seconds." in told["interpreter"]
 
 
-
-
 def test_what_another_toolkit_makes_of_the_kernels_is_told(page):
     app = page("kernels", gpu="rtx-5090", tab="ladder")
     (said,) = [one.value for one in app.caption if "compiles these differently" in one.value]
@@ -304,8 +302,6 @@ def test_without_a_gpu_of_cuda_the_page_says_what_can_be_measured_here(page, mon
     assert not app.exception
     assert "No CUDA device was found" in texts(app.caption)
     assert "Grey ticks: published results for comparable kernels" in texts(app.markdown)
-
-
 
 
 @pytest.fixture
@@ -415,10 +411,6 @@ def test_no_other_view_runs_a_kernel(page, asked, tab):
     assert RUN not in [button.label for button in app.button]
 
 
-
-
-
-
 def test_what_somebody_just_ran_is_there_for_the_next_who_comes_by_the_link(page, asked, monkeypatch):
     monkeypatch.setattr(shared, "LOOK_S", 1000.0)  # one look for both
     kept = []
@@ -428,8 +420,6 @@ def test_what_somebody_just_ran_is_there_for_the_next_who_comes_by_the_link(page
 
     assert "No race and no error." in texts(page("kernels", **ADDING).markdown)
     assert asked == []
-
-
 
 
 @pytest.mark.parametrize(
@@ -616,8 +606,6 @@ def test_the_notebooks_kernel_is_shown_as_wrong_beside_ours_and_compiled_but_nev
     assert list(table["Kernel"]) == ["The notebook's", "numba-cuda-naive in fp32"]
     assert list(table["Blocks"]) == [98, 98]
     assert store.history() == ()
-
-
 
 
 def small(target):

@@ -59,7 +59,7 @@ def test_the_ratio_of_strided_over_contiguous_is_that_of_the_calls(reported):
     assert report["ratios"]["loop"]["ci95"] is not None
 
 
-def test_the_report_is_json_with_bytes_layout_and_environment(reported):
+def test_the_report_is_json_with_bytes_layout_and_environment_and_what_disturbed_it(reported, monkeypatch):
     (report,) = json.loads(json.dumps(reported(), allow_nan=False))
 
     assert (report["shape"], report["strides"], report["read_bytes"]) == ([20, 30], [1, 20], 2400)
@@ -67,17 +67,23 @@ def test_the_report_is_json_with_bytes_layout_and_environment(reported):
     assert (report["threads"], report["cache"]) == (1, "warm")
     assert report["readings"]["copy contiguous"]["bytes_per_s"] == pytest.approx(2400 / 1e-3, rel=1e-3)
 
-
-def test_what_disturbed_it_is_flagged(reported, monkeypatch):
     monkeypatch.setattr(runner, "cpu_loss", lambda *_: CpuLoss(0.5))
     (report,) = reported()
 
     assert [reading for reading in report["readings"].values() if "contended" not in str(reading["flags"])] == []
 
 
-def test_what_is_cancelled_reports_nothing(reported):
+def test_what_is_cancelled_or_fails_reports_nothing(reported):
     with pytest.raises(Cancelled):
         reported(cancelled=lambda: True)
+
+    def broken(clock):
+        found = made(clock)
+        found[1][0].run.raises_at = 8
+        return found
+
+    with pytest.raises(ValueError, match="broken in the middle"):
+        reported(readers_of=broken)
 
 
 def test_a_reader_that_is_wrong_is_never_timed(reported):
@@ -103,19 +109,16 @@ def test_a_reader_that_turns_wrong_while_it_is_timed_reports_nothing(reported):
         reported(readers_of=turning)
 
 
-def test_a_call_that_fails_ends_it(reported):
-    def broken(clock):
-        found = made(clock)
-        found[1][0].run.raises_at = 8
-        return found
-
-    with pytest.raises(ValueError, match="broken in the middle"):
-        reported(readers_of=broken)
-
-
-def test_rows_and_columns_are_read_transposed():
+def test_rows_and_columns_are_read_transposed_and_a_layout_shows_what_numpy_shows():
     assert _layout_of({"rows": "3", "columns": "5"}) == TensorView((5, 3), (1, 5))
     assert _layout_of({"shape": "5,3", "strides": "1,5"}) == TensorView((5, 3), (1, 5))
+
+    storage = np.arange(15, dtype=np.uint32)
+
+    assert _elements_of(storage, TensorView((5, 3), (1, 5))).tolist() == storage.reshape(3, 5).T.tolist()
+    assert TensorView((5, 3), (1, 5)).span == 15
+    assert row_order((5, 3)) == (3, 1)
+    assert measure.LOOPS.keys() == {"cpu", "cuda"}
 
 
 @pytest.mark.parametrize(
@@ -176,12 +179,3 @@ def test_each_reader_reads_the_elements_of_its_layout(layout):
             check()
         made.run()
         check()
-
-
-def test_what_a_layout_shows_is_what_numpy_shows():
-    storage = np.arange(15, dtype=np.uint32)
-
-    assert _elements_of(storage, TensorView((5, 3), (1, 5))).tolist() == storage.reshape(3, 5).T.tolist()
-    assert TensorView((5, 3), (1, 5)).span == 15
-    assert row_order((5, 3)) == (3, 1)
-    assert measure.LOOPS.keys() == {"cpu", "cuda"}

@@ -32,13 +32,14 @@ def answer(app):
     return said
 
 
-def test_the_first_look_tells_the_best_draws_the_first_and_lists_all(page):
-    app = page("which-gpu")
+@pytest.mark.parametrize("query", [{}, {"op": "vector_add"}, {"op": "attention"}])
+def test_the_first_look_at_an_operation_tells_the_best_draws_the_first_and_lists_all(page, query):
+    app = page("which-gpu", **query)
     table = app.dataframe[0].value
 
     assert not app.exception
     assert not app.error
-    assert "#### Fastest: **" in answer(app)
+    assert "#### Fastest: " in answer(app)
     assert drawn(app) == list(table["GPU"])[:15]
     assert len(table) == len(usual_devices())
 
@@ -140,12 +141,3 @@ def test_every_operation_has_its_gpus_and_their_charts(operation):
     for by in ORDERS:
         with quick_altair():
             assert len(ranking(ranked(choices, by), by).to_dict()["layer"]) == 4
-
-
-@pytest.mark.parametrize("operation", ["vector_add", "attention"])
-def test_an_operation_is_shown_with_every_gpu(page, operation):
-    app = page("which-gpu", op=operation)
-
-    assert not app.exception
-    assert not app.error
-    assert len(app.dataframe[0].value) == len(usual_devices())

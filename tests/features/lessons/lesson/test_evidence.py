@@ -109,53 +109,31 @@ def test_a_gpu_that_is_not_here_was_recorded_or_is_predicted_and_labelled_so(siz
     assert value("gpu", names) is False
 
 
-def test_a_gpu_that_is_here_is_measured():
-    gpu = device(device_id="cuda:0")
+def test_a_gpu_that_is_here_is_measured_and_facts_are_those_of_it():
+    here = (*DEVICES, device(device_id="cuda:0"))
     text = '```run\noperation = "matmul"\nsize = "100"\nimpl = "torch"\ndevice = "gpu"\n```\n'
-    names = known(text, [ok(1e-3, on="cuda:0")], devices=(*DEVICES, gpu))
+    names, facts = known(text, [ok(1e-3, on="cuda:0")], devices=here), facts_of((device(), here[-1]))
 
     assert value("time(device='gpu')", names).sources == {"measured here"}
     assert value("gpu", names) is True
-
-
-def test_facts_are_those_of_the_gpu_where_there_is_one():
-    facts = facts_of((device(), device(device_id="cuda:0")))
-
     assert (facts["gpu"], facts["bf16_units"], facts["cores"].value) == (True, False, 1)
 
 
+def mistake(name, unit, wrong, right, **more):
+    """Return what is known of a mistake that was observed."""
+    readings = MISTAKES.WayReading(*wrong), MISTAKES.WayReading(right), MISTAKES.Detection(True, "x")
+    seen = MISTAKES.MistakeObservation(name, unit, "a product", "measured", *readings, *more.values())
+    return known(f'```mistake\nmistake = "{name}"\n```\n', encode(seen))
+
+
 @needs("mistakes")
-def test_a_mistake_has_its_wrong_and_its_right_figure_and_their_ratio():
-    seen = MISTAKES.MistakeObservation(
-        "first-call",
-        "time",
-        "a product",
-        "measured",
-        MISTAKES.WayReading(1.0, (0.9, 1.1)),
-        MISTAKES.WayReading(0.1),
-        MISTAKES.Detection(True, "x"),
-        MISTAKES.Factor(10.0, (9, 11)),
-    )
-    names = known('```mistake\nmistake = "first-call"\n```\n', encode(seen))
+def test_a_mistake_has_its_wrong_and_its_right_figure_and_their_ratio_or_words():
+    names = mistake("first-call", "time", (1.0, (0.9, 1.1)), 0.1, factor=MISTAKES.Factor(10.0, (9, 11)))
+    words = mistake("fp16-overflow", "sum", (None, None, "inf"), 65536.0)
 
     assert value("time(source='wrong') / time(source='right')", names).value == pytest.approx(10.0)
     assert (value("figure(source='factor')", names).low, value("figure(source='factor')", names).high) == (9, 11)
-
-
-@needs("mistakes")
-def test_a_mistake_whose_figure_is_no_number_says_it_in_words():
-    seen = MISTAKES.MistakeObservation(
-        "fp16-overflow",
-        "sum",
-        "a sum",
-        "measured",
-        MISTAKES.WayReading(None, text="inf"),
-        MISTAKES.WayReading(65536.0),
-        MISTAKES.Detection(True, "x"),
-    )
-    names = known('```mistake\nmistake = "fp16-overflow"\n```\n', encode(seen))
-
-    assert value("figure(source='wrong') == 'inf'", names) is True
+    assert value("figure(source='wrong') == 'inf'", words) is True
 
 
 def test_a_launch_is_arithmetic():
@@ -233,26 +211,17 @@ def figures(*devices):
     return {name: figure.value for name, figure in found.items()}
 
 
-def test_without_a_gpu_each_core_takes_one_block_at_a_time():
-    found = figures(CPU)
-    assert (found["multiprocessors"], found["waves"], found["last_wave"]) == (4, 25, 2)
-    assert "occupancy" not in found
+@pytest.mark.parametrize(
+    ("devices", "multiprocessors", "waves", "last_wave"),
+    [((CPU,), 4, 25, 2), ((CPU, T4), 40, 3, 18), ((CPU, H100), 132, 1, 98), ((CPU, UNKNOWN), 60, None, None)],
+    ids=["a block a core", "blocks that fit a T4", "blocks that fit an H100", "unknown compute capability"],
+)
+def test_a_launch_has_as_many_waves_as_its_device_takes(devices, multiprocessors, waves, last_wave):
+    found = figures(*devices)
 
-
-def test_a_gpu_takes_as_many_blocks_as_its_compute_capability_has_room_for():
-    assert (figures(CPU, T4)["waves"], figures(CPU, T4)["last_wave"]) == (3, 18)
-    assert (figures(CPU, H100)["waves"], figures(CPU, H100)["last_wave"]) == (1, 98)
-
-
-def test_the_waves_of_a_gpu_of_unknown_compute_capability_are_unknown():
-    found = figures(CPU, UNKNOWN)
-    assert found["multiprocessors"] == 60
-    assert "waves" not in found
-
-
-def test_gpus_are_counted():
-    assert facts_of((CPU,))["gpus"].value == 0
-    assert facts_of((CPU, T4))["gpus"].value == 1
+    assert (found["multiprocessors"], found.get("waves"), found.get("last_wave")) == (multiprocessors, waves, last_wave)
+    assert devices != (CPU,) or "occupancy" not in found
+    assert facts_of(devices)["gpus"].value == len(devices) - 1
 
 
 STEP = """+++

@@ -11,15 +11,13 @@ def values_of(chain):
     return chain.values_of(chain.result)
 
 
-def test_the_element_1_2_of_4x4_is_cell_6():
+def test_the_element_1_2_of_4x4_is_cell_6_and_a_column_is_a_view_that_begins_at_its_cell():
     """The notebook's first example: strides 4 and 1."""
     view = evaluate("x = 4x4").result
 
     assert (view.shape, view.strides, view.offset) == ((4, 4), (4, 1), 0)
     assert view.cells[1, 2] == evaluate("x = 4x4; x[1, 2]").result.offset == 6
 
-
-def test_a_column_is_a_view_that_begins_at_its_cell():
     chain = evaluate("x = 4x4; x[:, 1]")
     view = chain.result
 
@@ -30,11 +28,17 @@ def test_a_column_is_a_view_that_begins_at_its_cell():
 
 
 @pytest.mark.parametrize(
-    ("call", "is_view"),
-    [(".view(3, 2)", True), (".t()", True), ("[0]", True), (".reshape(6)", True), (".clone()", False)],
-)
-def test_what_shares_the_storage_of_the_notebooks_tensor(call, is_view):
-    assert evaluate(f"{SIX}; x{call}").is_view is is_view
+    ("call", "kind"),
+    [
+        (".view(3, 2)", "view"), (".t()", "view"), ("[0]", "view"), (".reshape(6)", "view"), (".clone()", "copy"),
+        (".contiguous()", "same"), (".t().reshape(6)", "copy"),
+    ],
+)  # fmt: skip
+def test_a_step_copies_only_when_it_must(call, kind):
+    chain = evaluate(f"{SIX}; x{call}")
+
+    assert chain.steps[-1].kind == kind
+    assert chain.is_view is (kind != "copy")
 
 
 def test_a_write_is_seen_through_the_transpose_and_not_by_a_copy():
@@ -54,16 +58,6 @@ def test_view_of_a_transpose_fails_and_its_repair_has_new_storage():
 
     assert caught.value.chain.result.strides == (1, 3)
     assert (values_of(repaired), repaired.is_view, repaired.storage.name) == ((1, 4, 2, 5, 3, 6), False, "B")
-
-
-@pytest.mark.parametrize(
-    ("call", "kind"), [(".contiguous()", "same"), (".reshape(6)", "view"), (".t().reshape(6)", "copy")]
-)
-def test_a_step_copies_only_when_it_must(call, kind):
-    chain = evaluate(f"x = 2x3; x{call}")
-
-    assert chain.steps[-1].kind == kind
-    assert chain.is_view is (kind != "copy")
 
 
 def test_a_broadcast_axis_has_stride_0_and_cannot_be_written_to():
@@ -97,13 +91,11 @@ def test_whole_numbers_stay_whole(expression, values):
     assert repr(list(values_of(evaluate(expression)))) == repr(values)
 
 
-def test_a_few_cells_far_apart_cost_no_more_than_they_are():
+def test_large_tensors_and_few_cells_far_apart_are_arithmetic_on_strides():
     chain = evaluate("11000x11000[::10999, 0] = 1")
 
     assert chain.writes[0].view.cells.tolist() == [0, 120_989_000]
 
-
-def test_large_tensors_are_arithmetic_on_strides():
     chain = evaluate("x = 2000x2000; y = x.t(); x[0] = 1")
 
     assert chain.names["y"].strides == (1, 2000)

@@ -45,7 +45,7 @@ def test_only_the_axes_in_the_way_are_blamed():
     assert (found.outer, found.inner, found.stride, found.run_length * found.run_stride) == (1, 2, 24, 12)
 
 
-def test_a_write_names_cells_and_who_sees_it():
+def test_a_write_names_cells_and_who_sees_it_and_one_into_a_copy_that_has_no_name_is_lost():
     chain = evaluate("x = 2x3; y = x.t(); z = x.clone(); w = x[1]; x[0][1] = 100")
 
     assert write_sentences(chain, chain.writes[0]) == (
@@ -56,48 +56,37 @@ def test_a_write_names_cells_and_who_sees_it():
         "w shares the storage, but has none of these cells.",
     )
 
-
-def test_a_write_into_a_copy_that_nobody_named_is_lost():
     chain = evaluate("x = 2x3; x.t().reshape(6)[3] = 100")
 
     assert "the write has no visible effect" in write_sentences(chain, chain.writes[0])[-1]
 
 
-def test_a_transpose_of_2000_rows_fetches_a_line_for_each_element():
-    """16 elements of 4 bytes fill a line of 64; a column touches 2000 lines: 128,000 bytes have to be kept."""
+def test_a_transpose_of_2000_rows_fetches_a_line_for_each_element_and_a_warp_a_sector():
+    """16 elements of 4 bytes fill a line of 64; a column touches 2000 lines: 128,000 bytes have to be kept.
+
+    32 elements of a warp fill 4 sectors of 32 bytes, and touch 32 where they are strided.
+    """
     found = cost("x = 2000x2000; x.t()")
 
     assert (found.ratio, found.kept_bytes, found.least_bytes) == (16, 128_000, 16_000_000)
     assert "16 times" in reading_sentences(found, "cpu")[0]
     assert "125 KiB" in reading_sentences(found, "cpu")[1]
-
-
-def test_a_warp_fetches_a_sector_for_each_element():
-    """32 elements of 4 bytes fill 4 sectors of 32 bytes, and touch 32 where they are strided."""
     assert cost("x = 2000x2000; x.t()", "cuda").ratio == 8
 
 
-def test_no_cache_helps_where_the_rest_of_a_line_is_never_read():
-    found = cost("x = 1000x64; x[:, 0]")
+def test_no_cache_helps_where_the_rest_of_a_line_is_never_read_and_one_that_holds_a_broadcast_row_does():
+    found, broadcast = cost("x = 1000x64; x[:, 0]"), cost("x = 1x1024; x.expand(500, 1024)")
 
     assert found.fetched_bytes == found.least_bytes == 64_000
     assert "no cache helps" in reading_sentences(found, "cpu")[-1]
+    assert broadcast.kept_bytes == broadcast.least_bytes == 4096
+    assert cost("x = 4x4; x[2:2]") is None
 
 
 @pytest.mark.parametrize("expression", ["2000x2000", "4x4", "arange(7)", "x = 4x4; x.t()"])
 def test_what_lies_together_costs_no_more_than_contiguous(expression):
     assert cost(expression).ratio == 1
     assert len(reading_sentences(cost(expression), "cpu")) == 1
-
-
-def test_a_broadcast_row_is_fetched_once_by_a_cache_that_holds_it():
-    found = cost("x = 1x1024; x.expand(500, 1024)")
-
-    assert found.kept_bytes == found.least_bytes == 4096
-
-
-def test_an_empty_tensor_has_no_cost():
-    assert cost("x = 4x4; x[2:2]") is None
 
 
 @pytest.mark.parametrize("dtype", STORED)
@@ -121,12 +110,10 @@ def test_the_cuda_form_is_what_torch_has_a_class_for(dtype):
     assert isinstance(getattr(torch.cuda, storage.removeprefix("torch.cuda.")), type)
 
 
-def test_the_notebooks_types_are_those_of_fp32():
+def test_types_are_those_of_the_notebook_and_none_of_tf32():
     assert type_name("Storage", "fp32", "cuda") == "torch.cuda.FloatStorage"
     assert type_name("Storage", "fp32", "cpu") == "torch.FloatStorage"
 
-
-def test_tf32_is_stored_by_no_tensor():
     with pytest.raises(InvalidInput, match="tf32"):
         type_name("Tensor", "tf32", "cuda")
     with pytest.raises(InvalidInput, match="tpu"):

@@ -40,11 +40,17 @@ def test_kernels_of_a_graph_have_their_own_names(name, around):
     assert found.total_s == pytest.approx(1600e-6)
 
 
-def test_a_node_of_a_graph_is_known_by_its_number_where_the_launch_is_missing():
+def test_a_node_of_a_graph_is_known_by_its_number_and_a_wrong_external_id_yields_to_the_launch():
     node = kernel("gemm", 50.0, 300.0, 7, 1)
     node["args"]["graph node id"] = 12
 
     assert times_us(table(called("aten::mm", BIG, BIG), node)) == {"gemm": (1, 300.0)}
+
+    stranger = called("aten::relu", BIG, number=55)
+    inner = called("aten::mm", BIG, BIG, start_us=30.0, number=2)
+    found = table(stranger, inner, launch(32.0, 55), kernel("gemm", 60.0, 50.0, 55, 55))
+
+    assert times_us(found) == {"aten::mm": (1, 50.0)}
 
 
 @pytest.mark.parametrize(
@@ -61,14 +67,6 @@ def test_kernels_of_a_region_of_many_operations_have_their_own_names(region):
     found = table(*events, kernel("gemm", 40.0, 50.0, 11, 2), kernel("triton_red_fused_0", 100.0, 60.0, 12, 1))
 
     assert times_us(found) == {"aten::mm": (1, 50.0), "triton_red_fused_0": (1, 60.0)}
-
-
-def test_an_external_id_that_is_another_number_yields_to_the_launch():
-    stranger = called("aten::relu", BIG, number=55)
-    inner = called("aten::mm", BIG, BIG, start_us=30.0, number=2)
-    found = table(stranger, inner, launch(32.0, 55), kernel("gemm", 60.0, 50.0, 55, 55))
-
-    assert times_us(found) == {"aten::mm": (1, 50.0)}
 
 
 def rank(number, pid, device, name, time_us, label=""):
@@ -144,7 +142,7 @@ def test_other_streams_and_rounding_contradict_nothing():
     assert table(*events, *rounded).total_s == pytest.approx(200e-6)
 
 
-def test_kernels_without_any_operation_are_a_table():
+def test_kernels_without_any_operation_or_of_torch_before_2_0_are_a_table():
     only = [each for each in gpu_trace()["traceEvents"] if each["cat"] in ("kernel", "gpu_memcpy")]
     found = table(*only)
 
@@ -153,8 +151,6 @@ def test_kernels_without_any_operation_are_a_table():
     assert "No operation of torch is in this trace" in " ".join(notes(found))
     assert "as the trace states" in " ".join(notes(found))
 
-
-def test_a_trace_of_torch_before_2_0_is_read():
     old = {"cpu_op": "Operator", "cuda_runtime": "Runtime", "kernel": "Kernel", "gpu_memcpy": "Memcpy"}
     events = gpu_trace()["traceEvents"]
     for each in events:

@@ -162,11 +162,17 @@ def test_what_fits_a_cache_is_bound_by_arithmetic_only_above_the_ridge_of_the_me
     assert headline(found).endswith("the share of the roof is unknown.") == (bound is None)
 
 
-def test_products_of_unknown_bytes_have_no_roof():
+def test_products_of_unknown_bytes_have_no_roof_and_complex_ones_the_peak_of_their_parts_and_no_counterpart():
     product = called("aten::mm", ((4096, 4096), BF16), ((4096, 4096), BF16), ((4096, 4096), "c10::New"))
 
     assert table(product, 230.0).rows[0].flop_count == 2 * 4096**3
     assert share(product, 230.0) is None
+
+    product = called("aten::mm", *[((4096, 4096), "c10::complex<float>")] * 2)
+    peak = ROOF[H100["name"]].peak("fp32", "matrix").flop_per_s
+    found = table(product, 8 * 4096**3 / peak / 0.8 * 1e6).rows[0]
+
+    assert (found.roof_share, found.counterpart) == (pytest.approx(0.8, rel=1e-4), None)
 
 
 def test_products_of_packed_fp4_are_compared_with_their_own_peak():
@@ -177,11 +183,3 @@ def test_products_of_packed_fp4_are_compared_with_their_own_peak():
     assert found.flop_count == 2 * 8192**3
     assert (found.least.bound, found.roof_share) == ("compute", pytest.approx(0.8, rel=1e-4))
     assert share(product, 200.0) is None, "an H100 has no arithmetic of fp4"
-
-
-def test_a_complex_product_is_compared_with_the_peak_of_its_parts_and_is_none_of_our_operations():
-    product = called("aten::mm", *[((4096, 4096), "c10::complex<float>")] * 2)
-    peak = ROOF[H100["name"]].peak("fp32", "matrix").flop_per_s
-    found = table(product, 8 * 4096**3 / peak / 0.8 * 1e6).rows[0]
-
-    assert (found.roof_share, found.counterpart) == (pytest.approx(0.8, rel=1e-4), None)

@@ -36,22 +36,17 @@ def of_a_cpu(*events):
     return {"traceEvents": list(events)}
 
 
-def test_kernels_belong_to_the_operation_that_launched_them():
-    found = rows(table())
-
-    assert found["aten::addmm"].gpu_s == pytest.approx(200e-6), "by its external id"
-    assert found["aten::add"].gpu_s == pytest.approx(150e-6), "by the correlation of the launch within it"
-    assert found["aten::copy_"].gpu_s == pytest.approx(50e-6), "a copy is work too"
-    assert found["aten::linear"].gpu_s == found["cudaLaunchKernel"].gpu_s == 0
-    assert "ProfilerStep#1" not in found
-
-
-def test_times_of_a_gpu_add_up():
+def test_kernels_belong_to_the_operation_that_launched_them_and_their_times_add_up():
     found = table()
+    named = rows(found)
 
-    assert found.total_s == pytest.approx(400e-6)
+    assert named["aten::addmm"].gpu_s == pytest.approx(200e-6), "by its external id"
+    assert named["aten::add"].gpu_s == pytest.approx(150e-6), "by the correlation of the launch within it"
+    assert named["aten::copy_"].gpu_s == pytest.approx(50e-6), "a copy is work too"
+    assert named["aten::linear"].gpu_s == named["cudaLaunchKernel"].gpu_s == 0
+    assert "ProfilerStep#1" not in named
+    assert found.total_s == found.busy_s == pytest.approx(400e-6)
     assert sum(row.share for row in found.rows) == pytest.approx(1)
-    assert found.busy_s == pytest.approx(400e-6)
     assert found.span_s == pytest.approx(450e-6)
     assert [row.operation for row in found.rows][:3] == ["aten::addmm", "aten::add", "aten::copy_"]
 
@@ -152,29 +147,18 @@ def test_launches_without_kernels_leave_the_gpu_unknown():
     assert "what the GPU did is unknown" not in "\n".join(notes(table(gpu_trace(traceEvents=without))))
 
 
-def test_unlike_gpus_have_no_common_roof():
-    other = H100 | {"id": 1, "name": "Tesla T4"}
-    events = [*gpu_trace()["traceEvents"], kernel("k", 500.0, 1.0, 30, device=1)]
-
-    assert "no common roof" in "\n".join(notes(table(gpu_trace(deviceProperties=[H100, other], traceEvents=events))))
-
-
 @pytest.mark.parametrize(
-    ("on", "message"),
+    ("trace", "on", "message"),
     [
-        ({"gpu": "nope"}, "gpu 'nope': expected names and keys"),
-        ({"device": "cuda:0"}, "device 'cuda:0': expected cpu"),
-        ({"device": "cpu"}, "this trace has GPU kernels"),
+        (None, {"gpu": "nope"}, "gpu 'nope': expected names and keys"),
+        (None, {"device": "cuda:0"}, "device 'cuda:0': expected cpu"),
+        (None, {"device": "cpu"}, "this trace has GPU kernels"),
+        (of_a_cpu(operation("aten::mm", 0.0, 1.0, 1)), {"gpu": "t4"}, "no GPU kernels"),
     ],
 )
-def test_a_device_that_cannot_be_is_refused(on, message):
+def test_a_device_that_cannot_be_is_refused(trace, on, message):
     with pytest.raises(InvalidInput, match=message):
-        table(**on)
-
-
-def test_a_trace_of_a_cpu_is_of_no_gpu():
-    with pytest.raises(InvalidInput, match="no GPU kernels"):
-        table(of_a_cpu(operation("aten::mm", 0.0, 1.0, 1)), gpu="t4")
+        table(trace, **on)
 
 
 def test_a_cpu_has_a_roof_only_where_the_user_says_that_it_is_this_one():
@@ -190,19 +174,11 @@ def test_self_times_leave_out_what_was_called_within_on_the_same_thread():
     other = event("cpu_op", "other", 20.0, 30.0) | {"tid": 2}
     overlapping = event("cpu_op", "overlapping", 90.0, 30.5)
     found = rows(table(of_a_cpu(outer, inner, other, overlapping)))
+    cut = rows(table(of_a_cpu(event("cpu_op", "outer", 0, 10), event("cpu_op", "inner", 2, 9))))
+    expected_us = {"outer": 70.0, "inner": 30.0, "other": 30.0, "overlapping": 30.5}
 
-    assert {name: round(row.time_s * 1e6, 3) for name, row in found.items()} == {
-        "outer": 70.0,
-        "inner": 30.0,
-        "other": 30.0,
-        "overlapping": 30.5,
-    }
-
-
-def test_a_child_that_was_cut_to_whole_microseconds_is_still_within():
-    found = rows(table(of_a_cpu(event("cpu_op", "outer", 0, 10), event("cpu_op", "inner", 2, 9))))
-
-    assert found["outer"].time_s == pytest.approx(1e-6)
+    assert {name: round(row.time_s * 1e6, 3) for name, row in found.items()} == expected_us
+    assert cut["outer"].time_s == pytest.approx(1e-6), "a child that was cut to whole microseconds is still within"
 
 
 def test_without_shapes_there_are_times_and_a_sentence_on_what_to_do():
