@@ -103,29 +103,32 @@ def target_json(target):
     return json.loads(json.dumps(asdict(target)))
 
 
-def test_nothing_is_compiled_while_the_cpu_is_measured(asked, monkeypatch):
-    monkeypatch.setattr(compiling, "CPU_WAIT_S", 0.1)
-    with device_lock(Device("cpu", "cpu", "the CPU that is measured")):
-        assert compiled_kernels([TARGET]) == ["the CPU is being measured: try again in a minute"]
+@pytest.mark.parametrize(
+    ("lock", "said"),
+    [
+        (lambda: device_lock(Device("cpu", "cpu", "measured")), "the CPU is being measured: try again in a minute"),
+        (compiler_lock, "other kernels are being compiled: try again in a minute"),
+    ],
+)
+def test_nothing_is_compiled_while_the_cpu_is_measured_or_other_kernels_are_compiled(asked, monkeypatch, lock, said):
+    for setting in ("CPU_WAIT_S", "COMPILER_WAIT_S"):
+        monkeypatch.setattr(compiling, setting, 0.1)
+    with lock():
+        assert compiled_kernels([TARGET]) == [said]
 
     assert asked == []
     assert compiled_kernel(TARGET).registers_per_thread == 40
 
 
-def test_who_waits_too_long_for_the_compiler_is_told(asked, monkeypatch):
-    monkeypatch.setattr(compiling, "COMPILER_WAIT_S", 0.1)
-    with compiler_lock():
-        assert compiled_kernels([TARGET]) == ["other kernels are being compiled: try again in a minute"]
-
-    assert asked == []
-
-
-def test_a_change_of_the_sources_or_the_compiler_compiles_again(asked, monkeypatch):
+def test_a_file_that_was_cut_off_and_a_change_of_the_sources_or_the_compiler_compile_again(asked, monkeypatch):
     compiled_kernel(TARGET)
-    monkeypatch.setattr(compiling, "fingerprint", lambda: ["another"])
-
-    compiled_kernel(TARGET)
+    compiling._path(TARGET).write_text("{", encoding="utf-8")
+    assert compiled_kernel(TARGET).registers_per_thread == 40
     assert len(asked) == 2
+
+    monkeypatch.setattr(compiling, "fingerprint", lambda: ["another"])
+    compiled_kernel(TARGET)
+    assert len(asked) == 3
 
 
 def test_a_process_that_fails_gives_its_last_words(monkeypatch):
@@ -153,14 +156,6 @@ def test_without_the_compiler_the_install_line_is_the_reason(monkeypatch):
     monkeypatch.setattr(compiling.host, "is_installed", lambda *_: False)
 
     assert compiled_kernels([TARGET]) == ["the compiler is not installed: pip install 'gpuexplore[cuda13]'"]
-
-
-def test_a_file_that_was_cut_off_is_compiled_again(asked):
-    compiled_kernel(TARGET)
-    compiling._path(TARGET).write_text("{", encoding="utf-8")
-
-    assert compiled_kernel(TARGET).registers_per_thread == 40
-    assert len(asked) == 2
 
 
 @pytest.mark.long

@@ -33,10 +33,13 @@ def refused(capsys, *words):
     return printed.err
 
 
-def test_nvrtc_saxpy_adds(capsys):
+def test_nvrtc_saxpy_adds_and_an_access_out_of_bounds_is_found(capsys):
     arrays = ran(capsys, SAXPY, *LAUNCHED, "--arg", "x=arange:fp32:256", "--arg", "y=ones:fp32:256")
+    words = ("--arg", "x=arange:fp32:255", "--arg", "y=ones:fp32:256")
 
     assert arrays["y"].tolist() == (2.5 * np.arange(256) + 1).tolist()
+    assert main(["sass", str(SAXPY), *ON_H100, "--run", *LAUNCHED, *words]) == EXIT_FAILED
+    assert "out of bounds: " in capsys.readouterr().out
 
 
 def test_one_of_two_kernels_multiplies_matrices(capsys):
@@ -56,10 +59,9 @@ def test_the_other_one_takes_shared_memory_that_the_launch_adds(capsys):
 
 
 def test_triton_runs_in_the_block_its_file_names(capsys):
-    arrays = ("--arg", "x=arange:fp32:1000", "--arg", "y=ones:fp32:1000", "--arg", "out=zeros:fp32:1000")
-    assert (
-        main(["sass", str(TRITON), *ON_H100, "--run", *arrays, *("--arg", "n=1000") + ("--arg", "p=0") * 2]) == EXIT_OK
-    )
+    given = ("x=arange:fp32:1000", "y=ones:fp32:1000", "out=zeros:fp32:1000", "n=1000", "p=0", "p=0")
+    words = [word for argument in given for word in ("--arg", argument)]
+    assert main(["sass", str(TRITON), *ON_H100, "--run", *words]) == EXIT_OK
     said = capsys.readouterr().out
 
     assert "grid of 1, blocks of 128 threads: " in said
@@ -77,15 +79,9 @@ def test_a_softmax_of_triton_has_no_race_where_threads_write_one_value_to_one_pl
 
 
 def test_cute_adds(capsys):
-    arrays = ran(
-        capsys,
-        CUTE,
-        "--grid",
-        "8",
-        *("--arg", "a=arange:fp32:1024", "--arg", "b=ones:fp32:1024", "--arg", "c=zeros:fp32:1024"),
-    )
+    words = ("--arg", "a=arange:fp32:1024", "--arg", "b=ones:fp32:1024", "--arg", "c=zeros:fp32:1024")
 
-    assert arrays["c"].tolist() == list(range(1, 1025))
+    assert ran(capsys, CUTE, "--grid", "8", *words)["c"].tolist() == list(range(1, 1025))
 
 
 def summed(capsys, path):
@@ -114,22 +110,13 @@ def test_what_the_nvcc_of_this_machine_makes_is_run_and_read(capsys, tmp_path, a
         assert summed(capsys, ptx).tolist() == [1000]
 
 
-def test_an_access_out_of_bounds_is_found(capsys):
-    words = ("--arg", "x=arange:fp32:255", "--arg", "y=ones:fp32:256")
-
-    assert main(["sass", str(SAXPY), *ON_H100, "--run", *LAUNCHED, *words]) == EXIT_FAILED
-    assert "out of bounds: " in capsys.readouterr().out
-
-
-def test_numbers_are_held_as_the_parameter_holds_them():
+def test_numbers_are_held_as_the_parameter_holds_them_and_formats_as_elsewhere():
     assert bits_of(read_argument("a=-1"), "u32") == 2**32 - 1
     assert bits_of(read_argument("a=9007199254740993"), "u64") == 2**53 + 1
     assert bits_of(read_argument("a=1e3"), "s32") == 1000
     assert bits_of(read_argument("a=1"), "f32") == 0x3F800000
     assert bits_of(read_argument("a=1"), "f64") == 0x3FF0000000000000
 
-
-def test_formats_are_stored_as_they_are_elsewhere():
     narrow, whole = read_argument("a=arange:bf16:4"), read_argument("a=ones:int32:4")
 
     assert (narrow.array.dtype, whole.array.dtype) == (np.uint16, np.int32)

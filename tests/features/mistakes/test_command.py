@@ -37,18 +37,13 @@ def test_a_device_that_mistakes_were_not_made_for_is_refused(capsys, made):
     assert asked == []
 
 
-def test_without_a_name_every_mistake_is_listed(answered):
+def test_without_a_name_every_mistake_is_listed_with_its_sign(answered, capsys):
     code, told = answered("mistake", "--json")
 
-    assert code == EXIT_OK
+    assert code == main(("mistake",)) == EXIT_OK
     assert [mistake["name"] for mistake in told["mistakes"]] == list(MISTAKES)
     assert told["mistakes"][0]["gives_away"] == {"kind": "flag", "name": "over_peak"}
     assert told["mistakes"][0]["unit"] == "FLOP/s"
-
-
-def test_a_terminal_gets_a_list_with_the_signs(capsys):
-    assert main(("mistake",)) == EXIT_OK
-
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 1 + len(MISTAKES)
     assert lines[1].split() == ["no-synchronise", "A2", "B5", "flag", "over_peak"]
@@ -89,19 +84,20 @@ def test_a_terminal_gets_wrong_beside_right(capsys, made):
     assert "given away: it shows\na note\na leaflet\n" in told
 
 
-@pytest.mark.parametrize(("detected", "said"), [(False, "not given away"), (None, "undecided")])
-def test_a_terminal_is_told_what_was_not_found(capsys, made, detected, said):
-    made(detection=Detection(detected, "nothing shows"), factor=Factor(1.0, (0.9, 1.1)))
+@pytest.mark.parametrize(
+    ("name", "detected", "said"),
+    [
+        ("minimum", False, "not given away"),
+        ("minimum", None, "undecided"),
+        ("result-allocated", None, "cannot be detected"),
+    ],
+)
+def test_a_terminal_is_told_what_was_not_found(capsys, made, name, detected, said):
+    about = {"factor": Factor(1.0, (0.9, 1.1))} if name == "minimum" else {}
+    made(detection=Detection(detected, "nothing shows"), **about)
 
-    main(("mistake", "minimum"))
+    main(("mistake", name))
     assert f"{said}: nothing shows" in capsys.readouterr().out
-
-
-def test_a_terminal_is_told_that_a_mistake_has_no_sign(capsys, made):
-    made(detection=Detection(None, "only the code shows it"))
-
-    main(("mistake", "result-allocated"))
-    assert "cannot be detected: only the code shows it" in capsys.readouterr().out
 
 
 def test_unknown_names_are_refused_with_the_accepted_ones(capsys):

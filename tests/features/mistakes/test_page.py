@@ -92,24 +92,19 @@ def test_a_link_to_an_activity_shows_its_mistake_and_another_choice_drops_it(pag
     assert "Not measured here" in texts(app.caption)
 
 
-@pytest.mark.parametrize(("found", "badge"), [(True, "[detected]"), (False, "[not detected]")])
-def test_a_sign_that_was_looked_for_is_told_with_its_evidence(page, seen, found, badge):
-    seen("minimum", detection=Detection(found, "it shows"))
+@pytest.mark.parametrize(
+    ("found", "factor", "said"),
+    [
+        (True, Factor(2.0, (1.8, 2.2)), "[detected] it shows."),
+        (False, Factor(2.0, (1.8, 2.2)), "[not detected] it shows."),
+        (None, Factor(1.0, (0.9, 1.1)), "undecided"),
+        (None, Factor(1.0, (0.9, 1.1)), "between 0.900× and 1.10×: unclear whether it differs on this machine"),
+    ],
+)
+def test_a_sign_that_was_looked_for_is_told_with_its_evidence_and_noise_is_not_claimed(page, seen, found, factor, said):
+    seen("minimum", factor=factor, detection=Detection(found, "it shows"))
 
-    assert f"{badge} it shows." in texts(page("timing-mistakes", mistake="minimum").markdown)
-
-
-def test_what_is_within_the_noise_is_not_claimed(page, seen):
-    seen(
-        "minimum",
-        factor=Factor(1.0, (0.9, 1.1)),
-        detection=Detection(None, "the two ways agree within the noise"),
-    )
-
-    app = page("timing-mistakes", mistake="minimum")
-
-    assert "between 0.900× and 1.10×: unclear whether it differs on this machine" in texts(app.markdown)
-    assert "undecided" in texts(app.markdown)
+    assert said in texts(page("timing-mistakes", mistake="minimum").markdown)
 
 
 def test_a_value_that_is_no_number_is_told_without_a_factor(page, seen):
@@ -148,19 +143,12 @@ def test_a_mistake_without_a_sign_says_why(page):
     assert MISTAKES["not-in-turns"].why_none in texts(app.markdown)
 
 
-def test_a_name_that_is_not_there_is_named_and_the_first_is_shown(page):
-    app = page("timing-mistakes", mistake="no-clock")
+@pytest.mark.parametrize(("query", "name"), [("mistake", "no-clock"), ("activity", "no-such-id")])
+def test_a_name_or_an_activity_that_is_not_there_is_named_and_the_first_is_shown(page, query, name):
+    app = page("timing-mistakes", **{query: name})
 
     assert not app.exception
-    assert "no-clock" in texts(app.error)
-    assert app.selectbox[0].value == DEFAULT
-
-
-def test_an_activity_that_is_gone_is_named(page):
-    app = page("timing-mistakes", activity="no-such-id")
-
-    assert not app.exception
-    assert "no-such-id" in texts(app.warning)
+    assert name in texts([*app.error, *app.warning])
     assert app.selectbox[0].value == DEFAULT
 
 

@@ -28,22 +28,18 @@ def told(run, number):
     return sentence(run.steps[number - 1], run)
 
 
-def test_a_sentence_has_the_figures_of_a_request():
+def test_a_sentence_has_the_figures_of_a_request_the_lanes_that_collide_and_what_padding_saves():
     assert told(block_run(), 1) == (
         "Warp 0 reads 32 elements of A in 4 sectors of 32 bytes: 128 of 128 bytes moved are useful (100 %); "
         "the fewest sectors possible."
     )
 
-
-def test_a_sentence_names_the_lanes_that_collide():
     assert told(block_run(pitch=8), 2) == (
         "Warp 0 writes 32 words of shared memory in 2 wavefronts, 1 without conflicts: "
         "lanes 0, 16 want different words of bank 0."
     )
     assert "no bank conflict" in told(block_run(), 2)
 
-
-def test_a_sentence_tells_what_padding_saves():
     assert told(block_run(pitch=132), 2).endswith(
         "Its rows are 132 bytes apart: 128 apart, without padding, it would take 32."
     )

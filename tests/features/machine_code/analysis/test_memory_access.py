@@ -68,12 +68,10 @@ def test_wavefronts_of_an_access(offsets, size_bytes, passes, fewest):
     assert bool(collisions(words)) == (passes > fewest)
 
 
-def test_colliding_lanes_are_named_with_their_bank():
+def test_colliding_lanes_are_named_with_their_bank_and_words_take_turns_in_it_only():
     assert collisions(wanted_words(access(8 * LANES)))[0] == (0, (0, 16))
     assert collisions(wanted_words(access([0, 128, 256, 4]))) == [(0, (0, 1, 2))]
 
-
-def test_words_take_turns_in_their_bank_only():
     words = {word.lanes: (word.bank, word.turn, word.wavefront) for word in wanted_words(access([0, 128, 4, 4]))}
 
     assert words == {(0,): (0, 1, 1), (1,): (0, 2, 2), (2, 3): (1, 1, 1)}
@@ -91,21 +89,17 @@ def test_last_wavefront_is_the_number_of_passes_whatever_the_addresses(seed):
     assert max(word.wavefront for word in wanted_words(one)) <= taken
 
 
-def test_elements_and_their_sectors_are_found_in_the_array():
+def test_elements_of_vectors_and_shared_ones_and_their_sectors_are_found_in_the_array():
     column = access(128 * LANES[:4] + 8, memory="global", start=START)
 
     assert elements_of(column, MATRIX) == {2: (0,), 34: (1,), 66: (2,), 98: (3,)}
     assert _sector_elements(column, MATRIX) == [(0, 7), (32, 39), (64, 71), (96, 103)]
 
-
-def test_vector_load_touches_neighbours_and_shared_elements_have_several_lanes():
     both = access([0, 0, 16], 16, memory="global", start=START)
 
     assert elements_of(both, MATRIX) == dict.fromkeys(range(4), (0, 1)) | dict.fromkeys(range(4, 8), (2,))
     assert elements_of(both, RunArray("B", (8,), 4, 0x9000)) == {}
 
-
-def test_sector_that_reaches_beyond_the_array_is_cut():
     small = RunArray("A", (5,), 4, START)
 
     assert _sector_elements(access([16], memory="global", start=START), small) == [(0, 4)]
@@ -123,7 +117,7 @@ def test_padding_is_compared_with_rows_without_it(pitch, found):
     assert _unpadded_wavefronts(access(pitch * LANES)) == found
 
 
-def test_eight_columns_of_four_rows_as_the_register_kernel_stores_them():
+def test_eight_padded_columns_take_one_pass_and_chunks_turned_by_their_line_are_not_taken_for_padding():
     columns, rows = LANES % 8, LANES // 8
     padded = access(528 * columns + 4 * rows)
 
@@ -131,8 +125,6 @@ def test_eight_columns_of_four_rows_as_the_register_kernel_stores_them():
     assert _unpadded_wavefronts(padded) == (528, 512, 8)
     assert _unpadded_wavefronts(access(4 * LANES)) is None
 
-
-def test_chunks_turned_by_their_line_are_not_taken_for_padding():
     lines, chunks = LANES % 8, LANES // 8
     turned = access(512 * lines + 16 * ((chunks + 1) ^ lines) + 4 * (LANES // 8))
 

@@ -35,34 +35,18 @@ def test_each_file_makes_the_mistakes_that_are_listed_for_it(file):
 
 
 @EACH
-def test_a_mistake_is_told_in_full(mistake):
-    sentences = (mistake.wrong, mistake.right, mistake.why)
+def test_a_mistake_is_told_in_full_with_its_sign_and_where_it_cannot_be_made(mistake):
+    sign = mistake.gives_away
 
     assert mistake.title.endswith("?")
-    assert all(sentence.endswith(".") for sentence in sentences)
+    assert all(sentence.endswith(".") for sentence in (mistake.wrong, mistake.right, mistake.why))
     assert len(re.findall(r"\.(?: |$)", mistake.why)) == 2
     assert mistake.rows
     assert all(re.fullmatch("[A-E][1-7]", row) for row in mistake.rows)
     assert mistake.wrong_code != mistake.right_code
-
-
-@EACH
-def test_code_fits_half_a_page(mistake):
-    lines = f"{mistake.wrong_code}\n{mistake.right_code}".splitlines()
-
-    assert max(map(len, lines)) <= 44
-
-
-@EACH
-def test_a_mistake_has_a_sign_that_exists_or_the_reason_why_it_has_none(mistake):
-    sign = mistake.gives_away
-
+    assert max(map(len, f"{mistake.wrong_code}\n{mistake.right_code}".splitlines())) <= 44, "half a page"
     assert (sign is None) == bool(mistake.why_none)
     assert sign is None or sign.kind == "check" or sign.name in NAMED[sign.kind]
-
-
-@EACH
-def test_a_mistake_says_where_it_cannot_be_made_and_why(mistake):
     assert set(mistake.live_on) <= {"cpu", "cuda"}
     assert len(mistake.live_on) != 1 or mistake.elsewhere
 
@@ -73,31 +57,23 @@ def test_every_quantity_has_a_unit_and_words(quantity):
     assert FORMATS[quantity](0.5)
 
 
-def test_no_mistake_is_made_on_a_device_that_torch_alone_finds():
+def test_a_mistake_that_cannot_be_made_on_a_device_says_why():
     device = replace(GPU, id="rocm:0", kind="rocm")
 
     for mistake in MISTAKES.values():
         with pytest.raises(Unsupported, match=f"the mistake {mistake.name} needs a CPU or an NVIDIA GPU, but rocm:0"):
             mistake.observe(stage(device=device))
-
-
-def test_most_mistakes_are_made_live_on_a_cpu():
+    with pytest.raises(Unsupported, match="fp16-overflow is not measured on cuda devices: the range of the format"):
+        MISTAKES["fp16-overflow"].observe(stage(device=GPU))
     assert sum("cpu" in mistake.live_on for mistake in MISTAKES.values()) >= 17
 
 
-def test_a_mistake_without_sign_and_reason_is_refused():
+def test_a_mistake_without_sign_and_reason_and_an_unknown_name_are_refused():
     with pytest.raises(InvalidInput, match="expected either what detects it, or why nothing can"):
         replace(MISTAKES["flops-n3"], why_none=None)
 
-
-def test_an_unknown_name_is_named_with_the_accepted_ones():
     with pytest.raises(InvalidInput, match=r"'no-clock': expected no-synchronise, first-call"):
         mistake_named("no-clock")
-
-
-def test_a_mistake_that_cannot_be_made_on_a_device_says_why():
-    with pytest.raises(Unsupported, match="fp16-overflow is not measured on cuda devices: the range of the format"):
-        MISTAKES["fp16-overflow"].observe(stage(device=GPU))
 
 
 @pytest.mark.parametrize(

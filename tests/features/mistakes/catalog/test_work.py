@@ -49,24 +49,18 @@ def test_allocation_is_part_of_the_wrong_time_and_no_sign_tells(clock):
     assert "only the code shows it" in seen.detection.evidence
 
 
-def test_overhead_scales_with_the_flops_of_a_size_that_is_not_tiny(clock):
-    tiny, large = (subject(Lasting(clock, seconds), size=size) for seconds, size in ((1e-6, 10), (1e-3, 100)))
+def test_overhead_scales_with_the_flops_and_a_tiny_size_is_launch_bound(clock):
+    def seen(tiny_s, large_s):
+        tiny, large = subject(Lasting(clock, tiny_s), size=10), subject(Lasting(clock, large_s), size=100)
+        return large, work._observe_tiny_size(tiny, large, stage(clock), overhead_s=1e-6)
 
-    seen = work._observe_tiny_size(tiny, large, stage(clock), overhead_s=1e-6)
+    _, alike = seen(1e-6, 1e-3)
+    large, bound = seen(2e-6, 1e-4)
 
-    assert (seen.wrong.value, seen.right.value) == pytest.approx((1e-3, 1e-3))
-    assert work._observe_tiny_size(tiny, subject(Lasting(clock, 1e-4), size=100), stage(clock), 1e-6).factor.ratio == (
-        pytest.approx(10)
-    )
-
-
-def test_a_tiny_size_is_launch_bound_and_a_large_one_is_not(clock):
-    tiny, large = (subject(Lasting(clock, seconds), size=size) for seconds, size in ((2e-6, 10), (1e-4, 100)))
-
-    seen = work._observe_tiny_size(tiny, large, stage(clock), overhead_s=1e-6)
-
-    assert seen.detection.found is True
-    assert seen.detection.evidence == "a call on one element already takes 1.00 µs"
+    assert (alike.wrong.value, alike.right.value) == pytest.approx((1e-3, 1e-3))
+    assert seen(1e-6, 1e-4)[1].factor.ratio == pytest.approx(10)
+    assert bound.detection.found is True
+    assert bound.detection.evidence == "a call on one element already takes 1.00 µs"
     assert flag_of(large, (1e-4,) * 10, "launch_bound", overhead_s=1e-6).found is False
 
 

@@ -24,29 +24,40 @@ def test_every_kind_can_be_set_by_its_defaults():
         assert goal.link.startswith("benchmark?op=matmul&dtype=fp32")
 
 
-@pytest.mark.parametrize(("time_s", "passed"), [(4e-6, True), (4.1e-6, False)])
-def test_a_share_of_the_limit_is_reached_or_not(time_s, passed):
-    found = judged("share", [ok(time_s)], percent="50")  # 2e6 FLOP, 1e12 FLOP/s
-
-    assert found.passed is passed
-    assert found.value == pytest.approx(2e-6 / time_s)
+BOTH = [ok(8e-6, implementation="numpy"), ok(4e-6)]
 
 
-def test_the_best_result_of_a_run_counts():
-    both = [ok(8e-6, implementation="numpy"), ok(4e-6)]
+@pytest.mark.parametrize(
+    ("kind", "results", "settings", "value", "passed"),
+    [
+        ("share", [ok(4e-6)], {"percent": "50"}, 0.5, True),  # 2e6 FLOP, 1e12 FLOP/s
+        ("share", [ok(4.1e-6)], {"percent": "50"}, 2 / 4.1, False),
+        ("share", BOTH, {}, 0.5, True),  # the best result counts
+        ("guess", BOTH, {"size": "100"}, 4e-6, True),
+        ("guess", [ok(8e-6), ok(4e-6)], {"size": "100"}, 4e-6, True),
+        ("error", [replace(ok(4e-6), accuracy=Accuracy(2e-5, 1e-3))], {"bound": "1e-4"}, 2e-5, True),
+        ("error", [replace(ok(4e-6), accuracy=Accuracy(2e-5, 1e-3))], {"bound": "1e-5"}, 2e-5, False),
+        ("error", [replace(ok(count=1), accuracy=Accuracy(1e-9, 1e-3))], {"bound": "1e-6"}, 1e-9, True),
+    ],
+)
+def test_the_best_result_of_a_run_reaches_its_goal_or_not(kind, results, settings, value, passed):
+    found = judged(kind, results, **settings)
 
-    assert judged("share", both).value == pytest.approx(0.5)
-    assert judged("guess", both, size="100").value == 4e-6
-    assert judged("guess", [ok(8e-6), ok(4e-6)], size="100").value == 4e-6
+    assert (found.value, found.passed) == (pytest.approx(value), passed)
 
 
-def test_what_is_faster_than_its_device_can_be_reaches_nothing():
-    assert judged("share", [ok(1e-7)], percent="50") is None
-
-
-def test_another_operation_or_dtype_is_not_about_it():
-    assert judged("share", [ok(4e-6, dtype="bf16")], percent="50") is None
-    assert judged("guess", [ok(4e-6, size=128)], size="100") is None
+@pytest.mark.parametrize(
+    ("kind", "result", "settings"),
+    [
+        ("share", ok(1e-7), {"percent": "50"}),  # faster than its device can be
+        ("share", ok(4e-6, dtype="bf16"), {"percent": "50"}),  # another dtype
+        ("guess", ok(4e-6, size=128), {"size": "100"}),  # another size
+        ("share", ok(4e-6, count=1), {"percent": "50"}),  # one sample
+        ("guess", ok(count=1), {"size": "100"}),
+    ],
+)
+def test_what_cannot_be_is_not_about_it_or_rests_on_one_sample_reaches_nothing(kind, result, settings):
+    assert judged(kind, [result], **settings) is None
 
 
 def sizes(*pairs):
@@ -58,18 +69,16 @@ def sizes(*pairs):
     ]
 
 
-def test_the_size_from_which_one_is_faster_lies_between_neighbours():
-    found = judged("overtake", sizes((64, 1e-5, 2e-5), (128, 2e-5, 1e-5)), slower="numpy", faster="torch")
-
-    assert found == GoalScore(128, True, "between sizes 64 and 128")
-
-
-def test_sizes_far_apart_do_not_tell_where_one_overtakes():
-    far = judged("overtake", sizes((64, 1e-5, 2e-5), (512, 2e-3, 1e-3)), slower="numpy", faster="torch")
-
-    assert (far.value, far.passed) == (512, False)
-    never = sizes((64, 1e-5, 2e-5), (128, 1e-5, 2e-5))
-    assert judged("overtake", never, slower="numpy", faster="torch") is None
+@pytest.mark.parametrize(
+    ("times", "found"),
+    [
+        ([(64, 1e-5, 2e-5), (128, 2e-5, 1e-5)], GoalScore(128, True, "between sizes 64 and 128")),
+        ([(64, 1e-5, 2e-5), (512, 2e-3, 1e-3)], GoalScore(512, False, "between sizes 64 and 512")),
+        ([(64, 1e-5, 2e-5), (128, 1e-5, 2e-5)], None),
+    ],
+)
+def test_the_size_from_which_one_is_faster_lies_between_neighbours(times, found):
+    assert judged("overtake", sizes(*times), slower="numpy", faster="torch") == found
 
 
 def test_a_side_may_be_a_device():
@@ -86,13 +95,6 @@ def test_a_kernel_is_compared_with_the_library_of_its_own_run():
     assert not judged("kernel", results, size="100", percent="50").passed
     assert judged("kernel", results, size="100", percent="40").passed
     assert judged("kernel", results[1:], size="100", percent="40") is None
-
-
-def test_an_error_is_below_the_bound_or_not():
-    result = replace(ok(4e-6), accuracy=Accuracy(2e-5, 1e-3))
-
-    assert judged("error", [result], bound="1e-4").passed
-    assert not judged("error", [result], bound="1e-5").passed
 
 
 def test_what_passes_is_shown_before_what_is_better():
@@ -127,11 +129,3 @@ def test_a_guess_is_a_time_with_its_unit():
     for text in ("", "5", "-1 ms", "0 s", "1e9 s", "soon"):
         with pytest.raises(InvalidInput, match=r"like 90us or 2\.5 ms"):
             _read_guess(text)
-
-
-def test_one_sample_reaches_no_goal_that_rests_on_a_clock():
-    assert judged("share", [ok(4e-6, count=1)], percent="50") is None
-    assert judged("guess", [ok(count=1)], size="100") is None
-
-    accurate = replace(ok(count=1), accuracy=Accuracy(1e-9, 1e-3))
-    assert judged("error", [accurate], bound="1e-6").passed
