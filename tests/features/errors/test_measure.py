@@ -49,9 +49,12 @@ def test_torch_says_what_the_error_is_about(name):
     assert words in first["message"]
 
 
-def test_old_names_of_mixed_precision_warn_and_do_not_fail():
-    (found,) = performed("deprecated-amp")
+def test_old_names_of_mixed_precision_warn_only_the_one_who_provoked_it_and_do_not_fail():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        (found,) = performed("deprecated-amp")
 
+    assert caught == []
     assert {said["kind"] for said in found.said} == {"warning"}
     assert sum("deprecated" in said["message"] for said in found.said) == 2
 
@@ -61,14 +64,6 @@ def test_what_asks_for_memory_takes_none():
     _provoked(ERRORS["out-of-memory"], CPU)
 
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # KiB
-
-
-def test_warnings_stay_with_the_one_who_provoked_them():
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        performed("deprecated-amp")
-
-    assert caught == []
 
 
 def test_an_error_that_this_machine_cannot_show_says_why(monkeypatch):

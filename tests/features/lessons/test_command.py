@@ -43,12 +43,16 @@ def test_list_names_every_lesson_and_what_is_none(answered):
     assert "front matter" in told["unreadable"]["broken"]
 
 
-def test_check_says_file_and_line(tmp_path, capsys):
+def test_check_says_file_and_line_and_of_a_file_that_is_not_there_only_that(tmp_path, capsys):
     path = tmp_path / "mine.md"
     path.write_text(OWN + ASKED.replace("flops()", "flop()", 1))
 
     assert main(("lesson", "check", str(path))) == EXIT_UNUSABLE
     assert "mine.md, line 18: quantity 'flop': expected time" in capsys.readouterr().err
+    assert main(("lesson", "check", str(tmp_path / "no.md"))) == EXIT_UNUSABLE
+    said = capsys.readouterr().err
+    assert "no.md: cannot be read: No such file or directory" in said
+    assert "UTF-8" not in said
 
 
 def test_check_accepts_a_lesson(answered):
@@ -89,13 +93,6 @@ def test_print_writes_one_file_that_needs_no_other(tmp_path, capsys):
     assert "src=" not in written
     assert "href=" not in written
     assert main(("lesson", "print", "how-long", "--out", str(tmp_path / "sheet.pdf"))) == EXIT_UNUSABLE
-
-
-def test_check_says_of_a_file_that_is_not_there_only_that(tmp_path, capsys):
-    assert main(("lesson", "check", str(tmp_path / "no.md"))) == EXIT_UNUSABLE
-    said = capsys.readouterr().err
-    assert "no.md: cannot be read: No such file or directory" in said
-    assert "UTF-8" not in said
 
 
 def test_an_answered_sheet_names_its_machine_and_the_peaks_that_were_measured_for_it(tmp_path, monkeypatch):

@@ -102,19 +102,14 @@ def test_kaggle_has_no_way_and_nothing_is_started(started, colab, monkeypatch):
     app.close()
 
 
-@pytest.mark.parametrize("port", [0, -1, 65536, True, "8501", 80.5])
-def test_a_port_that_is_none_is_refused(started, port):
-    with pytest.raises(InvalidInput, match="expected whole numbers from 1 to 65535"):
-        show_app(port)
-    assert started == []
-
-
-def test_a_port_that_is_taken_is_refused(started):
+@pytest.mark.parametrize("port", [0, -1, 65536, True, "8501", 80.5, "taken"])
+def test_a_port_that_is_none_or_taken_is_refused(started, port):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        with pytest.raises(InvalidInput, match="Address already in use"):
-            show_app(taken.getsockname()[1])
+        said = "Address already in use" if port == "taken" else "expected whole numbers from 1 to 65535"
+        with pytest.raises(InvalidInput, match=said):
+            show_app(taken.getsockname()[1] if port == "taken" else port)
     assert started == []
 
 
@@ -132,19 +127,15 @@ def asked_of_popen(monkeypatch, address, here):
     return asked
 
 
-def test_colab_s_proxy_is_named_to_the_server(monkeypatch):
-    asked = asked_of_popen(monkeypatch, PROXY, "colab")
+def test_colab_s_proxy_is_named_to_the_server_and_jupyter_s_pages_may_show_it(monkeypatch):
+    colab = asked_of_popen(monkeypatch, PROXY, "colab")
+    jupyter = asked_of_popen(monkeypatch, "http://localhost:8501", "jupyter")
 
-    assert asked.command[-4:] == ["--port", "8501", "--behind-proxy", PROXY.removeprefix("https://")]
-    assert "https://colab.research.google.com" in asked.options["env"]["GPUEXPLORE_FRAMED_BY"]
-    assert asked.options["start_new_session"], "interrupting a cell leaves it alone"
-
-
-def test_jupyter_s_pages_may_show_it(monkeypatch):
-    asked = asked_of_popen(monkeypatch, "http://localhost:8501", "jupyter")
-
-    assert asked.command[-2:] == ["--port", "8501"]
-    assert asked.options["env"]["GPUEXPLORE_FRAMED_BY"] == "http://localhost:*,http://127.0.0.1:*"
+    assert colab.command[-4:] == ["--port", "8501", "--behind-proxy", PROXY.removeprefix("https://")]
+    assert "https://colab.research.google.com" in colab.options["env"]["GPUEXPLORE_FRAMED_BY"]
+    assert colab.options["start_new_session"], "interrupting a cell leaves it alone"
+    assert jupyter.command[-2:] == ["--port", "8501"]
+    assert jupyter.options["env"]["GPUEXPLORE_FRAMED_BY"] == "http://localhost:*,http://127.0.0.1:*"
 
 
 @pytest.mark.parametrize(

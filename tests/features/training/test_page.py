@@ -111,7 +111,7 @@ def test_a_training_that_runs_shows_how_far_it_is_and_can_be_cancelled(page, obs
     assert not app.exception
 
 
-def test_what_came_of_it_is_shown_with_every_figure(page, observed):
+def test_what_came_of_it_is_shown_with_every_figure_also_without_its_link(page, observed):
     app = page("training", activity=observed(report(processes=processes()), state=RunState.DONE))
 
     assert not app.exception
@@ -122,6 +122,8 @@ def test_what_came_of_it_is_shown_with_every_figure(page, observed):
     assert "Why not DataParallel" in told
     assert [metric.value for metric in app.metric] == ["1.60×", "80.0 %", "25.0 %", "2.38 MiB"]
     assert button(app, "Train again on cpu")
+    assert "62 parameters" in texts(page("training").caption)
+    assert "62 parameters" not in texts(page("training", seed="5").caption)
 
 
 def test_a_loss_scale_that_never_changed_is_a_sentence_and_no_chart(page, observed):
@@ -151,14 +153,6 @@ def test_a_failure_a_cancellation_and_an_early_end_are_told(page, observed):
     assert "3 of 9 steps: it had taken 4 min" in texts(
         page("training", activity=observed(early, state=RunState.DONE)).info
     )
-
-
-def test_the_newest_training_alike_is_shown_without_its_link(page, observed):
-    observed(report(), state=RunState.DONE)
-
-    assert "623" not in texts(page("training").caption)
-    assert "62 parameters" in texts(page("training").caption)
-    assert "62 parameters" not in texts(page("training", seed="5").caption)
 
 
 @pytest.mark.parametrize(

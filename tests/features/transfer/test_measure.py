@@ -66,12 +66,10 @@ def test_the_time_of_launches_in_a_row_is_that_of_one(reported):
     assert reported(calls=10)[1].readings[0].median_s == pytest.approx(1e-4, rel=1e-2)
 
 
-def test_data_that_did_not_arrive_are_never_timed(reported):
+def test_data_that_did_not_arrive_are_never_timed_and_what_is_cancelled_reports_nothing(reported):
     with pytest.raises(IncorrectOutput, match="a copy wrote wrong values"):
         reported(right=False)
 
-
-def test_what_is_cancelled_reports_nothing(reported):
     with pytest.raises(Cancelled):
         reported(cancelled=lambda: True)
 

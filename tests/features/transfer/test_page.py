@@ -131,9 +131,8 @@ def test_a_gpu_of_this_machine_is_shown_as_measured_below_its_link(page, gpu_mea
 def test_a_failed_measurement_says_why(page, store):
     run_id = store.submit(asked(), OWNER)
     store.finish(store.claim("tests", {"cpu"}), RunState.FAILED, reason="no memory left")
-    app = page("transfers", activity=run_id)
 
-    assert "no memory left" in texts(app.error)
+    assert "no memory left" in texts(page("transfers", activity=run_id).error)
 
 
 def test_a_link_restores_the_choices(page):

@@ -20,9 +20,11 @@ LEADER = "the one who leads"
 
 
 @pytest.fixture(autouse=True)
-def no_wrong_codes_yet(monkeypatch):
+def nothing_known(monkeypatch):
     monkeypatch.setattr(known, "WRONG_CODES", _WrongCodes())
     monkeypatch.setattr(known, "note_presence", known._noting_presence())
+    monkeypatch.setattr(known, "READERS", Shared(known.MOST_ROOMS))
+    known.forget()
 
 
 @pytest.fixture
@@ -200,12 +202,6 @@ def test_those_who_look_are_written_down_together(monkeypatch):
         note(number)
 
     assert noted == [{1}, {2, 3, 4}]
-
-
-@pytest.fixture(autouse=True)
-def nothing_known(monkeypatch):
-    monkeypatch.setattr(known, "READERS", Shared(known.MOST_ROOMS))
-    known.forget()
 
 
 def chosen(app, label, value):

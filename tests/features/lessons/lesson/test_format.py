@@ -1,6 +1,7 @@
 """A lesson is read as it was written; what is wrong is named with its file and line."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -35,16 +36,13 @@ def test_steps_have_letters_and_parts_in_their_order():
     assert lesson.step("a").guesses["factor"].unit == "times"
 
 
-def test_answers_belong_to_one_version_of_a_text():
-    digests = {_parse_lesson(text, "mine").digest for text in (WHOLE, f"{WHOLE}\nMore.", WHOLE)}
-
-    assert len(digests) == 2
-
-
-def test_a_heading_inside_a_block_begins_no_step():
+def test_answers_belong_to_one_version_of_a_text_and_headings_in_blocks_and_signs_of_markdown_are_text():
     keep = '```keep\ntext = """\n## not a step\n"""\n```\n'
+    signs = _parse_lesson(FRONT + "## a\nWhen 3 < 4 and x > 2, `a < b`.", "mine")
 
+    assert len({_parse_lesson(text, "mine").digest for text in (WHOLE, f"{WHOLE}\nMore.", WHOLE)}) == 2
     assert len(_parse_lesson(f"{WHOLE}{keep}", "mine").steps) == 1
+    assert signs.steps[0].of(Prose)[0].blank == "When 3 < 4 and x > 2, `a < b`."
 
 
 @pytest.mark.parametrize(
@@ -90,29 +88,21 @@ def test_what_is_wrong_is_named_with_file_and_line(text, message):
         _parse_lesson(text, "mine", "mine.md")
 
 
-def test_a_huge_file_is_refused_before_it_is_read(tmp_path):
-    path = tmp_path / "huge.md"
-    path.write_text("+++\n" + "x" * 10_000_000)
+def test_a_file_that_is_huge_without_end_of_other_bytes_or_a_pipe_is_refused(tmp_path):
+    huge, binary, pipe = (tmp_path / name for name in ("huge.md", "binary.md", "mine.md"))
+    huge.write_text("+++\n" + "x" * 10_000_000)
+    binary.write_bytes(b"+++\n\xff\xfe\n+++")
+    os.mkfifo(pipe)
+    most = f"{LARGEST_BYTES:,}"
 
-    with pytest.raises(
-        InvalidInput,
-        match=rf"huge.md: file 'more than {LARGEST_BYTES:,} bytes': expected at most {LARGEST_BYTES:,}",
+    for path, said in (
+        (huge, f"huge.md: file 'more than {most} bytes': expected at most {most}"),
+        (Path("/dev/zero"), f"zero: file 'more than {most} bytes'"),
+        (binary, "binary.md: cannot be read as UTF-8"),
+        (pipe, "mine.md: file 'a pipe': expected files of text"),
     ):
-        read_lesson(path)
-
-
-def test_a_file_of_other_bytes_is_refused(tmp_path):
-    path = tmp_path / "binary.md"
-    path.write_bytes(b"+++\n\xff\xfe\n+++")
-
-    with pytest.raises(InvalidInput, match=r"binary\.md: cannot be read as UTF-8"):
-        read_lesson(path)
-
-
-def test_markdown_signs_that_are_no_html_are_kept():
-    lesson = _parse_lesson(FRONT + "## a\nWhen 3 < 4 and x > 2, `a < b`.", "mine")
-
-    assert lesson.steps[0].of(Prose)[0].blank == "When 3 < 4 and x > 2, `a < b`."
+        with pytest.raises(InvalidInput, match=re.escape(said)):
+            read_lesson(path)
 
 
 def test_a_file_of_an_editor_on_windows_is_a_lesson(tmp_path):
@@ -120,15 +110,3 @@ def test_a_file_of_an_editor_on_windows_is_a_lesson(tmp_path):
     path.write_bytes(b"\xef\xbb\xbf" + WHOLE.replace("\n", "\r\n").encode())
 
     assert read_lesson(path).title == "Twice"
-
-
-def test_a_file_without_end_is_not_read_to_its_end():
-    with pytest.raises(InvalidInput, match=f"zero: file 'more than {LARGEST_BYTES:,} bytes'"):
-        read_lesson(Path("/dev/zero"))
-
-
-def test_a_pipe_is_not_waited_for(tmp_path):
-    os.mkfifo(tmp_path / "mine.md")
-
-    with pytest.raises(InvalidInput, match=r"mine.md: file 'a pipe': expected files of text"):
-        read_lesson(tmp_path / "mine.md")

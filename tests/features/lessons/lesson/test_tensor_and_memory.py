@@ -50,33 +50,33 @@ def payload():
 
 
 @needs("tensors")
-def test_an_element_has_its_cell_and_its_value():
-    names = tensor("x = 4x4; x[1, 2]")
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("x = 4x4; x[1, 2]", {"index()": 6, "figure()": 6, "kind()": "view"}),
+        ("4x3.t()", {"stride(name='0')": 1, "length(name='0')": 3, "stride(name='1')": 3, "length(name='1')": 4}),
+        ("2x3.t().reshape(6)", {"kind()": "copy"}),
+        ("2x3.contiguous()", {"kind()": "view"}),
+        ("2x3.t().view(2, 3)", {"kind()": "refused"}),
+    ],
+)
+def test_a_tensor_has_its_layout_and_what_torch_makes_of_it(expression, expected):
+    names = tensor(expression)
 
-    assert (value("index()", names), value("figure()", names), value("kind()", names)) == (6, 6, "view")
-
-
-@needs("tensors")
-def test_axes_have_strides_and_lengths():
-    names = tensor("4x3.t()")
-
-    assert [value(f"{name}(name='{axis}')", names) for axis in (0, 1) for name in ("stride", "length")] == [1, 3, 3, 4]
+    assert {text: value(text, names) for text in expected} == expected
 
 
 @needs("tensors")
 @pytest.mark.parametrize(
-    ("expression", "kind"),
-    [("2x3.t().reshape(6)", "copy"), ("2x3.contiguous()", "view"), ("2x3.t().view(2, 3)", "refused")],
+    ("text", "block", "said"),
+    [
+        ("index()", '```tensor\nexpression = "2x3.t().view(2, 3)"\n```\n', "view"),
+        ("time(source='strided', name='loop')", READ, "not measured"),
+    ],
 )
-@needs("tensors")
-def test_what_torch_makes_of_an_expression_is_a_text(expression, kind):
-    assert value("kind()", tensor(expression)) == kind
-
-
-@needs("tensors")
-def test_what_is_refused_says_why():
-    with pytest.raises(NotFound, match="view"):
-        value("index()", tensor("2x3.t().view(2, 3)"))
+def test_what_is_refused_or_was_not_read_says_why(text, block, said):
+    with pytest.raises(NotFound, match=said):
+        value(text, known(block))
 
 
 @needs("tensors")
@@ -100,12 +100,6 @@ def test_a_tensor_that_was_read_has_its_times_and_their_ratio_by_round():
 
 
 @needs("tensors")
-def test_a_tensor_that_was_not_read_has_no_times():
-    with pytest.raises(NotFound):
-        value("time(source='strided', name='loop')", known(READ))
-
-
-@needs("tensors")
 def test_what_a_reading_gives_is_known_before_it_is_measured():
     guess = '```guess\nid = "g"\nask = "a"\n```\n'
     check = "```check\nguess = 'g'\nnear = \"figure(source='factor', name='loop')\"\n```\n"
@@ -114,8 +108,11 @@ def test_what_a_reading_gives_is_known_before_it_is_measured():
 
 
 @needs("model")
-def test_memory_has_its_kinds_its_peak_and_the_largest_batch():
-    names = known(VGG.format(""))
+def test_memory_has_its_kinds_its_peak_and_the_largest_batch_and_options_change_it():
+    names, changed = (
+        known(VGG.format("")),
+        known(VGG.format('optimizer = "adamw"\noptions = ["reserve=0", "accumulate=2"]\n')),
+    )
 
     assert value("memory(name='peak')", names) == 10_504_591_424
     assert value("memory(name='parameters')", names) == value("memory(name='gradients')", names) == 4 * 138_357_544
@@ -123,14 +120,8 @@ def test_memory_has_its_kinds_its_peak_and_the_largest_batch():
     assert value("phase()", names) == "backward"
     assert value("batch()", names) == 119
     assert value("memory(name='usable')", names) == 9_860_000_000
-
-
-@needs("model")
-def test_options_change_the_memory():
-    names = known(VGG.format('optimizer = "adamw"\noptions = ["reserve=0", "accumulate=2"]\n'))
-
-    assert value("memory(name='optimizer')", names) == 8 * 138_357_544
-    assert value("memory(name='usable')", names) == 12e9
+    assert value("memory(name='optimizer')", changed) == 8 * 138_357_544
+    assert value("memory(name='usable')", changed) == 12e9
 
 
 @needs("model")
