@@ -37,7 +37,7 @@ def data(spec, kind):
     return spec["datasets"][layer.get("data", spec.get("data"))["name"]]
 
 
-def test_ladder_draws_measured_shares_as_bars_and_published_ones_as_ticks():
+def test_ladder_draws_measured_shares_as_bars_and_published_ones_as_ticks_or_says_that_nothing_is_measured():
     spec = _ladder_chart(ladder(MATMUL, "numba_cuda", MEASURED), published("matmul", "fp32")).to_dict()
 
     assert [(one["rung"], one["share"], one["percent"]) for one in data(spec, "bar")] == [
@@ -46,12 +46,10 @@ def test_ladder_draws_measured_shares_as_bars_and_published_ones_as_ticks():
     assert {one["rung"]: one["share"] for one in data(spec, "tick")}["numba-cuda-vector"] == 0.784
     assert "numba-cuda-naive 25.0 %" in spec["description"]
 
-
-def test_ladder_without_measurements_says_so():
     assert _ladder_chart(ladder(MATMUL, "numba_cuda")).to_dict()["description"].endswith("nothing is measured")
 
 
-def test_bounds_are_drawn_by_their_rate_whatever_units_they_use():
+def test_bounds_are_drawn_by_their_rate_whatever_units_they_use_and_none_do_not_fail():
     bounds = _rung_bounds(MATMUL, "numba_cuda", MATMUL.shape_of_size(4096), dtype="bf16", gpu=H100)
 
     spec = _rung_bounds_chart(bounds).to_dict()
@@ -61,12 +59,10 @@ def test_bounds_are_drawn_by_their_rate_whatever_units_they_use():
     assert drawn["numba-cuda-tensorcore"]["said"].startswith("≤ ")
     assert "numba-cuda-wgmma" in spec["description"]
 
-
-def test_bounds_of_nothing_draw_nothing_and_do_not_fail():
     assert "nothing is known" in _rung_bounds_chart({}).to_dict()["description"]
 
 
-def test_blocks_are_drawn_by_occupancy_and_by_time():
+def test_blocks_are_drawn_by_occupancy_and_by_time_and_without_figures_draw_nothing():
     both = shapes(made(), made(), results={(32, 32): ok(1e-3)})
 
     assert [one["said"] for one in data(_block_occupancy(both).to_dict(), "bar")] == ["75.0 %", "50.0 %"]
@@ -74,8 +70,6 @@ def test_blocks_are_drawn_by_occupancy_and_by_time():
         ("32 × 32", "1.00 ms")
     ]
 
-
-def test_blocks_without_figures_draw_nothing_and_do_not_fail():
     bare = [replace(shape, occupancy=None, compiled=None) for shape in shapes(made(), made())]
 
     assert all(isinstance(one, BlockShape) for one in bare)
@@ -127,7 +121,7 @@ def test_lanes_are_named_in_short():
     assert [_lanes_label(lanes) for lanes in ((3,), (0, 1, 2), (0, 16), (0, 8, 16))] == ["3", "0–2", "0,16", "0,8…"]
 
 
-def test_words_that_wait_for_their_bank_have_a_colour_of_their_own():
+def test_words_that_wait_for_their_bank_have_a_colour_of_their_own_and_no_conflict_is_said_too():
     spec = bank_picture(access([0, 128, 4]), "Shared memory").to_dict()
 
     assert [(row["bank"], row["row"], row["lanes"]) for row in rows(spec, FIRST)] == [(0, 0, "0"), (1, 0, "2")]
@@ -136,8 +130,6 @@ def test_words_that_wait_for_their_bank_have_a_colour_of_their_own():
         "Shared memory: 3 words in 2 wavefronts, of 1 at least; lanes 0, 1 want different words of bank 0"
     )
 
-
-def test_no_conflict_is_said_too():
     assert "no bank conflict" in bank_picture(access(4 * LANES), "Shared").to_dict()["description"]
 
 

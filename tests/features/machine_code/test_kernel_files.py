@@ -29,39 +29,46 @@ def answering(monkeypatch, returncode=0, stdout="", stderr=""):
     monkeypatch.setattr(kernel_files, "run_preemptible", lambda *_, **__: done)
 
 
-def test_what_the_process_refuses_is_refused_here_with_its_words(monkeypatch):
-    answering(monkeypatch, stdout=json.dumps({"invalid": "line 4; error"}))
-    with pytest.raises(InvalidInput, match="line 4; error"):
-        kernel_files._assembled(MODULE, "9.0")
-    answering(monkeypatch, stdout=json.dumps({"reason": "too old"}))
-    with pytest.raises(Unsupported, match="too old"):
+def run_adding():
+    return kernel_files.interpret(request(adding()))
+
+
+def assembled():
+    return kernel_files._assembled(MODULE, "9.0")
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "said"),
+    [
+        ({"stdout": json.dumps({"invalid": "line 4; error"})}, InvalidInput, "line 4; error"),
+        ({"stdout": json.dumps({"reason": "too old"})}, Unsupported, "too old"),
+        ({"returncode": -11}, Unsupported, "the compiler ended by signal 11 on this PTX"),
+        ({"returncode": 1, "stderr": "Traceback\nMemoryError\n"}, Unsupported, "the compiler failed: MemoryError"),
+        ({"returncode": 1}, Unsupported, "the compiler failed: no message"),
+    ],
+)
+def test_what_the_process_refuses_or_leaves_without_an_answer_is_a_sentence(monkeypatch, answer, error, said):
+    answering(monkeypatch, **answer)
+
+    with pytest.raises(error, match=said):
         kernel_files._assembled(MODULE, "9.0")
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("work", "setting", "error", "said"),
     [
-        ({"returncode": -11}, "the compiler ended by signal 11 on this PTX"),
-        ({"returncode": 1, "stderr": "Traceback\nMemoryError\n"}, "the compiler failed: MemoryError"),
-        ({"returncode": 1}, "the compiler failed: no message"),
+        (assembled, ("LIMIT_S", 0.001), Unsupported, r"the compiler took longer than .* for this PTX"),
+        (assembled, ("host.is_installed", lambda *_: False), Unsupported, "not installed: pip install"),
+        (run_adding, ("LIMIT_S", 0.01), TooSlow, r"took longer than 10.0 ms: choose a smaller shape"),
+        (run_adding, ("PROCESS", "gpuexplore.absent"), Unsupported, r"the interpreter failed: .*absent"),
     ],
 )
-def test_a_process_that_ends_without_an_answer_is_a_sentence(monkeypatch, answer, said):
-    answering(monkeypatch, **answer)
+def test_a_process_that_takes_too_long_fails_or_is_not_installed_is_a_sentence(monkeypatch, work, setting, error, said):
+    name, value = setting
+    monkeypatch.setattr(f"{kernel_files.__name__}.{name}", value)
 
-    with pytest.raises(Unsupported, match=said):
-        kernel_files._assembled(MODULE, "9.0")
-
-
-def test_a_process_that_takes_too_long_is_a_sentence(monkeypatch):
-    monkeypatch.setattr(kernel_files, "LIMIT_S", 0.001)
-
-    with pytest.raises(Unsupported, match=r"the compiler took longer than .* for this PTX"):
-        kernel_files._assembled(MODULE, "9.0")
-
-
-def run_adding():
-    return kernel_files.interpret(request(adding()))
+    with pytest.raises(error, match=said):
+        work()
 
 
 @pytest.mark.parametrize("work", [run_adding, lambda: kernel_files._assembled(MODULE, "9.0")])
@@ -69,13 +76,6 @@ def run_adding():
 def test_compilers_and_measurements_are_waited_for_and_no_longer_than_is_bearable(work, lock, said):
     with lock(), pytest.raises(Unsupported, match=said):
         work()
-
-
-def test_without_a_compiler_the_sentence_says_how_to_get_it(monkeypatch):
-    monkeypatch.setattr(kernel_files.host, "is_installed", lambda *_: False)
-
-    with pytest.raises(Unsupported, match="not installed: pip install"):
-        kernel_files._assembled(MODULE, "9.0")
 
 
 @pytest.mark.long
@@ -91,17 +91,3 @@ def test_another_process_runs_the_kernel_and_tells_all_of_it():
 def test_what_it_refuses_is_refused_here_with_its_words():
     with pytest.raises(TooLarge, match="12,000,000 bytes"):
         kernel_files.interpret(request(adding(), n=1_000_000))
-
-
-def test_process_that_takes_too_long_is_ended(monkeypatch):
-    monkeypatch.setattr(kernel_files, "LIMIT_S", 0.01)
-
-    with pytest.raises(TooSlow, match=r"took longer than 10.0 ms: choose a smaller shape"):
-        run_adding()
-
-
-def test_process_that_fails_says_why(monkeypatch):
-    monkeypatch.setattr(kernel_files, "PROCESS", "gpuexplore.no_such_module")
-
-    with pytest.raises(Unsupported, match=r"the interpreter failed: .*no_such_module"):
-        run_adding()

@@ -133,11 +133,13 @@ def test_kernel_is_compiled_for_the_gpu_and_its_needs_are_told(answered, asked_o
 
 
 def test_kernel_has_its_own_block_and_fp32_unless_asked_otherwise(asked_of_the_compiler, capsys):
-    assert main(["occupancy", "matmul/numba-cuda", "--cc", "12.0"]) == EXIT_OK
+    words = ("--cc", "12.0", "--shape", "m=1024,k=8,n=1024", "--multiprocessors", "108")
+    assert main(["occupancy", "matmul/numba-cuda", *words]) == EXIT_OK
 
     assert asked_of_the_compiler == [Target("matmul", "numba-cuda", "fp32", "12.0", (16, 16))]
     printed = capsys.readouterr().out
     assert "matmul/numba-cuda in fp32, blocks of 16 x 16, 16 B local memory per thread, 8 B of spills" in printed
+    assert "4096 blocks on 108 multiprocessors" in printed
 
 
 @pytest.mark.parametrize(

@@ -97,21 +97,14 @@ def test_a_file_that_cannot_be_used_is_a_sentence(dropped, path, gpu, content, s
 
 
 @pytest.mark.parametrize(("field", "typed", "said"), [("block", "7,,", "block '7,,'"), ("shared", "x", "memory 'x'")])
-def test_a_launch_that_cannot_be_is_a_sentence(dropped, monkeypatch, field, typed, said):
+def test_a_busy_compiler_is_a_warning_and_a_launch_that_cannot_be_a_sentence(dropped, monkeypatch, field, typed, said):
     monkeypatch.setattr(machine_code, "machine_code_of", _busy)
     app = dropped(SAXPY_CUBIN)
+    assert "other kernels are being compiled" in texts(app.warning)
     app.text_input(key=f"kernels.file_{field}").set_value(typed).run()
 
     assert not app.exception
     assert said in texts(app.error).replace("\\", "")
-
-
-def test_a_compiler_that_is_missing_or_busy_is_a_warning(dropped, monkeypatch):
-    monkeypatch.setattr(machine_code, "machine_code_of", _busy)
-    app = dropped(SAXPY_CUBIN)
-
-    assert not app.exception
-    assert "other kernels are being compiled" in texts(app.warning)
 
 
 def _busy(*_):

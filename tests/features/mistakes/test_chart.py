@@ -28,18 +28,14 @@ def test_both_values_have_their_interval_and_their_words():
     assert (right["way"], right["shown"], right["interval"]) == ("Right", "1.00 ms", "0.900 ms to 1.10 ms")
 
 
-def test_near_values_stand_on_an_axis_from_zero():
-    chart = drawn()
+def test_near_values_and_a_zero_stand_on_an_axis_from_zero_and_those_far_apart_on_a_log_axis_with_few_ticks():
+    near, far = axis(drawn()), axis(drawn(wrong=WayReading(1e-6), right=WayReading(1.0)))
+    zero = axis(drawn(quantity="error", wrong=WayReading(0.0), right=WayReading(3e-3)))
 
-    assert axis(chart)["scale"]["domain"][0] == 0
-    assert axis(chart)["title"] == "Time (s)"
-
-
-def test_values_far_apart_stand_on_a_log_axis_with_few_ticks():
-    chart = drawn(wrong=WayReading(1e-6), right=WayReading(1.0))
-
-    assert axis(chart)["scale"]["type"] == "log"
-    assert axis(chart)["axis"]["values"] == [10.0**power for power in range(-6, 1)]
+    assert near["scale"]["domain"][0] == zero["scale"]["domain"][0] == 0
+    assert near["title"] == "Time (s)"
+    assert far["scale"]["type"] == "log"
+    assert far["axis"]["values"] == [10.0**power for power in range(-6, 1)]
 
 
 @pytest.mark.parametrize(
@@ -47,10 +43,6 @@ def test_values_far_apart_stand_on_a_log_axis_with_few_ticks():
 )
 def test_labels_carry_the_unit(quantity, label):
     assert label in axis(drawn(quantity=quantity))["axis"]["labelExpr"]
-
-
-def test_a_zero_beside_an_error_stands_on_an_axis_from_zero():
-    assert axis(drawn(quantity="error", wrong=WayReading(0.0), right=WayReading(3e-3)))["scale"]["domain"][0] == 0
 
 
 def test_what_is_no_number_is_told_and_has_no_point():

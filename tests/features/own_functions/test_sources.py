@@ -101,9 +101,8 @@ def test_who_asks_for_an_implementation_whose_file_is_not_told_hears_so():
         load_build(operation_named("matmul"), row)
 
 
-@pytest.mark.parametrize("text", ["torch:mine", "numpy", "mine"])
-def test_names_stay_as_they_are(text):
-    assert named([text]) == [text]
+def test_names_stay_as_they_are():
+    assert named(["torch:mine", "numpy", "mine"]) == ["torch:mine", "numpy", "mine"]
 
 
 def test_workers_inherit_what_is_told_until_it_is_forgotten(written, monkeypatch):

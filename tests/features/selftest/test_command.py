@@ -134,17 +134,14 @@ def test_report_names_neither_the_host_nor_the_user(tmp_path, monkeypatch, check
         assert "no file ~/.cache/x" in text
 
 
-def test_first_gpu_is_tested_where_there_is_one(tmp_path, answered, devices):
-    devices.append(GPU)
-    _, report = answered("selftest", "--json", "--out", str(tmp_path / "new"))
-
-    assert report["device"]["id"] == "cuda:0"
-    assert report["no_gpu"] == ""
+MPS = replace(GPU, id="mps:0", kind="mps")
 
 
-@pytest.mark.parametrize(("also", "tested"), [((), "mps:0"), ((GPU,), "cuda:0")])
-def test_gpu_of_another_maker_is_tested_where_there_is_none_of_nvidia(tmp_path, answered, devices, also, tested):
-    devices += [replace(GPU, id="mps:0", kind="mps"), *also]
+@pytest.mark.parametrize(("found", "tested"), [([GPU], "cuda:0"), ([MPS], "mps:0"), ([MPS, GPU], "cuda:0")])
+def test_first_gpu_is_tested_and_one_of_another_maker_where_there_is_none_of_nvidia(
+    tmp_path, answered, devices, found, tested
+):
+    devices += found
     _, report = answered("selftest", "--json", "--out", str(tmp_path / "new"))
 
     assert report["device"]["id"] == tested

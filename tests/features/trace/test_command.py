@@ -37,7 +37,7 @@ def test_every_command_that_is_printed_is_taken(on_gpu, capsys):
     assert [main(words) for words in predicts] == [EXIT_OK, EXIT_OK]
 
 
-def test_top_says_how_many_rows_are_left(capsys):
+def test_top_says_how_many_rows_are_left_and_json_has_every_one(capsys, answered):
     assert main(("trace", str(DATA), "--top", "3")) == EXIT_OK
     told = capsys.readouterr().out
 
@@ -45,8 +45,6 @@ def test_top_says_how_many_rows_are_left(capsys):
     assert "- To get roofs, state where it was taken: --device cpu." in told
     assert len([line for line in told.splitlines() if line.startswith("aten::")]) == 3
 
-
-def test_json_has_every_row_and_what_is_unknown(answered):
     code, told = answered("trace", str(DATA), "--top", "3", "--json")
 
     assert code == EXIT_OK

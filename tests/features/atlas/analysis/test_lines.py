@@ -67,13 +67,9 @@ def test_the_share_of_a_large_product_is_its_mfu_and_that_of_a_copy_its_bandwidt
     assert copy.rate(2.0) == 2**30
 
 
-def test_a_call_whose_data_a_cache_holds_has_no_share_of_the_bandwidth(calibration):
+def test_data_in_a_cache_have_no_share_of_the_bandwidth_and_a_format_that_a_gpu_does_not_have_no_line(calibration):
     (small,) = line([predict(case_of("copy", Shape.of(n=1000), "fp32", H100), H100, calibration)])
+    fp8 = line([predict(case_of("linear", SHAPE, "fp8", T4), T4, calibration)])
 
     assert small.share(1e-6) is None
-
-
-def test_a_format_that_a_gpu_does_not_have_has_no_line(calibration):
-    fp8 = case_of("linear", SHAPE, "fp8", T4)
-
-    assert all(point.prediction.support != "unsupported" for point in line([predict(fp8, T4, calibration)]))
+    assert all(point.prediction.support != "unsupported" for point in fp8)

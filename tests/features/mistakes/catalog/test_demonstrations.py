@@ -86,27 +86,20 @@ def test_factors_are_of_errors_that_are_numbers():
     assert observed("all-ones").factor is None
 
 
-def test_a_card_with_units_of_its_own_for_the_dtype_is_not_flagged():
+def test_right_numbers_and_a_card_with_units_of_its_own_for_the_dtype_are_not_flagged():
     card = as_device(accelerator_named("Tesla T4"))
 
     assert cost._emulated(replace(card, native=(*card.native, "bf16"))).found is False
 
-
-def test_right_numbers_are_not_given_away():
     assert data._exact_error(Accuracy(1e-3, 1e-2), 2.0**-8).found is False
     assert data._disagreement(0.0, Accuracy(1e-7, 1e-6)).found is False
     assert data._disagreement(1.0, Accuracy(1e-2, 1e-6)).found is False
     assert data._disagreement(1.0, Accuracy(None, 1e-6)).found is None
 
 
-@pytest.mark.parametrize(("count", "expected"), [(65_536, float("inf")), (32_768, 32_768.0)])
-def test_fp16_ends_between_32768_and_65536(count, expected):
-    assert data._dot(np.float16, count) == expected
-
-
-@pytest.mark.parametrize(("dtype", "count", "expected"), [("bf16", 256, 256), ("fp16", 5000, 2048)])
-def test_a_sum_of_ones_stands_still_where_the_format_has_no_next_whole_number(dtype, count, expected):
-    assert data._total(dtype, count) == expected
+def test_fp16_ends_between_32768_and_65536_and_a_sum_of_ones_where_the_format_has_no_next_whole_number():
+    assert [data._dot(np.float16, count) for count in (65_536, 32_768)] == [float("inf"), 32_768.0]
+    assert (data._total("bf16", 256), data._total("fp16", 5000)) == (256, 2048)
 
 
 def test_a_grid_that_is_rounded_up_is_correct_and_one_that_is_not_misses_what_the_geometry_counts():

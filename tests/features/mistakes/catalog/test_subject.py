@@ -34,23 +34,15 @@ def test_each_round_has_one_of_each_in_either_order(clock):
     assert len(rounds) == len(pairs.wrong) == len(pairs.right) == 10
 
 
-def test_scattered_figures_are_taken_until_the_budget_is_spent(clock):
-    called = []
-    scattered = [1.0, 2.0, 3.0, 4.0]
+def test_scattered_figures_are_taken_until_the_budget_is_spent_and_not_endlessly_where_the_clock_stands(clock):
+    def both(seconds):
+        scattered = figures(clock, [], "wrong", [1.0, 2.0, 3.0, 4.0], seconds)
+        return interleave(scattered, figures(clock, [], "right", [1.0], seconds), stage(clock))
 
-    interleave(
-        figures(clock, called, "wrong", scattered, 0.05), figures(clock, called, "right", [1.0], 0.05), stage(clock)
-    )
-
-    assert clock.now_ns * 1e-9 == pytest.approx(BUDGET_S, abs=0.11)
-
-
-def test_a_clock_that_stands_does_not_make_turns_endless(clock):
-    pairs = interleave(
-        figures(clock, [], "wrong", [1.0, 2.0], 0.0), figures(clock, [], "right", [1.0], 0.0), stage(clock)
-    )
-
-    assert len(pairs.right) <= MAX_ROUNDS
+    assert len(both(0.0).right) <= MAX_ROUNDS
+    before_s = clock.now_ns * 1e-9
+    both(0.05)
+    assert clock.now_ns * 1e-9 - before_s == pytest.approx(BUDGET_S, abs=0.11)
 
 
 def test_turns_end_when_somebody_cancels(clock):
@@ -58,14 +50,12 @@ def test_turns_end_when_somebody_cancels(clock):
         interleave(lambda: 1.0, lambda: 1.0, stage(clock, cancelled=lambda: True))
 
 
-def test_the_factor_is_that_of_the_pairs_so_that_drift_leaves_it_alone():
+def test_the_factor_is_that_of_the_pairs_and_rates_turn_it_round():
     drift = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0]
     pairs = _Pairs(tuple(3 * figure for figure in drift), tuple(drift))
 
     assert (pairs.factor.ratio, pairs.factor.ci95) == (3.0, (3.0, 3.0))
 
-
-def test_rates_turn_the_factor_round():
     rates = _Pairs((1.0,) * 6, (2.0,) * 6).as_rates(10.0)
 
     assert rates == _Pairs((10.0,) * 6, (5.0,) * 6)

@@ -65,36 +65,22 @@ def test_check_that_raises_has_failed_and_the_next_goes_on(error, sentence):
 def test_interruption_skips_what_is_left_and_keeps_what_was_found():
     found = ended([passing("first"), raising(KeyboardInterrupt()), passing("last")])
 
-    assert [outcome.verdict for outcome in found.values()] == [
-        CheckVerdict.PASS,
-        CheckVerdict.SKIPPED,
-        CheckVerdict.SKIPPED,
-    ]
+    assert [outcome.verdict.value for outcome in found.values()] == ["pass", "skipped", "skipped"]
     assert found["last"].said == ("interrupted",)
 
 
-def test_check_gets_its_share_and_never_more_than_is_left(clock):
-    bench = FakeBench()
-
+def test_check_gets_its_share_and_never_more_than_is_left_or_is_skipped_with_the_seconds_it_needs(clock):
     def find(_):
         clock.s += 80
         return CheckFinding(CheckVerdict.PASS)
 
-    slow = SelfCheck("slow", "slow", find, share=0.5)
-    ended([slow, replace(slow, name="next", share=0.9)], bench, total_s=100 + selftest_command.RESERVE_S)
+    bench, slow = FakeBench(), SelfCheck("slow", "slow", find, share=0.5)
+    total_s = 100 + selftest_command.RESERVE_S
+    ended([slow, replace(slow, name="next", share=0.9)], bench, total_s=total_s)
+    found = ended([slow, passing(needs_s=30)], total_s=total_s)["passing"]
 
     assert bench.allowed == [50, 20]
-
-
-def test_check_that_no_longer_fits_is_skipped_with_the_seconds_it_needs(clock):
-    def find(_):
-        clock.s += 97
-        return CheckFinding(CheckVerdict.PASS)
-
-    found = ended([SelfCheck("slow", "slow", find), passing(needs_s=10)], total_s=100 + selftest_command.RESERVE_S)
-
-    assert found["passing"].verdict is CheckVerdict.SKIPPED
-    assert found["passing"].said == ("out of time: it needs 10 s, and 3 s are left",)
+    assert (found.verdict, found.said) == (CheckVerdict.SKIPPED, ("out of time: it needs 30 s, and 20 s are left",))
 
 
 def test_check_for_gpus_is_skipped_on_a_cpu_and_one_for_the_full_test_in_a_quick_one():
@@ -114,10 +100,6 @@ def test_loss_of_the_gpu_is_the_failure_of_the_check_in_which_it_happened():
 
     found = ended([passing("before"), SelfCheck("during", "during", lose), passing("after")], bench)
 
-    assert [outcome.verdict for outcome in found.values()] == [
-        CheckVerdict.PASS,
-        CheckVerdict.FAIL,
-        CheckVerdict.SKIPPED,
-    ]
+    assert [outcome.verdict.value for outcome in found.values()] == ["pass", "fail", "skipped"]
     assert found["during"].said == ("the driver no longer lists it",)
     assert found["after"].said == ("the GPU was lost: the driver no longer lists it",)

@@ -42,21 +42,13 @@ NOT_FOUND = (
 
 
 @pytest.mark.parametrize(("name", "made"), FOUND.items(), ids=FOUND)
-def test_a_call_maps_to_the_operation_with_its_flops(name, made):
-    found = counterpart(made, "fp32")
-    flops = flop_count(made)
-
-    assert found.operation == name
-    assert flops in (None, OPERATIONS[name].flop_count(found.shape))
-
-
-@pytest.mark.parametrize("made", FOUND.values(), ids=FOUND)
-def test_links_and_commands_are_taken(made):
+def test_a_call_maps_to_the_operation_with_its_flops_and_links_and_commands_are_taken(name, made):
     found = counterpart(made, "bf16")
     experiment = resolve(Request(**fields_in(found.query)), ["cpu"])
 
-    assert experiment.shapes == (found.shape,)
-    assert experiment.dtypes == ("bf16",)
+    assert found.operation == name
+    assert flop_count(made) in (None, OPERATIONS[name].flop_count(found.shape))
+    assert (experiment.shapes, experiment.dtypes) == ((found.shape,), ("bf16",))
     assert found.run_command == f"gpuexplore run {found.operation} --shape {found.shape} --dtype bf16"
     assert f"--gpu t4 --shape {found.shape}" in found.predict_command("t4")
     assert "--calls" not in found.predict_command("t4")
@@ -93,17 +85,9 @@ def test_matrices_that_lie_by_columns_are_measured_by_columns(made, name, layout
     assert resolve(Request(**fields_in(found.query)), ["cpu"]).options.layout == layout
 
 
-@pytest.mark.parametrize("made", NOT_FOUND, ids=lambda made: made.name)
-def test_what_is_not_the_same_maps_to_nothing(made):
-    assert counterpart(made, "fp32") is None
-
-
-@pytest.mark.parametrize("dtype", [None, "fp8", "int64"])
-def test_a_dtype_that_is_not_measured_maps_to_nothing(dtype):
-    assert counterpart(FOUND["matmul"], dtype) is None
-
-
-def test_what_is_matched_begins_as_torch_names_it():
+def test_what_is_not_the_same_or_of_a_dtype_that_is_not_measured_maps_to_nothing():
+    assert [made for made in NOT_FOUND if counterpart(made, "fp32")] == []
+    assert [counterpart(FOUND["matmul"], dtype) for dtype in (None, "fp8", "int64")] == [None] * 3
     assert all(name.startswith("aten::") for name in MATCHES)
 
 
