@@ -54,7 +54,7 @@ def test_what_nobody_provoked_says_so_and_is_queued_at_a_click(page, store):
     assert next(button for button in app.button if button.label == "Reproduce on cpu").disabled
 
 
-def test_the_words_of_torch_are_shown_to_everybody_as_they_were(page, provoked):
+def test_the_words_of_torch_are_shown_to_everybody_as_they_were_with_and_without_a_link(page, provoked):
     app = page("errors", error=VIEW)
 
     assert not app.exception
@@ -62,9 +62,6 @@ def test_the_words_of_torch_are_shown_to_everybody_as_they_were(page, provoked):
     assert "torch 2.13.0 on cpu" in texts(app.caption)
     assert "Reproduce again on cpu" in [button.label for button in app.button]
     assert WORDS not in codes(page("errors", error="no-cuda"))
-
-
-def test_a_link_to_what_was_provoked_shows_it(page, provoked):
     assert WORDS in codes(page("errors", error=VIEW, activity=provoked))
 
 

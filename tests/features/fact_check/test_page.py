@@ -2,6 +2,8 @@ import re
 from dataclasses import replace
 from typing import get_args
 
+import pytest
+
 from gpuexplore.core.model import Accuracy, Experiment, Shape
 from gpuexplore.features.fact_check.analysis import claims
 from gpuexplore.features.fact_check.analysis.judge import Verdict, judge
@@ -25,11 +27,20 @@ def test_every_claim_has_a_row_with_its_verdict_and_the_strongest_is_explained_f
     assert "3.88 TB/s" in texts(app.markdown)
 
 
-def test_a_link_explains_its_row(page):
-    app = page("fact-check", row="E7")
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("E7", "0.4473"),
+        ("D2", "nothing to check"),
+        ("A3", "No device of this server can measure this claim"),
+    ],
+)
+def test_a_link_explains_its_row_and_offers_no_measurement_that_cannot_be_made_here(page, row, said):
+    app = page("fact-check", row=row)
 
-    assert app.selectbox[0].value == "E7"
-    assert "0.4473" in texts(app.markdown)
+    assert app.selectbox[0].value == row
+    assert said in texts([*app.markdown, *app.caption])
+    assert "Measure it here" not in [button.label for button in app.button]
 
 
 def test_a_row_that_is_not_there_is_named_and_the_first_is_shown(page):
@@ -38,10 +49,6 @@ def test_a_row_that_is_not_there_is_named_and_the_first_is_shown(page):
     assert not app.exception
     assert "Z9" in texts(app.error)
     assert app.selectbox[0].value == "B5"
-
-
-def test_a_claim_without_figures_says_so(page):
-    assert "nothing to check" in texts(page("fact-check", row="D2").caption)
 
 
 def test_a_claim_that_can_be_measured_here_is_queued_at_a_click(page, store):
@@ -66,13 +73,6 @@ def test_what_was_measured_here_changes_the_verdict(page, store):
     assert not app.exception
     assert '<span class="doubtful">not confirmed here</span></div>' in shown(app)
     assert "0.001; claimed: <1e-5" in texts(app.markdown)
-
-
-def test_a_claim_that_needs_another_device_says_so(page):
-    app = page("fact-check", row="A3")
-
-    assert "No device of this server can measure this claim" in texts(app.caption)
-    assert "Measure it here" not in [button.label for button in app.button]
 
 
 def test_every_verdict_has_its_meaning():

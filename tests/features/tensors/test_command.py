@@ -16,15 +16,11 @@ def test_json_has_every_step_with_its_layout(answered):
     assert (told["is_view"], told["values"]) == (False, [0, 3, 1, 4, 2, 5])
 
 
-def test_json_says_what_a_write_changes(answered):
-    _, told = answered("tensor", WRITE, "--json")
-
-    (write,) = told["writes"]
+def test_json_and_a_terminal_say_what_a_write_changes(answered, capsys):
+    (write,) = answered("tensor", WRITE, "--json")[1]["writes"]
     assert write["text"] == "x[0][1] = 100"
     assert "y sees it at [1, 0]." in write["changes"]
 
-
-def test_a_terminal_gets_a_table_and_the_write(capsys):
     assert main(("tensor", WRITE)) == EXIT_OK
     told = capsys.readouterr().out
     assert ["x.t()", "view", "A", "(3,", "2)"] in [line.split()[:5] for line in told.splitlines()]

@@ -26,7 +26,7 @@ def test_many_operations_end_in_one_bar_and_shares_add_up():
     assert bars["share"].sum() == pytest.approx(1)
 
 
-def test_the_alternative_text_has_every_bar():
+def test_the_alternative_text_has_every_bar_and_what_took_no_time_has_none():
     chart = _time_by_operation(table_from(gpu_trace())).to_dict()
 
     assert chart["description"] == (
@@ -34,8 +34,6 @@ def test_the_alternative_text_has_every_bar():
     )
     assert len(chart["layer"]) == 2
 
-
-def test_what_took_no_time_has_no_bar():
     chart = _time_by_operation(table_from({"traceEvents": [event("cpu_op", "aten::mm", 0.0, 0.0)]}))
 
     assert "nothing took any" in chart.to_dict()["description"]

@@ -21,15 +21,13 @@ def test_every_mode_has_a_line_of_its_losses_and_guessing_a_rule():
     )
 
 
-def test_a_long_line_is_thinned_and_keeps_its_end():
+def test_a_long_line_is_thinned_and_keeps_its_end_and_an_empty_training_can_be_drawn():
     long = tuple(1 / (step + 1) for step in range(5000))
     drawn = rows(_losses(report(mode(losses=long), steps=5000, steps_done=5000)).to_dict(), {"mode", "loss"})
 
     assert 300 < len(drawn) < 500
     assert drawn[-1]["step"] == 4999
 
-
-def test_an_empty_training_can_be_drawn():
     chart = _losses(report(mode(losses=(), phases=(), step_s=None), steps_done=0)).to_dict()
 
     assert rows(chart, {"mode", "loss"}) == []

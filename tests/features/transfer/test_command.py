@@ -44,16 +44,12 @@ def test_a_device_that_torch_alone_finds_is_refused(capsys, performed, monkeypat
     assert performed == []
 
 
-def test_a_prediction_measures_nothing(capsys, performed):
+def test_a_prediction_measures_nothing_and_a_terminal_gets_the_readings_in_columns(capsys, performed):
     assert main(("transfer", "matmul", "--predict")) == EXIT_OK
-
     assert performed == []
     assert "Tesla T4 wins from size " in capsys.readouterr().out
 
-
-def test_a_terminal_gets_the_readings_in_columns(capsys, performed):
     main(("transfer",))
-
     told = capsys.readouterr().out
     assert "torch memory copy  67,108,864 B" in told
     assert "numpy call" in told

@@ -39,18 +39,14 @@ def test_a_published_time_of_this_very_call_is_what_is_told(known):
     assert found.found.basis == f"published by {found.point.citation.name}: {found.point.conditions}"
 
 
-def test_what_gpuexplore_recorded_comes_first(known):
-    shape = Shape.of(m=4096, k=4096, n=4096)
-    found = choices(known, "h200-sxm-141gb", shape=shape, dtype="fp32")["h200-sxm-141gb"]
+@pytest.mark.parametrize(
+    ("key", "size", "dtype", "origin"),
+    [("h200-sxm-141gb", 4096, "fp32", Origin.RECORDED), ("l4", 8192, "fp16", Origin.PREDICTED)],
+)
+def test_what_gpuexplore_recorded_comes_first_and_what_was_not_measured_is_predicted(known, key, size, dtype, origin):
+    found = choices(known, key, shape=Shape.of(m=size, k=size, n=size), dtype=dtype)[key]
 
-    assert (found.found.origin, found.point) == (Origin.RECORDED, None)
-    assert found.time.low < found.time.value < found.time.high
-
-
-def test_nobody_measured_it_so_it_is_predicted_with_an_interval(known):
-    found = choices(known, "l4")["l4"]
-
-    assert (found.found.origin, found.point) == (Origin.PREDICTED, None)
+    assert (found.found.origin, found.point) == (origin, None)
     assert found.time.low < found.time.value < found.time.high
 
 
