@@ -112,11 +112,10 @@ def test_a_step_knows_how_far_a_mode_is_from_the_first_and_what_its_scaler_did()
 
 
 def test_losses_that_are_not_finite_have_no_difference():
+    names = known(TRAIN, MADE.report(MADE.mode(), MADE.fp16(losses=(0.7, None, 0.5))))
+
     with pytest.raises(NotFound):
-        value(
-            "error(source='fp16', name='losses')",
-            known(TRAIN, MADE.report(MADE.mode(), MADE.fp16(losses=(0.7, None, 0.5)))),
-        )
+        value("error(source='fp16', name='losses')", names)
 
 
 def test_a_step_knows_what_several_processes_bring():

@@ -31,7 +31,9 @@ def test_report_names_the_process_that_has_the_device_and_not_its_user(bench):
     assert getpass.getuser() in str(holder), "the screen may name who it is"
 
 
-def test_gpu_is_lost_for_the_self_test_when_it_is_for_the_core_that_measures(bench, monkeypatch):
+def test_gpu_is_lost_for_the_self_test_when_it_is_for_the_core_that_measures_and_a_cpu_never(
+    bench, monkeypatch, tmp_path
+):
     board = FakeGpu("a made-up GPU", GPU.uuid, 2**30)
     monkeypatch.setattr(nvml, "load_nvml", lambda: FakeNvml([board]))
     assert bench.lost() is None
@@ -41,8 +43,6 @@ def test_gpu_is_lost_for_the_self_test_when_it_is_for_the_core_that_measures(ben
         check_context(GPU)
     assert bench.lost() == str(told.value)
 
-
-def test_cpu_is_never_lost(tmp_path):
     assert Bench(replace(CPU, uuid="GPU-0"), is_quick=True, folder=tmp_path).lost() is None
 
 
