@@ -14,10 +14,10 @@ LARGEST_PAGE_LINES = 120
 SLACK = 0.005  # of a budget that is not used up: more, and it has to be lowered
 BUDGETS = {  # what there was when a part ended, and where it has to arrive
     "files": 596,  # 620
-    "statements": 52_095,  # 40,000; 2,300 are whole models, 400 Explore, 560 calibration, claims, cards
+    "statements": 52_097,  # 40,000; 2,300 are whole models, 400 Explore, 560 calibration, claims, cards
     "classes": 521,  # 450; 11 hold the methods of Store that were 90 public functions
     "public names": 2_265,  # 2,100
-    "constants": 1_673,  # 1,700
+    "constants": 1_672,  # 1,700
     "packed assignments": 94,  # 300: two or more values assigned in one statement
 }
 
