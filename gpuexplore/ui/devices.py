@@ -177,8 +177,9 @@ def show_accelerators(accelerators: Sequence[Accelerator]) -> None:
         {**{dtype: "FLOP/s" for dtype, _ in SHOWN}, "Bandwidth": "B/s", "Memory": "B", "Power": "W"},
         alt=f"Table of {len(accelerators)} accelerators with dense peaks by dtype, memory and source",
         config={
+            "Name": st.column_config.TextColumn(width=220),
             # A column whose first rows are unknown would be too narrow for the others
-            **{dtype: st.column_config.Column(width=110) for dtype, _ in SHOWN},
+            **{dtype: st.column_config.Column(width=100) for dtype, _ in SHOWN},
             "Year": st.column_config.NumberColumn(format="%d"),
             "Source": st.column_config.LinkColumn(display_text="source"),
             "Derived": st.column_config.TextColumn(help="Figures of this row that the vendor does not publish"),

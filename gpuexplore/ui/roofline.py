@@ -81,7 +81,7 @@ def choose(devices: Sequence[Device]) -> _Choice:
         f"{owners[runs].lower()} {'runs' if runs == 'all' else ''}".strip() if runs != "none" else "no runs",
         f"recorded runs {states[recorded].lower()}",
     ]
-    words.markdown(f"**{plain(device.short_title)}** {' · '.join(parts)}")
+    words.markdown(" · ".join([f"**{plain(device.short_title)}**", *parts]))
     return _Choice(
         device=device,
         here=name in known,

@@ -55,7 +55,7 @@ def test_without_any_run_recorded_ones_of_a_gpu_are_drawn_as_an_example(page):
     shown = "H100 SXM5 80GB, by gpuexplore on another machine. a made-up processor follows below."
     assert shown in texts(app.caption)
     words = [element.value for element in app.main if element.type == "markdown"]
-    assert "all dtypes" in words[0], "the choices, then what the example says"
+    assert "up processor** · all dtypes" in words[0], "the choices, then what the example says"
     assert words[1].startswith("#### H100 SXM5 80GB: of ")
     assert from_column(app) <= {"recorded", "published"}
     assert not page("roofline", recorded="off").subheader
