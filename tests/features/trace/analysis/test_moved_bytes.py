@@ -198,6 +198,13 @@ def test_the_backward_of_a_convolution_moves_what_its_gradients_need(mask, eleme
     assert byte_count(called("convolution_backward", GRADIENT, IMAGE, WEIGHT, *steps, mask)) == 2 * elements
 
 
+def test_the_backward_of_attention_reads_five_tensors_and_writes_three():
+    query, key = ((2, 8, 32, 16), BF16), ((2, 4, 24, 16), BF16)
+    call = called("_scaled_dot_product_flash_attention_backward", query, query, key, key, query)
+
+    assert byte_count(call) == 2 * (4 * 8192 + 4 * 3072)
+
+
 @pytest.mark.parametrize(
     ("dims", "strides", "elements"),
     [

@@ -147,6 +147,13 @@ def test_launches_without_kernels_leave_the_gpu_unknown():
     assert "what the GPU did is unknown" not in "\n".join(notes(table(gpu_trace(traceEvents=without))))
 
 
+def test_unlike_gpus_have_no_common_roof():
+    other = H100 | {"id": 1, "name": "Tesla T4"}
+    events = [*gpu_trace()["traceEvents"], kernel("k", 500.0, 1.0, 30, device=1)]
+
+    assert "no common roof" in "\n".join(notes(table(gpu_trace(deviceProperties=[H100, other], traceEvents=events))))
+
+
 @pytest.mark.parametrize(
     ("trace", "on", "message"),
     [
