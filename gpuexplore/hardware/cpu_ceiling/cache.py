@@ -62,7 +62,7 @@ def ensure_ceiling(
     later: bool = False,
     hurried: Callable[[], bool] = lambda: False,
 ) -> Device:
-    """Return the CPU with measured peaks, measuring for about 2 s when none are saved.
+    """Return the CPU with measured peaks, measuring for about 1 s when none are saved.
 
     What was measured while others used the CPU is measured again, not within a minute and up to five times, and the
     best is kept.

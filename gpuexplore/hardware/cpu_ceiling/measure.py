@@ -109,7 +109,7 @@ def _function(engine: Any, name: str) -> Callable[..., None]:
 
 
 def measure_ceiling(threads: int, hurried: Callable[[], bool] = lambda: False) -> Ceiling:
-    """Return the best rates that `threads` threads reach, in about 2 s.
+    """Return the best rates that `threads` threads reach, in about 1 s.
 
     No more threads run than there are cores: two that alternate on one core would count it twice.
 
@@ -126,7 +126,7 @@ def measure_ceiling(threads: int, hurried: Callable[[], bool] = lambda: False) -
         arrays = _stream_arrays(functions, team)
         together = _measured(functions, loops, team, arrays)
         # Fewer trials do: nothing disturbs one thread but other processes of this machine.
-        alone = _measured(functions, loops, _ThreadTeam(1, pool, hurried, 15), arrays) if used > 1 else None
+        alone = _measured(functions, loops, _ThreadTeam(1, pool, hurried, 8), arrays) if used > 1 else None
     contended = (cpu_lost_share(before, read_cpu_times()) or 0.0) > 0.1
     return replace(_at_least(together, alone), threads=threads, one_thread=alone, contended=contended)
 
@@ -210,8 +210,8 @@ def _stream_rate(functions: Functions, name: str, team: _ThreadTeam, arrays: Arr
 
 
 def _trials_of(trial_s: float, team: _ThreadTeam) -> int:
-    """Return how many trials follow the first, in 0.1 s."""
-    return min(team.trials, max(2, int(0.1 / trial_s)))
+    """Return how many trials follow the first, in 60 ms."""
+    return min(team.trials, max(2, int(0.06 / trial_s)))
 
 
 def _stream_seconds(function: Callable[..., None], team: _ThreadTeam, arrays: Arrays) -> float:
